@@ -1,8 +1,9 @@
-"""Compile the C kernels into a wheel that serves machines without a compiler.
+"""Compile kernels into a wheel that serves machines without a compiler.
 
-Environment: ``DISTBFS_PORTABLE`` names the levels that the wheel holds kernels for,
-separated by commas, ``all`` or ``none``; what it names has to compile.  Without it the
-wheel has none: a machine that can build them compiles each at its first use.
+Environment: ``DISTBFS_PORTABLE`` names the levels that the wheel holds C kernels for,
+and ``DISTBFS_CUBINS`` the architectures of GPUs, as sm_90, that it holds the common
+CUDA kernels for; separated by commas, ``all`` or ``none``.  What they name has to
+compile.  Without them the wheel has none: each is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -22,40 +23,69 @@ GLIBC = re.compile(rb"\0GLIBC_2\.(\d+)\b")
 OLDEST = 28  # of the C library, minor version: that of RHEL 8
 
 
-class PortableKernels(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds a shared library for each kernel, variant and level to a wheel."""
+class CompiledKernels(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds kernels to a wheel: shared libraries, and machine code of GPUs."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the kernels, but not for an editable installation."""
-        wanted = os.environ.get("DISTBFS_PORTABLE", "none")
-        if version == "editable" or wanted == "none":
+        if version == "editable":
             return
         sys.path.insert(0, self.root)
         from distbfs.device import portable  # noqa: PLC0415
-        from distbfs.errors import CompilerMissing  # noqa: PLC0415
 
-        levels = portable.levels()
-        if wanted != "all":
-            levels = tuple(wanted.split(","))
-        if not set(levels) <= set(portable.levels()):
-            self.app.abort(
-                f"DISTBFS_PORTABLE is '{wanted}'; allowed: all, none, "
-                f"{', '.join(portable.levels())}"
-            )
         folder = tempfile.TemporaryDirectory(prefix="distbfs-")
         atexit.register(folder.cleanup)  # when the wheel is written
-        try:
-            libraries = portable.build(Path(folder.name), levels)
-        except CompilerMissing as error:
-            self.app.abort(f"DISTBFS_PORTABLE is '{wanted}': {error}")
-        if not libraries:  # an architecture without levels
-            return
-        for path in libraries:
+        libraries = self._libraries(Path(folder.name))
+        for path in (*libraries, *self._cubins(Path(folder.name))):
             place = f"distbfs/{portable.FOLDER.name}/{path.name}"
             build_data["force_include"][str(path)] = place
-        # plain C that ctypes calls: any Python, and a C library that has what is called
-        build_data["tag"] = f"py3-none-{platform_of(libraries)}"
-        build_data["pure_python"] = False
+        if libraries:
+            # plain C that ctypes calls: any Python, and a C library that has the calls
+            build_data["tag"] = f"py3-none-{platform_of(libraries)}"
+            build_data["pure_python"] = False
+
+    def _asked(self, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what a variable of the environment names; abort for anything else."""
+        wanted = os.environ.get(name, "none")
+        some = () if wanted == "none" else tuple(wanted.split(","))
+        every = allowed if wanted == "all" else some
+        if not set(every) <= set(allowed):
+            self._refuse(name, f"; allowed: all, none, {', '.join(allowed)}")
+        return every
+
+    def _refuse(self, name: str, why: object) -> None:
+        self.app.abort(f"{name} is '{os.environ[name]}'{why}")
+
+    def _libraries(self, folder: Path) -> list[Path]:
+        from distbfs.device import portable  # noqa: PLC0415
+        from distbfs.errors import CompilerMissing  # noqa: PLC0415
+
+        levels = self._asked("DISTBFS_PORTABLE", portable.levels())
+        try:
+            return portable.build(folder, levels)
+        except CompilerMissing as error:
+            self._refuse("DISTBFS_PORTABLE", f": {error}")
+        return []
+
+    def _cubins(self, folder: Path) -> list[Path]:
+        from distbfs.device.portable import ARCHITECTURES  # noqa: PLC0415
+
+        asked, made = self._asked("DISTBFS_CUBINS", ARCHITECTURES), list[Path]()
+        if not asked:
+            return made
+        try:
+            from distbfs.device import nvrtc  # noqa: PLC0415
+            from distbfs.engines.cuda.xbfs.engine import common_kernels  # noqa: PLC0415
+            from distbfs.errors import DistbfsError  # noqa: PLC0415
+        except ImportError as error:
+            where = "install distbfs with an extra for CUDA and leave out isolation"
+            self._refuse("DISTBFS_CUBINS", f": {error}; {where}")
+        try:
+            for arch in asked:
+                made += nvrtc.build(folder, arch, common_kernels())
+        except DistbfsError as error:
+            self._refuse("DISTBFS_CUBINS", f": {error}")
+        return made
 
 
 def platform_of(libraries: list[Path]) -> str:

@@ -63,9 +63,10 @@ def links(session: nox.Session) -> None:
 @nox.session
 def build(session: nox.Session) -> None:
     """Make the sdist and the wheel; install the wheel and ask for its version."""
-    session.install("build")
-    environment = {"DISTBFS_PORTABLE": "all"}  # kernels in the wheel, or no wheel
-    session.run("python", "-m", "build", "--outdir", "dist", env=environment)
+    session.install("build", "hatchling", "-e", ".[cuda13]")
+    kernels = {"DISTBFS_PORTABLE": "all", "DISTBFS_CUBINS": "all"}  # or no wheel
+    words = ("-m", "build", "--no-isolation", "--outdir", "dist")
+    session.run("python", *words, env=kernels)
     wheel = max(Path("dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
     session.install("--force-reinstall", str(wheel))
     session.chdir(session.create_tmp())  # not the package of this tree

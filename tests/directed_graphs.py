@@ -6,9 +6,14 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
 from distbfs.engines.base import WHOLE
+from distbfs.formats.attributes import Values
 from distbfs.graph.csr import CSR
+from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.graph_input import HeldTuples
+from distbfs.store.write import write_graph
 
 
 def csr(matrix, dtype=np.uint32):
@@ -64,8 +69,14 @@ def check(matrix, root, result, until=WHOLE):
             wanted[wanted > ends.max()] = -1
     if until.depth is not None:
         wanted[wanted > until.depth] = -1
-    np.testing.assert_array_equal(result.level, wanted)
-    parent = result.parent
+    check_arrays(matrix, root, result.level, result.parent, wanted)
+
+
+def check_arrays(matrix, root, level, parent, wanted=None):
+    """Levels are as wanted, by default SciPy's, and parents are edges."""
+    if wanted is None:
+        wanted = distances(matrix, root)
+    np.testing.assert_array_equal(level, wanted)
     assert parent[root] == root
     np.testing.assert_array_equal(parent >= 0, wanted >= 0)
     child = np.flatnonzero(wanted > 0)
@@ -80,3 +91,26 @@ def directed(draw, most=30):
     vertex = st.integers(0, n - 1)
     pairs = draw(st.lists(st.tuples(vertex, vertex), max_size=90))
     return matrix_of(n, [p[0] for p in pairs], [p[1] for p in pairs])
+
+
+DENSE = 99  # seed of a graph whose levels are pulled
+
+
+def tuples(seed):
+    """Random (n, u, v) with loops and repeats: sparse, dense, a chain, a star."""
+    rng = np.random.default_rng(seed)
+    n = 4000 if seed == DENSE else int(rng.integers(2, 120))
+    count = 20 * n if seed == DENSE else int(rng.integers(0, 6 * n))
+    u, v = rng.integers(0, n, (2, count))
+    if seed % 4 == 1:
+        u, v = np.arange(n - 1), np.arange(1, n)
+    if seed % 4 == 2:
+        u, v = np.append(u, np.zeros(n, int)), np.append(v, np.arange(n))
+    return n, u, v
+
+
+def stored(folder, n, u, v, **attributes):
+    """Write a directed store of one part; attributes: values of tuples by name."""
+    source, options = HeldTuples(u, v, n), BuildOptions(directed=True, threads=1)
+    source.attributes = {name: Values(values) for name, values in attributes.items()}
+    write_graph(SoloWorld(), source, folder, 1, options)

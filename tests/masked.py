@@ -52,9 +52,9 @@ def check(level, parent, nedge, source, kept):
     assert nedge == sum(expected[a] >= 0 for a, _ in kept.edges())
 
 
-def search_parts(seed, comm=None):
+def search_parts(seed, comm=None, *, directed=False):
     """Search parts, of all ranks, with a mask."""
-    u, v, n, vertices, edges, source, kept = masked(seed, directed=False)
+    u, v, n, vertices, edges, source, kept = masked(seed, directed)
     if vertices is None and edges is None:
         return
     for k, engine in enumerate(("reference", "openmp")):
@@ -62,8 +62,9 @@ def search_parts(seed, comm=None):
             HeldTuples(u, v, n),
             comm=comm,
             engine=engine,
-            parts=4 if comm is not None or seed % 5 else 1,
-            threshold=(0, 4, 9)[(seed + k) % 3],
+            parts=4 if comm is not None or seed % 5 or directed else 1,
+            threshold=None if directed else (0, 4, 9)[(seed + k) % 3],
+            directed=directed,
             direction=("auto", "push", "pull")[seed % 3],
             threads=1,
         )

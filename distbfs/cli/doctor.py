@@ -23,7 +23,7 @@ from distbfs.cli.trials import (
     nvrtc_version,
     software,
 )
-from distbfs.device.nvrtc import ARCHITECTURES
+from distbfs.device.portable import ARCHITECTURES
 from distbfs.errors import LaunchError, UsageError
 from distbfs.plan.memory import readable
 from distbfs.ranks.agreement import gather_texts

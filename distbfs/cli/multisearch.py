@@ -333,12 +333,12 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
     return None if have is None else have // hosts.count(hosts[world.rank])
 
 
-def beside_searches(active: int, devices: int, targets: int) -> int:
+def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
     """Return the bytes of searches of one traversal on a device; see ``Beside``.
 
     Its module, which is of CUDA, is imported where devices ask.
     """
-    return domain_members.bytes_beside(active, devices, targets)
+    return domain_members.bytes_beside(n, active, devices, targets)
 
 
 def make_searcher(

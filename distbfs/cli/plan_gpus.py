@@ -11,28 +11,26 @@ from typing import Any
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
 from distbfs.cli.plan_input import PlannedGraph
-from distbfs.engines.cuda.common.memory import (
-    graph_bytes,
-    member_bytes,
-    search_bytes,
-    split_rows,
-)
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.engines.cuda.xbfs.memory import (
     box_words,
+    member_bytes,
     part_bytes,
     part_problem,
+    search_bytes,
     split_part,
+    split_rows,
     symmetric_bytes,
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.exchange.device_copies import mailbox_bytes
-from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.graph.device_graph import MAX_VERTICES, graph_table
 from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import result_bytes
 from distbfs.search.choose import ALONE_BELOW
-from distbfs.search.runners.seat import streams_bytes
+from distbfs.search.runners.seat import streams_table
 from distbfs.validation.states import device_bytes as checking_bytes
 
 
@@ -82,7 +80,7 @@ def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
         return None
     if graph.n > MAX_VERTICES:
         return member_bytes(*counts, 1)
-    stored, search = graph_bytes(*counts), search_bytes(*counts)
+    stored, search = total_bytes(graph_table(*counts)), search_bytes(*counts)
     return {"graph": stored, "search": search, "total": stored + search}
 
 
@@ -143,7 +141,8 @@ def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """
     every = []
     for shape in graph.shapes:
-        streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
+        table = streams_table(shape.parts, box_words(shape), shape.delegates)
+        streams = total_bytes(table)
         sizes = part_bytes(shape)
         more = {x: sizes[x] + streams for x in ("searching", "total")}
         every.append((sizes | {"streams": streams} | more, shape))

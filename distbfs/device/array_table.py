@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,22 +23,29 @@ class ArrayPlan:
     later: bool = False
 
     @property
+    def count(self) -> int:
+        """The elements of it."""
+        return self.shape if isinstance(self.shape, int) else math.prod(self.shape)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of it."""
-        shape = (self.shape,) if isinstance(self.shape, int) else self.shape
-        return math.prod(shape) * np.dtype(self.dtype).itemsize
+        return self.count * np.dtype(self.dtype).itemsize
 
 
-ArrayTable: TypeAlias = dict[str, ArrayPlan | list[ArrayPlan]]
+Plans: TypeAlias = ArrayPlan | list[ArrayPlan]
+ArrayTable: TypeAlias = dict[str, Plans]
 
 
-def total_bytes(table: ArrayTable) -> int:
+def total_bytes(table: Mapping[str, Plans]) -> int:
     """Return the bytes of all arrays of a table."""
     each = [x if isinstance(x, list) else [x] for x in table.values()]
     return sum([planned.nbytes for plans in each for planned in plans])
 
 
-def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, Any]:
+def allocate(
+    table: Mapping[str, Plans], make: Callable[[Any, Any], Any]
+) -> dict[str, Any]:
     """Return the arrays of a table by name, but those for later, and no empty lists.
 
     make: allocates an array of a shape and a dtype
@@ -52,6 +59,15 @@ def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, An
         elif not plans.later:
             arrays[name] = make(plans.shape, plans.dtype)
     return arrays
+
+
+def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], int]:
+    """Return where arrays begin in one memory, each on a new line, and its bytes."""
+    at, begins = 0, {}
+    for name, plan in table.items():
+        begins[name] = at
+        at += -(-plan.nbytes // line) * line
+    return begins, at
 
 
 def pieces(memory: Any) -> Callable[[Any, Any], Any]:

@@ -3,7 +3,7 @@
 The key holds the code of the source and of every header that it includes, without
 comments, the options and the NVRTC version; the result is machine code of one
 architecture, so no device is needed to compile.  Kernels use no header of the CUDA
-toolkit.
+toolkit.  A wheel may bring machine code, whichever NVRTC made it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
+from distbfs.device import portable
 from distbfs.device.cache import cache_folder, exclusive, is_sound
 from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
 from distbfs.errors import DeviceMissing, DistbfsError
@@ -26,7 +28,6 @@ from distbfs.timing import COMPILING
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AHEAD = "kernels compiled ahead"  # threads
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
 class KernelRefused(DeviceMissing):
@@ -75,22 +76,42 @@ def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
     return [f"--gpu-architecture={arch}", *OPTIONS, *macros]
 
 
-def content_key(
+def name_of(
     source: Path,
     arch: str,
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
-    library: DeviceLibrary | None = None,
 ) -> str:
-    """Return the cache key of a kernel file; the rest: as of ``compile_source``."""
+    """Return the name of a kernel's machine code; arch, texts: as of ``cubin``."""
     digest = hashlib.blake2b(closure_code(source), digest_size=16)
     for name, text in sorted(texts.items()):
         digest.update(name.encode() + b"\0" + code_of(text.encode()) + b"\0")
-    compilation = (options_for(arch, definitions), bindings().getVersion())
-    digest.update(repr(compilation).encode())
+    digest.update(repr(options_for(arch, definitions)).encode())
+    return f"{source.stem}-{arch}-{digest.hexdigest()}"
+
+
+def content_key(name: str, library: DeviceLibrary | None = None) -> str:
+    """Return the cache key of a kernel that is compiled here, by ``name_of``."""
+    digest = hashlib.blake2b(name.encode(), digest_size=16)
+    digest.update(repr(bindings().getVersion()).encode())
     if library is not None:
         digest.update(library.key.encode())
     return digest.hexdigest()
+
+
+Wanted: TypeAlias = tuple[Path, Mapping[str, str | int]]  # a kernel, and definitions
+
+
+def build(folder: Path, arch: str, wanted: Iterable[Wanted]) -> list[Path]:
+    """Compile kernels for a wheel; return the files, in ``folder``."""
+
+    def one(asked: Wanted) -> Path:
+        target = folder / f"{name_of(asked[0], arch, asked[1])}.cubin"
+        target.write_bytes(compile_source(asked[0], arch, asked[1]))
+        return target
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(one, wanted))
 
 
 def headers_of(source: Path) -> dict[str, Path]:
@@ -147,7 +168,7 @@ def compile_source(
     return code if library is None else library.link(code, arch)
 
 
-def ahead(arch: str, wanted: Iterable[tuple[Path, Mapping[str, str | int]]]) -> None:
+def ahead(arch: str, wanted: Iterable[Wanted]) -> None:
     """Begin to compile kernels that are likely to be asked for, each in a thread.
 
     Who asks for one meanwhile waits until it is there, and is told what is wrong with
@@ -171,13 +192,16 @@ def cubin(
     *,
     waits: bool = True,
 ) -> bytes:
-    """Return the machine code of a kernel file, from the cache or compiled.
+    """Return the machine code of a kernel file: brought, from the cache or compiled.
 
     waits: somebody waits for it meanwhile, which is no time of any phase
     """
     macros = definitions or {}
-    folder = cache_folder()
-    key = content_key(source, arch, macros, texts, library)
+    name = name_of(source, arch, macros, texts)
+    brought = portable.FOLDER / f"{name}.cubin"
+    if library is None and brought.is_file():
+        return brought.read_bytes()
+    folder, key = cache_folder(), content_key(name, library)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if is_sound(target):
         return target.read_bytes()

@@ -1,8 +1,9 @@
-"""The C kernels that a wheel brings, compiled for any processor of an architecture.
+"""The kernels that a wheel brings, in C for any processor of an architecture.
 
 They serve where no C compiler is, or one that fails.  Each is compiled for a few levels
 of the architecture, and the highest that this processor has is taken.  The name of a
 library holds the digest of its code, so that one of another version is never found.
+Beside them lies machine code of GPUs, see ``nvrtc``.
 
 Only the standard library is imported here: ``hatch_build.py`` builds wheels with it.
 """
@@ -28,6 +29,7 @@ LEVELS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "x86_64": {"x86-64-v4": V4, "x86-64-v3": V3, "x86-64-v2": V2},
     "aarch64": {"armv8-a": frozenset()},
 }
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")  # of GPUs
 
 
 def levels() -> tuple[str, ...]:

@@ -310,13 +310,10 @@ class AskingSearch(DomainSearch, Protocol):
 
     part: Part
 
-    def adopt_delegates(self) -> None:
-        """Give delivered vertices an adjacent delegate as parent where possible."""
-
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without a parent.
 
-        A part of that rank found the vertex, and no delegate can be its parent.
+        A part of that rank found the vertex, and nothing on this part.
         """
 
     def level_of(self, numbers: Array) -> Array:

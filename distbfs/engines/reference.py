@@ -200,7 +200,7 @@ class ReferencePart:
         self.part = part
         self._has_nd = part.nd.degrees() > 0
         self._has_dn = part.dn.degrees() > 0
-        self._has_dd = part.dd.degrees() > 0
+        self._has_dd = part.dd_pulled.degrees() > 0
 
     def start(
         self,
@@ -318,7 +318,7 @@ class ReferencePart:
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
         reached, parent, checks = first_match(
-            self.part.dd, rows, self._delegates_visited
+            self.part.dd_pulled, rows, self._delegates_visited
         )
         self._find_delegates(reached, ids[parent])
         return checks
@@ -350,13 +350,6 @@ class ReferencePart:
         fresh = self._new_delegates & ~self._delegates_visited
         self._delegate_level[fresh] = self._depth
         self._begin_level()
-
-    def adopt_delegates(self) -> None:
-        """Give delivered vertices an adjacent delegate as parent where possible."""
-        open_rows = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
-        source, column = neighbours(self.part.nd, open_rows)
-        fits = self._delegate_level[column] == self._level[source] - 1
-        self._parent[source[fits]] = self.part.delegates[column[fits]]
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""

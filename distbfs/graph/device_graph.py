@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, take
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.types import Array, DeviceArray, Ids
 
 ISOLATED = (1 << 32) - 1  # entry of ``numbers`` without a number
 MAX_VERTICES = 1 << 31
 COLUMN_PAD = 256  # columns that kernels may read past the end
+WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
 SET_BITS = 96  # ids in a block of a set
 IDS_AT_ONCE = 1 << 16  # ids looked up together in a set
 SEARCHED_UNIT = 256  # vertices that kernels take together, at most
@@ -40,6 +42,29 @@ def degree_class(degrees: Array) -> Ids:
     quarter = (d >> np.maximum(octave - 2, 0)) & 3
     wide = EXACT_DEGREES + 4 * (octave - 4) + quarter
     return np.where(degrees <= EXACT_DEGREES, degrees.astype(np.int64), wide)
+
+
+def rows_table(active: int, m: int, *, wide: bool = False) -> ArrayTable:
+    """Return the arrays of rows, as in ``DeviceGraph``; wide: offsets of 64 bits."""
+    offset = np.uint64 if wide or m >= WIDE else np.uint32
+    return {
+        "offsets": ArrayPlan(offset, active + 1),
+        "columns": ArrayPlan(np.uint32, m + COLUMN_PAD),
+    }
+
+
+def vertices_table(n: int, active: int) -> ArrayTable:
+    """Return the arrays by vertex, as in ``DeviceGraph`` without a set."""
+    return {
+        "vertices": ArrayPlan(np.uint32, active),
+        "numbers": ArrayPlan(np.uint32, n),
+        "tuple_degrees": ArrayPlan(np.uint32, n),
+    }
+
+
+def graph_table(n: int, active: int, m: int) -> ArrayTable:
+    """Return the arrays of a ``DeviceGraph`` that is undirected and has no tails."""
+    return rows_table(active, m) | vertices_table(n, active)
 
 
 @dataclass

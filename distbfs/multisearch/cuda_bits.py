@@ -24,7 +24,7 @@ from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import (
     ISOLATED,
     MAX_VERTICES,
@@ -131,6 +131,31 @@ def asked_levels(
     )
     kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
     return out
+
+
+def write_levels(
+    out: DeviceArray,
+    numbers: DeviceArray,
+    rows: tuple[DeviceArray, Sequence[DeviceArray]],
+    words: int,
+) -> None:
+    """Write the levels of the first searches by id, -1 = unreached.
+
+    out: integers [searches, n]; numbers: uint32 [n], id -> number, or ISOLATED
+    rows: (seen, planes), uint32, by number; words: of 32 searches, in a row
+    """
+    matrix = structure(LEVELS, "Matrix")(
+        numbers=numbers,
+        seen=rows[0],
+        plane=list(rows[1]),
+        out=out,
+        n=out.shape[1],
+        k=len(out),
+        words=words,
+        planes=len(rows[1]),
+    )
+    module = programs.Module(LEVELS, LEVEL=f"u{8 * out.dtype.itemsize}")
+    module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
 
 def array_table(
@@ -275,7 +300,6 @@ class BitSearches:
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
-        self._blocks = 8 * cuda.multiprocessors()
 
     @cached_property
     def _asked_kernel(self) -> programs.Kernel:
@@ -288,17 +312,12 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        free, active = cuda.free_bytes() - RESERVE, self.graph.active
-        for lanes in reversed(LANES):
-            need = total_bytes(self._table(lanes))
-            if need <= free or lanes == LANES[0]:
-                if need > free:
-                    raise OutOfMemory(
-                        f"bit-parallel searches of {active} vertices need "
-                        f"{need} bytes of device memory; {max(free, 0)} are free"
-                    )
-                break
-        return lanes
+        for lanes in reversed(LANES[1:]):
+            if total_bytes(self._table(lanes)) + RESERVE <= cuda.free_bytes():
+                return lanes
+        need = total_bytes(self._table(LANES[0])) + RESERVE
+        cuda.require(need, f"a batch of searches of {self.graph.active} vertices")
+        return LANES[0]
 
     def _table(self, lanes: int) -> ArrayTable:
         sums, levels = self._sum_names, self._with_levels
@@ -465,19 +484,8 @@ class BitSearches:
                 out = cp.empty((k, n), dtype)
         if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
-        arguments = structure(LEVELS, "Matrix")(
-            numbers=self._numbers,
-            seen=self._seen,
-            plane=self._planes,
-            out=out,
-            n=n,
-            k=k,
-            words=self._words,
-            planes=max(batch.deepest, 0).bit_length(),
-        )
-        level = f"u{8 * out.dtype.itemsize}"
-        kernel = programs.Module(LEVELS, LEVEL=level).kernel("matrix")
-        kernel.prepare(arguments, self._blocks, 256)()
+        planes = self._planes[: max(batch.deepest, 0).bit_length()]
+        write_levels(out, self._numbers, (self._seen, planes), self._words)
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
         if len(rows):

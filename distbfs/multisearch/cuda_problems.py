@@ -7,13 +7,14 @@ the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bader 20
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import uints
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
@@ -24,7 +25,7 @@ from distbfs.multisearch.cuda_program import (
     Program,
     program_of,
 )
-from distbfs.multisearch.problem import Problem
+from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
 from distbfs.types import DeviceArray, Ids, Stop
@@ -125,20 +126,6 @@ class DeviceRunner:
             return DeviceRun(self, problem, graph, ids, chosen, sink).result()
 
 
-@dataclass
-class Memory:
-    """Memory of the searches.
-
-    rows: searches of a batch; stride: items of a row by pair
-    held: by name, arrays of state; small: of the blocks
-    """
-
-    rows: int
-    stride: int
-    held: dict[str, Any] = field(default_factory=dict)
-    small: dict[str, Any] = field(default_factory=dict)
-
-
 class DeviceRun:
     """One call of ``DeviceRunner.run``."""
 
@@ -197,37 +184,43 @@ class DeviceRun:
         runner.blocks = self.blocks
         runner.warp_degree = self._warp_degree(self.blocks)
 
-    def _block_bytes(self, level: int) -> int:
-        """Return the bytes of a block; level: bytes of a level."""
-        state = sum(
-            np.dtype(s.dtype).itemsize
-            for s in self.problem.state
-            if s.per == "pair" and not s.result
-        )
-        if self.levels and not self.options.levels:
-            state += level
-        lists = 4 * (self.graph.active + 1) + 8 * (self.graph.active + 3) * self.ends
-        return state * self.stride + lists + (0 if self.shared else 4 * self.words)
+    def _states(self, blocks: int, rows: int) -> dict[str, ArrayPlan]:
+        """Return the arrays of state by name; rows: searches of a batch."""
+        counts = {"vertex": max(self.graph.n, 1), "search": max(len(self.ids), 1)}
 
-    def _row_bytes(self, level: int) -> int:
-        """Return the bytes of a search's results by pair, by number and by id."""
-        items = sum(np.dtype(s.dtype).itemsize for s in self.by_pair)
-        items += level * self.options.levels
-        return items * (self.stride + self.graph.n)
+        def count(state: State) -> int:
+            by_pair = (rows if state.result else blocks) * self.stride
+            return counts.get(state.per, by_pair)
+
+        return {s.name: ArrayPlan(s.dtype, count(s)) for s in self.problem.state}
+
+    def _others(self, blocks: int, rows: int, level: str) -> dict[str, ArrayPlan]:
+        """Return the other arrays by their names in kernels; level: type of levels."""
+        active, words = self.graph.active, 0 if self.shared else self.words
+        table = {"order": ArrayPlan(np.uint32, blocks * (active + 1))}
+        if self.ends:
+            table["starts"] = ArrayPlan(np.uint32, blocks * 2 * (active + 3))
+        if words:
+            table["bits"] = ArrayPlan(np.uint32, blocks * words)
+        if self.edges:
+            table["from"] = ArrayPlan(np.uint32, max(self.graph.m, 1))
+        if self.levels:
+            count = (rows if self.options.levels else blocks) * self.stride
+            table["level"] = ArrayPlan(LEVEL_TYPES[level], count)
+        return table
+
+    def _bytes(self, blocks: int, rows: int) -> int:
+        """Return the bytes of all arrays, with levels of the widest type."""
+        others = self._others(blocks, rows, "u32")
+        return total_bytes(self._states(blocks, rows)) + total_bytes(others)
 
     def _bounded(self, blocks: int) -> tuple[int, int]:
         """Return (blocks, searches of a batch) that fit the free memory."""
         k, n = len(self.ids), self.graph.n
-        shared = sum(
-            np.dtype(s.dtype).itemsize * (n if s.per == "vertex" else k)
-            for s in self.problem.state
-            if s.per != "pair"
-        )
-        if self.edges:
-            shared += 4 * self.graph.m
+        shared = self._bytes(0, 0)
+        each, row = self._bytes(1, 0) - shared, self._bytes(0, 1) - shared
         free = cuda.free_bytes() - RESERVE - 3 * shared
-        level = 4  # widest levels that may be needed
-        each, row = self._block_bytes(level), self._row_bytes(level)
+        row = row // self.stride * (self.stride + n)  # by number, and by id
         whole = 0
         if self.sink is None:  # results of all searches stay in memory
             whole = k * row // (self.stride + n) * n
@@ -295,48 +288,26 @@ class DeviceRun:
         return out
 
     def _allocate(self) -> None:
-        cp, n, k, blocks = cuda.cupy(), self.graph.n, len(self.ids), self.blocks
-        self.memory = Memory(self.rows, self.stride)
-        held, small = self.memory.held, self.memory.small
+        cp, sizes = cuda.cupy(), (self.blocks, self.rows)
+        self.held = allocate(self._states(*sizes), cp.empty)
         for state in self.problem.state:
-            dtype = np.dtype(state.dtype)
-            if state.per == "pair":
-                rows = self.rows if state.result else blocks
-                held[state.name] = cp.empty(rows * self.stride, dtype)
-            else:
-                count = n if state.per == "vertex" else k
-                held[state.name] = cp.full(max(count, 1), state.fill, dtype)
-        count = self.graph.active
-        small["order"] = cp.empty(blocks * (count + 1), np.uint32)
-        small["starts"] = small["bits"] = small["from"] = None
-        if self.ends:
-            small["starts"] = cp.empty(blocks * 2 * (count + 3), np.uint32)
-        if not self.shared:
-            small["bits"] = cp.empty(blocks * self.words, np.uint32)
+            if state.per != "pair":
+                self.held[state.name].fill(state.fill)
+        self.small = allocate(self._others(*sizes, self.runner.level), cp.empty)
+        self.small["control"] = cp.zeros(2, np.uint32)
         if self.edges:
-            small["from"] = cp.empty(max(self.graph.m, 1), np.uint32)
             module = programs.Module(SOURCE.parent / "edge_rows.cu")
             module.kernel("edge_rows")(
                 8 * cuda.multiprocessors(),
                 256,
                 uints(self.graph.offsets),
-                np.uint32(count),
-                small["from"],
+                np.uint32(self.graph.active),
+                self.small["from"],
             )
-        small["control"] = cp.zeros(2, np.uint32)
-        self._allocate_levels()
-
-    def _allocate_levels(self) -> None:
-        self.memory.small["level"] = None
-        if self.levels:
-            rows = self.rows if self.options.levels else self.blocks
-            dtype = np.dtype({"u8": "u1", "u16": "u2", "u32": "u4"}[self.runner.level])
-            levels = cuda.cupy().empty(rows * self.stride, dtype)
-            self.memory.small["level"] = levels
 
     def _prepare(self) -> None:
         """Prepare the launch for the present type of levels."""
-        graph, held, small = self.graph, self.memory.held, self.memory.small
+        graph, held, small = self.graph, self.held, self.small
         shared = {
             "row": graph.offsets,
             "adj": graph.columns,
@@ -362,10 +333,10 @@ class DeviceRun:
 
     def _batch(self, first: int, last: int) -> None:
         """Search from first … last-1; repeat with wider levels if needed."""
-        runner, small = self.runner, self.memory.small
+        runner, small = self.runner, self.small
         runner.batches += 1
         kept = {
-            state.name: self.memory.held[state.name].copy()
+            state.name: self.held[state.name].copy()
             for state in self.problem.state
             if state.per != "pair"
         }
@@ -383,9 +354,11 @@ class DeviceRun:
             names = list(LEVEL_TYPES)
             runner.level = names[names.index(runner.level) + 1]
             for name, array in kept.items():
-                self.memory.held[name][...] = array
+                self.held[name][...] = array
             self.job.set(p={"level": None})  # it goes before the wider ones come
-            self._allocate_levels()
+            del small["level"]
+            plan = self._others(self.blocks, self.rows, runner.level)["level"]
+            small["level"] = cuda.cupy().empty(plan.shape, plan.dtype)
             self._prepare()
 
     def _by_pair(
@@ -394,12 +367,11 @@ class DeviceRun:
         """Return a batch's pairwise results by id; without a sink, in ``kept``."""
         rows: dict[str, DeviceArray] = {}
         wanted: list[tuple[str, DeviceArray, np.dtype[Any], float]] = [
-            (s.name, self.memory.held[s.name], np.dtype(s.dtype), s.fill)
-            for s in self.by_pair
+            (s.name, self.held[s.name], np.dtype(s.dtype), s.fill) for s in self.by_pair
         ]
         if self.options.levels:
             dtype = np.dtype(LEVEL_TYPES[self.runner.level])
-            wanted.append(("level", self.memory.small["level"], dtype, -1))
+            wanted.append(("level", self.small["level"], dtype, -1))
         for name, array, dtype, fill in wanted:
             if self.sink is not None:
                 rows[name] = self._empty(dtype, last - first)
@@ -450,7 +422,7 @@ class DeviceRun:
         for state in self.problem.state:
             if not state.result or state.per == "pair":
                 continue
-            array = self.memory.held[state.name]
+            array = self.held[state.name]
             if state.per == "search":
                 results[state.name] = array[:k]
                 continue

@@ -19,10 +19,7 @@ from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.cuda_bits import (
-    RESERVE,
-    SEARCHES,
-)
+from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.domain_paths import DomainPaths
@@ -43,7 +40,6 @@ class DomainBitSearches(PartSearches):
     """Searches a graph on the devices of all ranks.
 
     members: of this rank, in the order of ``placement``; lanes: of 128 searches
-    levels: whether runs will keep levels, which memory is required for
     placement: of the shares of several domains; None where all devices are one domain
     messages: between these domains
     pull_edges: pull frontiers of this many edges (default: a share of all)
@@ -57,7 +53,6 @@ class DomainBitSearches(PartSearches):
         members: Sequence[Member],
         *,
         lanes: int = 1,
-        levels: bool = True,
         placement: Placement | None = None,
         messages: PartMessages | None = None,
         pull_edges: int | None = None,
@@ -83,18 +78,10 @@ class DomainBitSearches(PartSearches):
         several = any(member.devices > 1 for member in members)
         self._group = DomainGroup(world, devices, placement, several=several)
         try:
-            self._group.agreed(lambda: self._require(members, levels=levels))
             self._open(members)
         except (LaunchError, ResourceError):
             self.close()
             raise
-
-    def _require(self, members: Sequence[Member], *, levels: bool) -> None:
-        """Raise ResourceError unless the devices of this rank have enough memory."""
-        for member in members:
-            with on_device(member.device):
-                need = member.bytes_needed(self.lanes, levels=levels)
-                cuda.require(need + RESERVE, "bit-parallel searches")
 
     def _open(self, members: Sequence[Member]) -> None:
         """Allocate the memory of this rank's devices (collective)."""

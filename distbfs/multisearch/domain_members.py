@@ -6,7 +6,8 @@ one process or in several. ``domain_bits`` searches them.
 A device takes, for each 128 searches, 32.5 bytes for each position of any device of its
 domain: two frontiers and their marks. For each own vertex it takes 16 for visited bits
 and 16 for each binary digit of the levels; for each target of outer edges 48 and for
-each delegate 16, to send them. Queues take 8 for each own vertex, and outer edges 8.
+each delegate 16, to send them. Queues take 8 for each own vertex, outer edges 8, and
+reading levels 4 for each id.
 """
 
 from __future__ import annotations
@@ -57,13 +58,20 @@ def shared_table(lanes: int, granules: int, devices: int) -> ArrayTable:
     }
 
 
-def own_table(lanes: int, active: int, *, levels: bool, sums: int) -> ArrayTable:
-    """Return the arrays of searches that only this device accesses."""
+def own_table(
+    lanes: int, n: int, active: int, *, levels: bool, sums: int
+) -> ArrayTable:
+    """Return the arrays of searches that only this device accesses.
+
+    n, active: of its rows, as of ``DeviceGraph``
+    """
     row = max(active, 1) * SEARCHES // 32 * lanes
     return {
         "queue": [ArrayPlan(np.uint32, max(active, 1))] * 2,
         "plane": [ArrayPlan(np.uint32, row, later=True)] * (2 * MORE_PLANES * levels),
         "sums": [ArrayPlan(np.uint64, max(active, 1), later=True)] * sums,
+        # an element more takes vertices of other devices
+        "by_id": [ArrayPlan(np.uint32, n + 1, later=True)] * levels,
     }
 
 
@@ -79,14 +87,13 @@ def outer_table(lanes: int, active: int, targets: int, normals: int) -> ArrayTab
     }
 
 
-def bytes_beside(active: int, devices: int, targets: int) -> int:
+def bytes_beside(n: int, active: int, devices: int, targets: int) -> int:
     """Return the bytes of a traversal of SEARCHES searches, as ``Request.beside``."""
     lanes, granules = LANES[0], -(-active // GRANULE) + 1
-    need = total_bytes(shared_table(lanes, granules, devices)) + RESERVE
-    need += total_bytes(own_table(lanes, active, levels=True, sums=len(SUMS)))
-    if targets:
-        need += total_bytes(outer_table(lanes, active, targets, active))
-    return need
+    shared = shared_table(lanes, granules, devices)
+    own = own_table(lanes, n, active, levels=True, sums=len(SUMS))
+    outer = outer_table(lanes, active, targets, active) if targets else {}
+    return RESERVE + sum(map(total_bytes, (shared, own, outer)))
 
 
 @dataclass(frozen=True)
@@ -169,13 +176,11 @@ class Member:
 
     def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
         """Return the bytes of searches, with room for planes to be added once."""
-        active = self.graph.active
-        need = total_bytes(self.shared(lanes))
-        need += total_bytes(own_table(lanes, active, levels=levels, sums=sums))
+        n, active, outer = self.graph.n, self.graph.active, {}
+        own = own_table(lanes, n, active, levels=levels, sums=sums)
         if self.outer is not None:
-            targets = len(self.outer.targets)
-            need += total_bytes(outer_table(lanes, active, targets, self.normals))
-        return need
+            outer = outer_table(lanes, active, len(self.outer.targets), self.normals)
+        return sum(map(total_bytes, (self.shared(lanes), own, outer)))
 
 
 def lanes_that_fit(

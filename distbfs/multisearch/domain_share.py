@@ -15,7 +15,6 @@ from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     LANES,
-    LEVELS,
     MORE_LEVELS,
     MORE_PLANES,
     SEARCHES,
@@ -25,6 +24,7 @@ from distbfs.multisearch.cuda_bits import (
     asked_kernel,
     asked_levels,
     level_dtype,
+    write_levels,
 )
 from distbfs.multisearch.domain_members import Member, own_table
 from distbfs.multisearch.outer_bits import Outside
@@ -39,6 +39,7 @@ SOURCE = KERNELS / "bits_domain.cu"
 TURNS, TALLY_WORDS = 3, 2
 LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
+IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at most
 
 
 def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
@@ -102,7 +103,7 @@ class Share:
     def _set_parameters(self, bases: Ids) -> None:
         member, graph = self.member, self.member.graph
         devices, active = member.devices, graph.active
-        own = own_table(self.lanes, active, levels=False, sums=0)
+        own = own_table(self.lanes, graph.n, active, levels=False, sums=0)
         hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
         self.params.set(
             row=graph.offsets,
@@ -227,28 +228,18 @@ class Share:
 
         count: of all searches. Integers [up to BLOCK, local ids] on the host.
         """
-        graph, cp = self.member.graph, cuda.cupy()
-        dtype, some = level_dtype(deepest), min(BLOCK, count - BLOCK * block)
-        with cuda.memory_of("levels"):
-            out = cp.empty((some, graph.n), dtype)
-        if not graph.active or not graph.n:
-            return np.full((some, graph.n), UNREACHED, dtype)
+        n, some = self.member.graph.n, min(BLOCK, count - BLOCK * block)
+        levels = np.full((some, n), UNREACHED, level_dtype(deepest))
+        if not self.member.graph.active:
+            return levels
         seen, *planes = (x[block:] for x in (self._seen, *self._planes))
-        arguments = structure(LEVELS, "Matrix")(
-            numbers=self._numbers_by_id(),
-            seen=seen,
-            plane=planes,
-            out=out,
-            n=graph.n,
-            k=some,
-            words=4 * self.lanes,
-            planes=deepest.bit_length(),
-        )
-        level = f"u{8 * dtype.itemsize}"
-        module = programs.Module(LEVELS, LEVEL=level)
-        blocks = 8 * cuda.multiprocessors()
-        module.kernel("matrix").prepare(arguments, blocks, 256)()
-        levels: Array = out.get()
+        rows = seen, planes[: deepest.bit_length()]
+        for low in range(0, n, IDS_AT_ONCE):
+            numbers = self._numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
+            with cuda.memory_of("levels"):
+                out = cuda.cupy().empty((some, len(numbers)), levels.dtype)
+            write_levels(out, numbers, rows, 4 * self.lanes)
+            levels[:, low : low + len(numbers)] = out.get()
         return levels
 
     def _numbers_by_id(self) -> DeviceArray:

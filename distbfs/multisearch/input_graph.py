@@ -39,10 +39,3 @@ def whole_graph(store: Store) -> Part:
     source = StoreTuples(store)
     construct(source, SoloWorld(), 1, options, made.append, kept=True)
     return made[0]
-
-
-def reversed_graph(part: Part) -> Part:
-    """Return the graph with every edge reversed; arrays are shared."""
-    if part.incoming is None:
-        return part
-    return replace(part, nn=part.incoming, incoming=part.nn)

@@ -7,7 +7,8 @@ to the rank that has it. A level takes time by the edges of its frontier, and a 
 each vertex.
 
 A rank takes 3 words for each of its vertices and each delegate, and 2 for each outer
-end.
+end; besides, 4 bytes for each of the former and each nn edge, and 12 for each outer
+end. Sums take 8 bytes each for a vertex, planes of levels a word each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.structures import structure
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
@@ -52,6 +54,38 @@ def library(width: int, offset_bytes: int = 4) -> ctypes.CDLL:
     return cc.load(SOURCE, WIDTH=width, OFFSET=offset)
 
 
+def rows_table(
+    count: int,
+    width: int,
+    *,
+    searched: bool = True,
+    planes: int = 0,
+    sums: Sequence[str] = (),
+) -> ArrayTable:
+    """Return the arrays of ``WordRows``; planes, sums: made by its searches."""
+    words = ArrayPlan(np.uint64, count * width)
+    table: ArrayTable = {
+        "next": words,
+        "marks": ArrayPlan(np.uint64, mask_words(count)),
+        "running": ArrayPlan(np.uint64, width),
+    }
+    if searched:
+        table |= {"seen": words, "front": words, "queue": ArrayPlan(np.uint32, count)}
+        table["planes"] = [ArrayPlan(np.uint64, count * width, later=True)] * planes
+        table |= {name: ArrayPlan(SUMS[name], count, later=True) for name in sums}
+    return table
+
+
+def ends_table(edges: int, ends: int, width: int) -> ArrayTable:
+    """Return the arrays of ``OuterEnds`` besides their rows; edges: of nn."""
+    return {
+        "columns": ArrayPlan(np.uint64, ends, later=True),
+        "index": ArrayPlan(np.uint32, edges),
+        "found": ArrayPlan(np.uint32, ends),
+        "words": ArrayPlan(np.uint64, ends * width),
+    }
+
+
 class WordRows:
     """The words of normals, delegates or outer ends, [count] by number.
 
@@ -60,32 +94,24 @@ class WordRows:
 
     def __init__(self, count: int, width: int, *, searched: bool = True) -> None:
         self.count, self._width = count, width
-        self._words = {"next": cc.aligned_full(count * width, 0, np.uint64)}
-        for name in ("seen", "front") if searched else ():
-            self._words[name] = cc.aligned_full(count * width, 0, np.uint64)
-        self.marks = np.zeros(mask_words(count), dtype=np.uint64)
-        self.running = np.zeros(width, dtype=np.uint64)
-        self._queue = np.zeros(count if searched else 0, dtype=np.uint32)
+        table = rows_table(count, width, searched=searched)
+        self._arrays = allocate(table, lambda n, kind: cc.aligned_full(n, 0, kind))
+        self.marks: Words = self._arrays["marks"]
+        self.running: Words = self._arrays["running"]
         self._planes: list[Array] = []
         self.sums: dict[str, Array] = {}
-        self.view = structure(SOURCE, "bit_rows")(
-            count=count,
-            marks=self.marks,
-            queue=self._queue,
-            running=self.running,
-            **self._words,
-        )
+        self.view = structure(SOURCE, "bit_rows")(count=count, **self._arrays)
         self.state = ctypes.byref(self.view)
 
     @property
     def next(self) -> Words:
         """The words that the next level is made of, uint64 [count, width]."""
-        return self._words["next"].reshape(-1, self._width)
+        return self._arrays["next"].reshape(-1, self._width)
 
     def begin(self, planes: int, sums: Sequence[str]) -> None:
         """Forget all searches; sums: of ``base.SUMS``, which begin at 0."""
         for name in ("seen", "next"):  # an error may have left the next
-            self._words[name][:] = 0
+            self._arrays[name][:] = 0
         self.marks[:] = 0
         self._planes = self._planes[:planes]
         for plane in self._planes:
@@ -123,7 +149,7 @@ class WordRows:
             some = words.reshape(-1, self._width)[numbers, lane]
             return (some >> bit & np.uint64(1)).astype(np.int32)
 
-        level = bits(self._words["seen"]) - 1
+        level = bits(self._arrays["seen"]) - 1
         for k, plane in enumerate(self._planes):
             level += bits(plane) << k
         return level
@@ -146,21 +172,21 @@ class OuterEnds:
             needed[part_of * size + (nn[piece] & MASK).astype(np.int64)] = True
         parts, numbers = np.divmod(np.flatnonzero(needed), size)
         self.columns: Words = (parts << PART_SHIFT | numbers).astype(np.uint64)
-        self.index = np.empty(len(nn), dtype=np.uint32)
+        ends = len(self.columns)
+        self._arrays = allocate(ends_table(len(nn), ends, width), cc.aligned_empty)
+        self.index: Array = self._arrays["index"]
         for piece in pieces:
             self.index[piece] = np.searchsorted(self.columns, nn[piece])
-        self.rows = WordRows(len(self.columns), width, searched=False)
-        self._found = np.empty(len(self.columns), dtype=np.uint32)
-        self._words = cc.aligned_empty(len(self.columns) * width, np.uint64)
+        self.rows = WordRows(ends, width, searched=False)
         self._width = width
 
     def table(self, made: ctypes.CDLL) -> Words:
         """Return the ends that get words, and these: uint64 [k, 1 + width]."""
-        count = made.part_bits_collect(
-            self.rows.state, cc.pointer(self._found), cc.pointer(self._words)
-        )
-        words = self._words.reshape(-1, self._width)[:count]
-        return np.column_stack([self.columns[self._found[:count]], words])
+        ends, words = self._arrays["found"], self._arrays["words"]
+        pointers = cc.pointer(ends), cc.pointer(words)
+        count = made.part_bits_collect(self.rows.state, *pointers)
+        words = words.reshape(-1, self._width)[:count]
+        return np.column_stack([self.columns[ends[:count]], words])
 
 
 class PartBitSearches(PartSearches):
@@ -229,7 +255,7 @@ class PartBitSearches(PartSearches):
             ):
                 pulls = self._saving(depth, edges, back, start, goal) > 0
                 self._inside(edges, back, start, goal, pulls=pulls)
-            self._inside(part.dd, part.dd, shared, shared, pulls=dd_pulls)
+            self._inside(part.dd, part.dd_pulled, shared, shared, pulls=dd_pulls)
             self._along(part.nn, normals, outer.rows, outer.index)
             tables.append(outer.table(self._library))
         self._deliver(np.concatenate(tables))
@@ -249,7 +275,7 @@ class PartBitSearches(PartSearches):
         if not shared.view.queued:
             return False
         saved = sum(
-            self._saving(depth, part.dd, part.dd, shared, shared)
+            self._saving(depth, part.dd, part.dd_pulled, shared, shared)
             for part in self._parts
         )
         # mutant: self._world.allreduce(np.array([saved]))[0] -> saved
@@ -376,8 +402,17 @@ class PartBitSearches(PartSearches):
         return self._by_local(normals, self._delegates.sums[name])
 
 
-def bytes_needed(parts: Sequence[Part], width: int, *, levels: int) -> int:
-    """Return the bytes of searches over parts; levels: planes that are kept."""
-    rows = parts[0].delegate_count + sum(part.local_count for part in parts)
-    outer = sum(min(part.nn.edges, part.layout.n) for part in parts)
-    return 8 * width * (rows * (3 + levels) + 2 * outer)
+def bytes_needed(
+    parts: Sequence[Part], width: int, *, planes: int, sums: Sequence[str] = ()
+) -> int:
+    """Return the most bytes of searches over parts, each nn edge with its own end.
+
+    planes: of levels that are kept; sums: of ``base.SUMS``
+    """
+    counts = [parts[0].delegate_count, *(part.local_count for part in parts)]
+    tables = [rows_table(x, width, planes=planes, sums=sums) for x in counts]
+    for part in parts:
+        edges, ends = part.nn.edges, min(part.nn.edges, part.layout.n)
+        tables.append(ends_table(edges, ends, width))
+        tables.append(rows_table(ends, width, searched=False))
+    return sum(map(total_bytes, tables))

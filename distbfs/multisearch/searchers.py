@@ -25,7 +25,6 @@ from distbfs.multisearch.base import (
     check_problem,
 )
 from distbfs.multisearch.exact_diameter import Extremes
-from distbfs.multisearch.input_graph import reversed_graph
 from distbfs.multisearch.numpy_runner import (
     Outputs,
     check_sources,
@@ -197,7 +196,7 @@ class WholeSearcher:
         """Return a searcher along reversed edges."""
         if not self.directed:
             return self
-        part = reversed_graph(self.part)
+        part = self.part.reversed()
         return WholeSearcher(self.world, self.runner, part, self.options)
 
     def describe(self) -> dict[str, Any]:

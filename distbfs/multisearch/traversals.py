@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,14 +66,15 @@ class OnHosts(Traversals):
         parts = self._session.held.parts
         lanes = bits.width_for(options.batch or len(sources))
         planes = SPAN.bit_length() if wanted.levels else 0
-        one = np.array([bytes_needed(parts, 1, levels=planes)])
+        need = partial(bytes_needed, parts, planes=planes, sums=wanted.sums)
+        one = np.array([need(1)])
         fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
         while lanes > 1 and lanes > fits and not options.batch:
             lanes //= 2
         searches = self._searches
         if searches is None or searches.lanes < lanes:
             self._searches = searches = None  # free the old one before making another
-            self._check_room(lanes, planes)
+            self._check_room(bits.LANE * lanes, need(lanes))
             threads = options.threads or self._session.options.threads
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
@@ -81,17 +83,15 @@ class OnHosts(Traversals):
         searches.run(sources[:count], wanted)
         return searches, count
 
-    def _check_room(self, lanes: int, planes: int) -> None:
+    def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks where searches do not fit beside the parts.
 
-        planes: of levels that are kept
+        need: bytes of as many at once
         """
-        parts = self._session.held.parts
-        need = bytes_needed(parts, lanes, levels=planes)
         room, of_all = may_fill(self._world)
-        room -= sum(part.graph_bytes for part in parts)
+        room -= sum(part.graph_bytes for part in self._session.held.parts)
         lack = (
-            f"{bits.LANE * lanes} searches at once take {readable(need)}, and a rank "
+            f"{searches} searches at once take {readable(need)}, and a rank "
             f"may fill {readable(max(room, 0))} beside parts ({of_all})"
         )
         if reason := first_reason(self._world, lack if need > room else ""):
@@ -197,7 +197,6 @@ class DeviceTraversals(Traversals):
                 self._world,
                 self._members,
                 lanes=fits,
-                levels=levels,
                 placement=None if separated is None else separated.placement,
                 messages=self._messages,
             )

@@ -13,11 +13,11 @@ import numpy as np
 
 from distbfs.device import cuda, take
 from distbfs.graph.csr import CSR
+from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import SUBGRAPHS, Array, Ids, World
 
-COLUMN_PAD = 256  # columns that kernels may read past the end
 UPLOAD_BYTES = 64 << 20  # of the pinned memory for a copy
 
 

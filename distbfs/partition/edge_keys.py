@@ -56,10 +56,13 @@ class EdgeIds:
         own = self._ids[part.index]
         source, column = rows.sources(), rows.columns
         delegates = self._outside(part.delegates)
-        u = delegates[source] if name in ("dn", "dd") else own[source]
-        if name in ("nd", "dd"):
+        kind = name
+        if name == "incoming":
+            kind = "dd" if len(delegates) else "nn"
+        u = delegates[source] if kind in ("dn", "dd") else own[source]
+        if kind in ("nd", "dd"):
             v = delegates[column]
-        elif name == "nn" and part.layout.parts > 1:
+        elif kind == "nn" and part.layout.parts > 1:
             v = self._targets(column)
         else:
             v = own[column]

@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.device.array_table import ArrayPlan
 from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, index_dtype
 from distbfs.partition.layout import Layout
 from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words
 
@@ -54,6 +55,33 @@ def bits_of(mask: Words, bits: int) -> Ids:
     return np.flatnonzero(flags)
 
 
+def part_table(
+    local: int, delegates: int, edges: Mapping[str, int], *, parts: int, nd_sources: int
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of a ``Part`` by their paths in it, without those of edges in.
+
+    local, delegates: local count and d; edges: by subgraph; parts: of the graph
+    nd_sources: rows of nd with edges
+    """
+    table = {}
+    for name, rows in zip(SUBGRAPHS, (local, local, delegates, delegates), strict=True):
+        column = np.uint64 if name == "nn" and parts > 1 else np.uint32
+        count = edges[name]
+        table[f"{name}/offsets"] = ArrayPlan(index_dtype(count), rows + 1)
+        table[f"{name}/columns"] = ArrayPlan(column, count)
+    mask = ArrayPlan(np.uint64, mask_words(delegates))
+    return table | {
+        "delegates": ArrayPlan(np.int64, delegates),
+        "delegate_degrees": ArrayPlan(np.int64, delegates),
+        "nd_sources": ArrayPlan(np.uint32, nd_sources),
+        "dn_sources": mask,
+        "dd_sources": mask,
+        "vertices": ArrayPlan(np.uint32, local),
+        "degrees": ArrayPlan(np.int64, local),
+        "tuple_degrees": ArrayPlan(np.int64, local),
+    }
+
+
 @dataclass(frozen=True)
 class Part:
     """One part of a degree-separated graph; arrays are local unless stated otherwise.
@@ -67,8 +95,11 @@ class Part:
     tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
     loop counts two
     active: rows 0 … active-1 are the normal vertices with at least one edge
-    incoming: of a directed graph, which is one part without delegates: for each vertex
-    number the sources of nn edges to it; None where nn is symmetric
+    incoming: of a directed graph the sources of its edges, as rows of their targets: of
+    nn edges, in one part without delegates; of dd edges, where all vertices with edges
+    are delegates. None where edges lead both ways
+    entering: of a directed graph, as tuple_degrees for edges turned round; None where
+    that was not counted, as in stores
     attributes: by name, kept from the input for all stored edges; of tuples that repeat
     an edge, in any direction if undirected, the smallest value
 
@@ -90,6 +121,7 @@ class Part:
     tuple_degrees: Ids
     active: int
     incoming: CSR | None = None
+    entering: Ids | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     nd_sources: Numbers = field(init=False)
     dn_sources: Words = field(init=False)
@@ -114,10 +146,32 @@ class Part:
         return self.nn if self.incoming is None else self.incoming
 
     @property
+    def dd_pulled(self) -> CSR:
+        """The rows that a pull along dd reads."""
+        return self.dd if self.incoming is None else self.incoming
+
+    @property
     def subgraphs(self) -> dict[str, CSR]:
         """The rows by name: nn, nd, dn, dd and, of a directed graph, incoming."""
         rows = {name: getattr(self, name) for name in SUBGRAPHS}
         return rows if self.incoming is None else {**rows, "incoming": self.incoming}
+
+    def reversed(self) -> Part:
+        """Return a whole graph with every edge turned round; arrays are shared.
+
+        Itself if edges lead both ways.  Where it was not counted how many tuples enter
+        a vertex, each stored edge counts as one.
+        """
+        if self.incoming is None:
+            return self
+        ends = 2 * self.incoming.degrees() if self.entering is None else self.entering
+        return replace(
+            self,
+            nn=self.incoming,
+            incoming=self.nn,
+            tuple_degrees=ends,
+            entering=self.tuple_degrees,
+        )
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
         """Return the part with other rows, by name as in ``subgraphs``."""
@@ -198,8 +252,13 @@ class Part:
             raise InputError("delegate degrees do not fit the number of delegates")
 
     def _check_directed(self) -> None:
-        if self.layout.parts != 1 or self.delegate_count:
-            raise InputError("a directed graph is one part without delegates")
-        if self.pulled.rows != self.nn.rows or self.pulled.edges != self.nn.edges:
+        rows, whole = self.nn.rows, self.layout.parts == 1 and not self.delegate_count
+        if not whole:
+            rows = self.delegate_count
+            if self.active:
+                raise InputError("a directed graph in parts has delegates alone")
+        elif self.pulled.edges != self.nn.edges:
             raise InputError("edges in and edges out differ in number")
-        self.pulled.check(self.local_count)
+        if self.pulled.rows != rows:
+            raise InputError(f"incoming has {self.pulled.rows} rows instead of {rows}")
+        self.pulled.check(rows)

@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
 from distbfs.generate.expected import expected_histogram
-from distbfs.graph.csr import index_dtype
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import mask_words
+from distbfs.partition.part import mask_words, part_table
 from distbfs.types import SUBGRAPHS, Floats, Ids, World
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
@@ -39,12 +39,8 @@ INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateNumbers)
 PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
 # bytes of a session besides engine and parts (search.session, search.runners)
-MAPPED_VERTEX = 16  # BlockMap, kept
 MAPPING_VERTEX = 40  # BlockMap, during its construction
-NUMBERED_VERTEX = 4  # BetweenDomains: local id -> number
-LOOKED_UP_DELEGATE = 8  # BetweenDomains: delegates in the order of their ids
 FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
-MESSAGE_NN_EDGE = 8  # at most 4 when sent, 4 when received
 
 LEAST_CHANCE = 1e-300
 LISTED = 8  # see ``PartShape``
@@ -54,12 +50,12 @@ PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 
-# the bytes that a device is to have left beside one search, by (vertices with edges
-# there, devices of its domain, targets of edges between domains)
-Beside: TypeAlias = Callable[[int, int, int], int]
+# the bytes that a device is to have left beside one search, by (vertices there, those
+# with edges, devices of its domain, targets of edges between domains)
+Beside: TypeAlias = Callable[[int, int, int, int], int]
 
 
-def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG001
+def nothing_beside(*_: int) -> int:
     """Return that one search is all that devices need memory for."""
     return 0
 
@@ -129,20 +125,12 @@ class PartShape:
 
 def array_bytes(shape: PartShape) -> dict[str, int]:
     """Return the bytes of every stored array of a part, by dataset name."""
-    rows = {"nn": shape.local, "nd": shape.local}
-    out = {}
-    for name in SUBGRAPHS:
-        count = shape.edges[name]
-        offset = np.dtype(index_dtype(count)).itemsize
-        column = 8 if name == "nn" and shape.parts > 1 else 4
-        out[f"{name}/offsets"] = (rows.get(name, shape.delegates) + 1) * offset
-        out[f"{name}/columns"] = count * column
-    out["delegates"] = out["delegate_degrees"] = 8 * shape.delegates
-    out["nd_sources"] = 4 * shape.nd_sources
-    out["dn_sources"] = out["dd_sources"] = 8 * mask_words(shape.delegates)
-    out["vertices"] = 4 * shape.local
-    out["degrees"] = out["tuple_degrees"] = 8 * shape.local
-    return out
+    table = part_table(
+        *(shape.local, shape.delegates, shape.edges),
+        parts=shape.parts,
+        nd_sources=shape.nd_sources,
+    )
+    return {name: plan.nbytes for name, plan in table.items()}
 
 
 def subgraph_bytes(shape: PartShape) -> dict[str, int]:
@@ -189,13 +177,20 @@ def build_basis() -> str:
 
 def session_bytes(shape: PartShape) -> tuple[int, int]:
     """Estimate (permanent, temporary) bytes of a session besides its engine."""
-    kept, moment = MAPPED_VERTEX * shape.local, MAPPING_VERTEX * shape.local
+    moment, delegates = MAPPING_VERTEX * shape.local, shape.delegates
+    kept: ArrayTable = {
+        "order": ArrayPlan(np.int64, shape.local),  # of BlockMap, on several ranks
+        "place": ArrayPlan(np.int64, shape.local),  # of BlockMap
+    }
     if not shape.whole:
-        kept += NUMBERED_VERTEX * shape.local + LOOKED_UP_DELEGATE * shape.delegates
-        kept += 2 * 8 * mask_words(shape.delegates)
-        kept += MESSAGE_NN_EDGE * shape.edges["nn"]
-        moment = max(moment, FINISHED_DELEGATE * shape.delegates)
-    return kept, moment
+        moment = max(moment, FINISHED_DELEGATE * delegates)
+        kept |= {
+            "numbers": ArrayPlan(np.uint32, shape.local),  # of Part
+            "delegates": ArrayPlan(np.int64, (2, delegates)),  # of DelegateNumbers
+            "masks": ArrayPlan(np.uint64, (2, mask_words(delegates))),
+            "messages": ArrayPlan(np.uint32, (2, shape.edges["nn"])),  # at most
+        }
+    return total_bytes(kept), moment
 
 
 def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:

@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 
 Say: TypeAlias = Callable[[str], None]
 
-NEEDS_SYMMETRIC = (
-    "a search between domains needs a symmetric graph, and this one is directed; "
-    "search it in one process without --stepwise"
+NOT_STEPWISE = "a directed graph in one process is searched without --stepwise"
+ON_HOSTS = (
+    "several ranks search a directed graph on CPUs alone; allowed: --engine openmp or "
+    "reference, or one process"
 )
 DIRECTED = "xbfs-paper"  # the engine of auto for directed graphs on a device
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
@@ -119,16 +120,19 @@ def choose(
     Raises UsageError for contradictory options, DeviceMissing where a device is
     required and there is none, LaunchError where ranks would share one.
     """
-    if directed and world.size > 1:
-        raise UsageError(NEEDS_SYMMETRIC)
     check_known(options)
+    alone = world.size == 1
     named = options.engine != "auto"
     if named:
         check_masks(options.engine, request)
+    if directed and options.stepwise and alone:
+        raise UsageError(NOT_STEPWISE)
     if named and not kind_of(options.engine).on_device:
-        if directed and options.stepwise:
-            raise UsageError(NEEDS_SYMMETRIC)
         return SearchChoice("host", options)
+    if directed and not alone:
+        if named or wants_device(options, request):
+            raise UsageError(ON_HOSTS)
+        return SearchChoice("host", options, why=ON_HOSTS.partition(";")[0])
     if named:
         check_named(options, request, directed=directed)
         devices = take_some(world, options, request)
@@ -149,8 +153,6 @@ def choose(
             reason = str(error)
     elif wants_device(options, request):
         raise DeviceMissing(reason)
-    if directed and options.stepwise:
-        raise UsageError(NEEDS_SYMMETRIC)
     # mutant: reason.partition(";")[0] -> "" : test_sessions::test_without_a_device
     return SearchChoice("host", options, why=reason.partition(";")[0])
 

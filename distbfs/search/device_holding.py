@@ -13,8 +13,9 @@ from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
-from distbfs.build.cuda.seen import mask_bytes
+from distbfs.build.cuda.seen import mask_table
 from distbfs.device import cuda, nvrtc
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
@@ -26,7 +27,7 @@ from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
 from distbfs.search.holding import Source, held_back
-from distbfs.search.runners.seat import streams_bytes
+from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
 from distbfs.store.cuda_graph import graph_of_store
@@ -61,8 +62,9 @@ def graph_on_device(
     """
 
     def state(n: int, active: int, m: int, at_least: Ids) -> int:
-        need: int = engine.state_bytes(n, active, m, at_least) + beside(active, 1, 0)
-        return need + masked * mask_bytes(n, active, m)
+        need: int = engine.state_bytes(n, active, m, at_least)
+        need += beside(n, active, 1, 0)
+        return need + masked * total_bytes(mask_table(n, active, m))
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes and not source.directed:
@@ -112,8 +114,8 @@ def hold_domain(
 
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
         need: int = engine.member_bytes(layout, local, active, m, at_least)
-        need += beside(active, count, 0)
-        return need + masked * mask_bytes(local, active, m)
+        need += beside(local, active, count, 0)
+        return need + masked * total_bytes(mask_table(local, active, m))
 
     with source.telling("building") as done:
         parts, summary = construct_domain(
@@ -281,14 +283,16 @@ def share_room(
         need: int = engine.share_bytes(share)
         outer, domains = share.outer_edges, share.domains
         devices = domains.sizes[domains.domain_of(share.index)]
-        need += beside(share.active, devices, share.targets)
+        local = share.layout.local_count(share.index)
+        need += beside(local, share.active, devices, share.targets)
         if streamed:
             box = int(max(outer.max(), share.owned.max()))
-            need += streams_bytes(share.layout.parts, box, share.delegates)
+            table = streams_table(share.layout.parts, box, share.delegates)
+            need += total_bytes(table)
         if masked:
-            local = share.layout.local_count(share.index)
-            need += mask_bytes(local, share.active, share.m) + 8 * share.targets
-            need += mask_bytes(local, share.active, int(outer.sum()))
+            for columns in (share.m, int(outer.sum())):
+                need += total_bytes(mask_table(local, share.active, columns))
+            need += 8 * share.targets
         return need
 
     return Room(options.device_memory, options.host_memory, state)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -741,7 +740,7 @@ class Graph:
         """
         if not self.directed:
             return self
-        part = replace(self.part, nn=self.part.pulled, incoming=self.part.nn)
+        part = self.part.reversed()
         return Graph(part, directed=True, nodes=self.nodes, index=self._index)
 
     def named(self, ids: Array) -> Array:

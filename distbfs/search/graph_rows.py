@@ -37,6 +37,7 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
         ends,
         n,
         incoming,
+        None if incoming is None else 2 * incoming.degrees(),
     )
     part.check()
     return part

@@ -64,6 +64,7 @@ def open(  # noqa: A001
     domain: int | None = None,
     parts: int | None = None,
     threshold: int | None = None,
+    directed: bool = False,
     first_id: int | None = None,
     **options: Any,
 ) -> Session:
@@ -91,6 +92,8 @@ def open(  # noqa: A001
         For edge tuples: number of parts, by default one a rank.
     threshold : int, optional
         For edge tuples: the degree above which vertices are delegates.
+    directed : bool, default False
+        For edge tuples: edges lead from u to v alone.  Stores and graphs know it.
     first_id : {0, 1}, optional
         For a store whose vertices are numbers: call the first of them so; by default as
         in the file that it was converted from.
@@ -135,7 +138,8 @@ def open(  # noqa: A001
     ranks = None if comm is None else MpiWorld(comm)
     world: World = ranks or SoloWorld()
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
-    made = source_of(source, world, parts, threshold, chosen.threads)
+    build = BuildOptions(threshold=threshold, threads=chosen.threads, directed=directed)
+    made = source_of(source, world, parts, build)
     if first_id is not None and made.store is None:
         raise UsageError("first_id is for stores; edges of a program count from 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""
@@ -152,21 +156,22 @@ def open(  # noqa: A001
 
 
 def source_of(
-    source: Any,
-    world: World,
-    parts: int | None,
-    threshold: int | None,
-    threads: int = 0,
+    source: Any, world: World, parts: int | None, build: BuildOptions
 ) -> Source:
     """Return the source of a session for the graph that a program gives.
 
-    WrongTypeError for anything but a store, a graph or tuples.
+    build: how tuples are built. WrongTypeError for anything but a store, a graph or
+    tuples.
     """
+    if build.directed and build.threshold is not None:
+        raise UsageError("threshold is for symmetric graphs, and directed is true")
+    if build.directed and not hasattr(source, "chunks"):
+        raise UsageError("directed is for edge tuples; stores and graphs know it")
     if isinstance(source, (str, Path)):
         source = open_store(Path(source))
     if hasattr(source, "manifest"):
         manifest = source.manifest
-        if parts is not None or threshold is not None:
+        if parts is not None or build.threshold is not None:
             raise UsageError("parts and threshold are settled by the store")
         return Source(manifest.n, manifest.parts, manifest.directed, store=source)
     if hasattr(source, "lent_tuples"):
@@ -174,8 +179,8 @@ def source_of(
             raise UsageError("a Graph is in the memory of one process; write a store")
         return Source(source.n, 1, source.directed, graph=source)
     if hasattr(source, "chunks"):
-        build = BuildOptions(threshold=threshold, threads=threads)
-        return Source(source.n, parts or world.size, tuples=source, build=build)
+        ways = {"tuples": source, "build": build}
+        return Source(source.n, parts or world.size, build.directed, **ways)
     raise WrongTypeError(
         f"the source is of type {type_name(source)}; allowed: a folder with a store, a "
         "Graph, edge tuples"

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.registry import lookup
 from distbfs.search.choose import (
-    NEEDS_SYMMETRIC,
     Request,
     Say,
     SearchChoice,
@@ -135,8 +133,6 @@ def open_host(opening: Opening) -> Session:
     if whole and not options.stepwise:
         runner = WholeRunner(world, OnHost(engine.whole(first)))
     else:
-        if first.directed:
-            raise UsageError(NEEDS_SYMMETRIC)
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)

@@ -2,10 +2,10 @@
 
 Pan, Pearce, Owens 2018, Section VI-A3 sketches it: what dd, dn and nd find has its
 parent on the same part at no cost; only vertices that nn alone reached need data from
-another part. A vertex that was delivered first looks for a delegate one level up among
-its own nd edges. If there is none, it asks the rank that delivered it for the levels of
-its nn neighbours there; a neighbour one level up is its parent. A delegate is owned
-like any vertex; if its owner did not find it, all ranks are asked which of them did.
+another part. The owner of such a vertex asks the rank that delivered it for the levels
+of its nn neighbours there; a neighbour one level up is its parent. (A delegate one
+level up would have found it on its own part.) A delegate is owned like any vertex; if
+its owner did not find it, all ranks are asked which of them did.
 """
 
 from __future__ import annotations
@@ -131,7 +131,6 @@ class ParentFinder:
         """Ask the ranks that delivered vertices which neighbour is the parent."""
         asked_by: list[tuple[Array, Array, Array]] = []
         for search in self._searches:
-            search.adopt_delegates()
             numbers, ranks = search.unresolved()
             index, columns = search.part.nn.edges_of(numbers)
             column = columns.astype(np.uint64)

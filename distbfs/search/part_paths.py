@@ -46,17 +46,18 @@ class LevelPart:
         self.d = Ends(delegates, part.delegates)
 
     def inner_edges(
-        self, normals: Ids, delegates: Ids
+        self, normals: Ids, delegates: Ids, *, back: bool = False
     ) -> Iterator[tuple[str, str, Ids, Array]]:
         """Yield (kind of row, kind of column, rows, columns) of nd, dn and dd edges.
 
         normals, delegates: the rows to read, by number; kinds: "n" or "d"
+        back: of a directed graph, edges to the rows instead of those from them
         """
         part = self.part
         for row, column, graph in (
             ("n", "d", part.nd),
             ("d", "n", part.dn),
-            ("d", "d", part.dd),
+            ("d", "d", part.dd_pulled if back else part.dd),
         ):
             rows = normals if row == "n" else delegates
             index, columns = graph.edges_of(rows)
@@ -124,7 +125,8 @@ class PartCounts:
         part, normals, delegates = self._part, self.own.lists, self._delegates.lists
         self._sums = self.own.sums(goal)
         begun = normals[start]
-        for row, column, rows, columns in part.inner_edges(begun, delegates[start]):
+        edges = part.inner_edges(begun, delegates[start], back=start > goal)
+        for row, column, rows, columns in edges:
             there = part.ends(column).level[columns] == goal
             values = self.own.values if row == "n" else self._delegates.values
             places, sums = normals[goal], self._sums
@@ -156,13 +158,13 @@ class PartCounts:
 
 
 class PartPaths:
-    """A ``PathFinder`` over the parts of all ranks; the graph is symmetric."""
+    """A ``PathFinder`` over the parts of all ranks."""
 
-    directed = False
     refusal = ""
 
     def __init__(self, world: World, parts: Sequence[Part]) -> None:
         self._world, self._parts = world, list(parts)
+        self.directed = parts[0].directed
         self._placement = Placement(parts[0].layout.parts, world.size)
 
     def _with_levels(self, level: Sequence[Array]) -> list[LevelPart]:
@@ -244,7 +246,8 @@ class PartPaths:
             fresh: list[list[Array]] = [[numbers[:0]] for numbers in normals]
             letters = []
             for place, x in enumerate(parts):
-                edges = x.inner_edges(normals[place], delegates)
+                # mutant: back=True -> back=False : test_directed_graphs_on_ranks
+                edges = x.inner_edges(normals[place], delegates, back=True)
                 for row, column, rows, columns in edges:
                     up = x.ends(column).level[columns] == above
                     u, v = columns[up], rows[up]
@@ -286,7 +289,7 @@ class PartPaths:
             u, above = rest[kept].astype(np.int64).T
             v = numbers[kept]
             tables.append(np.stack([u, ends.ids[v], above, ends.level[v]], axis=1))
-        return chosen_ends(np.concatenate(tables), directed=False)
+        return chosen_ends(np.concatenate(tables), directed=self.directed)
 
 
 def edges_between(rows: Ends, u: Array, columns: Ends, v: Array) -> Ids:

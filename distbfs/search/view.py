@@ -245,7 +245,7 @@ def seen_ends(world: World, parts: Sequence[Part]) -> list[Ids]:
     for part in parts:
         each = 1 + part.directed
         made.append(each * (part.nn.degrees() + part.nd.degrees()))
-        of_delegates += part.dn.degrees() + part.dd.degrees()
+        of_delegates += each * (part.dn.degrees() + part.dd.degrees())
     of_delegates = world.allreduce(of_delegates)
     for part, ends in zip(parts, made, strict=True):
         owned, local = part.owned_delegates()

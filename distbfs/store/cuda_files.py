@@ -31,6 +31,7 @@ BLOCK = 256
 BUFFERS = 3  # one being read, one being hashed, one being copied
 INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
+KERNELS = Path(__file__).with_name("cuda_rows.cu")
 SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
 FAULTS = {  # bits of cuda_rows.cu
     1: "row offsets do not start at 0",
@@ -90,7 +91,7 @@ class PartFiles:
     def __init__(self, store: Store, done: Sum | None) -> None:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self.manifest, self.done = store, manifest, done or Sum()
-        self._kernel = programs.Module(Path(__file__).with_name("cuda_rows.cu")).kernel
+        self._kernel = programs.Module(KERNELS).kernel
         most = max(_largest(store), 1)
         self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)
         self.fault = cupy.zeros(1, np.uint32)
@@ -250,10 +251,7 @@ class PartFiles:
 
 def _largest(store: Store) -> int:
     """Return the bytes of the largest slice of any dataset of a store."""
-    manifest, most = store.manifest, 0
-    for part, record in enumerate(manifest.records):
-        specs = schema.part_specs(
-            manifest.layout, part, manifest.delegates, record.edges
-        )
-        most = max(most, *(8 * spec.most for spec in specs.values()))
+    manifest = store.manifest
+    every = [manifest.specs(part) for part in range(manifest.parts)]
+    most = max(8 * spec.most for specs in every for spec in specs.values())
     return min(most, schema.SLICE_BYTES)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceSubgraph
+from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.store.cuda_files import PartFiles
 from distbfs.store.cuda_rows import NO_WORDS
 from distbfs.types import SUBGRAPHS, DeviceArray

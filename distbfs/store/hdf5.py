@@ -294,14 +294,7 @@ class Store:
         path = self.folder / schema.part_name(index)
         with safety.opened(path, record.file_bytes) as file:
             check_attributes(file, manifest, index)
-            specs = schema.part_specs(
-                manifest.layout,
-                index,
-                manifest.delegates,
-                record.edges,
-                directed=record.directed,
-                kinds=manifest.kinds,
-            )
+            specs = manifest.specs(index)
             datasets = safety.check_objects(file, specs, record.file_bytes)
             total = sum(item.size * item.dtype.itemsize for item in datasets.values())
             if total != record.array_bytes:

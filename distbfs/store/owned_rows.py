@@ -1,8 +1,8 @@
 """A store of one part, divided to ranks by the owners of rows: no edge is sorted anew.
 
 Every vertex with edges becomes a delegate, with the number that it has, and its edges
-are those of dd on the part that owns it. What a pull finds has its parent where its
-results are.
+are those of dd on the part that owns it, of a directed graph edges out and edges in.
+What a pull finds has its parent where its results are.
 
 Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; its Algorithm 1 would deal
 each edge to the end with fewer.
@@ -37,9 +37,10 @@ def is_divided_by_rows(world: World, store: Store) -> bool:
     hold of every vertex.
     """
     manifest = store.manifest
-    if manifest.parts > 1 or manifest.delegates or manifest.directed:
+    if manifest.parts > 1 or manifest.delegates:
         return False
-    need = VERTEX_BYTES * manifest.n + EDGE_BYTES * manifest.m // world.size
+    edges = manifest.m * (1 + manifest.directed)
+    need = VERTEX_BYTES * manifest.n + EDGE_BYTES * edges // world.size
     lacks = need > may_fill(world)[0]
     return not world.allreduce(np.array([int(lacks)]), "max")[0]
 
@@ -59,28 +60,40 @@ def load_rows(
         def read(name: str) -> Array:
             return read_array(datasets[name], name, record.digests[name], watch)
 
-        names = ("nn/offsets", "vertices", "degrees", "tuple_degrees")
-        offsets, vertices, degrees, tuple_ends = map(read, names)
-        check_offsets(offsets, record.edges["nn"])
-        safety.check_active("nn", offsets, record.active)
+        vertices, degrees, tuple_ends = map(
+            read, ("vertices", "degrees", "tuple_degrees")
+        )
         safety.check_numbers(vertices)  # all of them: see ``Part.check`` of all parts
         # mutant: layout.part_of(vertices) -> vertices
         #   : test_owners_have_the_rows_of_their_vertices
         owned = layout.part_of(vertices) == index
-        lengths = np.diff(offsets[: record.active + 1])
         own_rows = owned[: record.active]
-        own_offsets = row_offsets(np.where(own_rows, lengths, 0))
 
-        def read_own(name: str) -> Array:
-            dataset, at = datasets[name], 0
-            own = np.empty(int(own_offsets[-1]), dataset.dtype)
-            for start, values in slices(dataset, name, record.digests[name]):
-                at += copy_owned(offsets, own_rows, start, values, own[at:])
-                if watch is not None:
-                    watch(name, values, 0, len(values))
-            return own
+        def read_rows(kind: str) -> tuple[CSR, dict[str, Array]]:
+            """Return the own rows of a subgraph, and their attributes."""
+            offsets = read(f"{kind}/offsets")
+            check_offsets(offsets, record.edges["nn"])
+            safety.check_active(kind, offsets, record.active)
+            lengths = np.diff(offsets[: record.active + 1])
+            own_offsets = row_offsets(np.where(own_rows, lengths, 0))
 
-        columns = read_own("nn/columns")
+            def read_own(name: str) -> Array:
+                dataset, at = datasets[name], 0
+                own = np.empty(int(own_offsets[-1]), dataset.dtype)
+                for start, values in slices(dataset, name, record.digests[name]):
+                    at += copy_owned(offsets, own_rows, start, values, own[at:])
+                    if watch is not None:
+                        watch(name, values, 0, len(values))
+                return own
+
+            rows = CSR(own_offsets, read_own(f"{kind}/columns"))
+            return rows, {
+                name: read_own(f"{kind}/attribute_{name}")
+                for name in manifest.attributes
+            }
+
+        out, attributes = read_rows("nn")
+        into, of_incoming = read_rows("incoming") if manifest.directed else (None, {})
         normals = CSR.empty(layout.local_count(index))
         part = Part(
             layout=layout,
@@ -91,14 +104,15 @@ def load_rows(
             nn=normals,
             nd=normals,
             dn=CSR.empty(record.active),
-            dd=CSR(own_offsets, columns),
+            dd=out,
             vertices=layout.local_of(vertices[owned]),
             degrees=degrees[owned],
             tuple_degrees=tuple_ends[owned],
             active=0,
+            incoming=into,
             attributes={
-                name: of_dd(read_own(f"nn/attribute_{name}"), manifest.words_of(name))
-                for name in manifest.attributes
+                name: of_dd(values, of_incoming.get(name), manifest.words_of(name))
+                for name, values in attributes.items()
             },
         )
         part.check()
@@ -135,6 +149,14 @@ def copy_owned(
     return count
 
 
-def of_dd(values: Array, words: tuple[str, ...] | None) -> Attribute:
-    """Return an attribute of edges that are all in dd; words: as in ``Attribute``."""
-    return Attribute({**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}, words)
+def of_dd(
+    values: Array, incoming: Array | None, words: tuple[str, ...] | None
+) -> Attribute:
+    """Return an attribute of edges that are all in dd; words: as in ``Attribute``.
+
+    incoming: of a directed graph, by the targets of edges
+    """
+    every = {**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}
+    if incoming is not None:
+        every["incoming"] = incoming
+    return Attribute(every, words)

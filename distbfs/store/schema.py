@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import mask_words
+from distbfs.partition.part import part_table
 from distbfs.types import SUBGRAPHS, Array, Bytes
 
 if TYPE_CHECKING:
@@ -41,17 +41,7 @@ LARGEST = (1 << 63) - 1
 
 COUNTS = ("n", "tuples", "threshold", "delegates", "order_block", "loops", "repeats")
 JSON_FIELDS = ("source", "relabel", "statistics")
-DATASETS = (
-    *(f"{name}/{array}" for name in SUBGRAPHS for array in ("offsets", "columns")),
-    "delegates",
-    "delegate_degrees",
-    "nd_sources",
-    "dn_sources",
-    "dd_sources",
-    "vertices",
-    "degrees",
-    "tuple_degrees",
-)
+DATASETS = tuple(part_table(0, 0, dict.fromkeys(SUBGRAPHS, 0), parts=1, nd_sources=0))
 INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs only
 ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming)/attribute_(\w{1,200})")
 KINDS = {  # of attributes of edges
@@ -342,6 +332,18 @@ class Manifest:
         """Attributes of edges: name -> kind."""
         return {name: facts["kind"] for name, facts in self.attributes.items()}
 
+    def specs(self, index: int) -> dict[str, DatasetSpec]:
+        """Return the specification of each dataset of a part."""
+        record = self.records[index]
+        return part_specs(
+            self.layout,
+            index,
+            self.delegates,
+            record.edges,
+            directed=record.directed,
+            kinds=self.kinds,
+        )
+
     def words_of(self, name: str) -> tuple[str, ...] | None:
         """Return the words of an attribute of edges, None where it is no text."""
         facts = self.attributes[name]
@@ -445,20 +447,15 @@ def part_specs(
     edges: by subgraph; kinds: of the attributes of edges, by name
     """
     local = layout.local_count(index)
-    rows = {"nn": local, "nd": local, "dn": d, "dd": d}
-    specs = {}
+    table = part_table(local, d, edges, parts=layout.parts, nd_sources=local)
+    specs = {
+        name: DatasetSpec.of(plan.count, np.dtype(plan.dtype).newbyteorder("<").str)
+        for name, plan in table.items()
+    }
     for name in SUBGRAPHS:
-        wide = name == "nn" and layout.parts > 1
-        specs[f"{name}/offsets"] = DatasetSpec.of(rows[name] + 1, "<u4", "<u8")
-        specs[f"{name}/columns"] = DatasetSpec.of(edges[name], "<u8" if wide else "<u4")
-    for name in ("delegates", "delegate_degrees"):
-        specs[name] = DatasetSpec.of(d, "<i8")
-    specs["nd_sources"] = DatasetSpec(("<u4",), 0, local)
-    for name in ("dn_sources", "dd_sources"):
-        specs[name] = DatasetSpec.of(mask_words(d), "<u8")
-    specs["vertices"] = DatasetSpec.of(local, "<u4")
-    for name in ("degrees", "tuple_degrees"):
-        specs[name] = DatasetSpec.of(local, "<i8")
+        rows = f"{name}/offsets"
+        specs[rows] = replace(specs[rows], dtypes=("<u4", "<u8"))
+    specs["nd_sources"] = replace(specs["nd_sources"], least=0)
     if directed:
         for name, like in zip(INCOMING, ("nn/offsets", "nn/columns"), strict=True):
             specs[name] = specs[like]

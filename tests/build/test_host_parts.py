@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from worlds import on_ranks
 
 from distbfs.build.host.parts import construct, in_groups
-from distbfs.errors import LaunchError, UsageError
+from distbfs.errors import LaunchError
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
@@ -231,37 +231,43 @@ def test_groups_fit_the_limit(count, raw_bytes, limit):
     assert all(len(g) == len(groups[0]) for g in groups[:-1])
 
 
-@settings(max_examples=60, deadline=None)
-@given(source=sources(), seed=st.none() | st.integers(0, 3))
-def test_directed_graphs_keep_edges_out_and_in(source, seed):
-    [part], summary = build(source, directed=True, permute_seed=seed)
-    part.check()
+@settings(max_examples=80, deadline=None)
+@given(
+    source=sources(), seed=st.none() | st.integers(0, 3), count=st.sampled_from([1, 3])
+)
+def test_directed_graphs_keep_edges_out_and_in(source, seed, count):
+    """One part has them by vertices, several by vertices that they own."""
+    parts, summary = build(source, count, directed=True, permute_seed=seed)
     n, other = source.n, source.u != source.v
     ones = np.ones(other.sum())
     wanted = sp.csr_matrix((ones, (source.u[other], source.v[other])), shape=(n, n))
-    ids = part.ids()
-    if seed is not None and n > 1:
-        ids = Permutation(n, seed).inverse(ids)
-    edges = {
-        (int(ids[r]), int(ids[c]))
-        for r, c in zip(part.nn.sources(), part.nn.columns, strict=True)
-    }
-    back = {
-        (int(ids[c]), int(ids[r]))
-        for r, c in zip(part.incoming.sources(), part.incoming.columns, strict=True)
-    }
-    assert edges == back == set(map(tuple, np.transpose(wanted.nonzero()).tolist()))
-    assert part.nn.edges == summary.m == wanted.nnz == summary.edges["nn"]
+    degrees = np.diff(wanted.indptr) + np.diff(wanted.tocsc().indptr)
+    leaving = np.bincount(source.u, minlength=n)
+
+    def input_ids(ids):
+        permuted = seed is not None and n > 1
+        return Permutation(n, seed).inverse(ids) if permuted else ids
+
+    edges, back = [], []
+    for part in parts:
+        part.check()
+        rows = part.nn if count == 1 else part.dd
+        named = input_ids(part.ids() if count == 1 else part.delegates)
+        own = set(named[rows.occupied()].tolist())
+        assert own <= set(input_ids(part.ids()).tolist())
+        edges += zip(named[rows.sources()], named[rows.columns], strict=True)
+        into = part.incoming
+        back += zip(named[into.columns], named[into.sources()], strict=True)
+        ids = input_ids(part.ids())
+        np.testing.assert_array_equal(part.tuple_degrees, 2 * leaving[ids])
+        np.testing.assert_array_equal(part.degrees, degrees[ids])
+        if count == 1:
+            assert (part.degrees[: part.active] > 0).all()
+            assert not part.degrees[part.active :].any()
+        else:
+            assert part.active == 0
+    arcs = sorted(map(tuple, np.transpose(wanted.nonzero()).tolist()))
+    assert sorted(edges) == sorted(back) == arcs
+    assert len(arcs) == summary.m == summary.edges["nn" if count == 1 else "dd"]
     assert summary.loops == (~other).sum()
     assert summary.repeats == source.tuples - summary.loops - summary.m
-    leaving = np.bincount(source.u, minlength=n)
-    np.testing.assert_array_equal(part.tuple_degrees, 2 * leaving[ids])
-    both = np.diff(part.nn.offsets) + np.diff(part.incoming.offsets)
-    np.testing.assert_array_equal(part.degrees, both)
-    assert (part.degrees[: part.active] > 0).all()
-    assert not part.degrees[part.active :].any()
-
-
-def test_directed_graphs_are_one_part():
-    with pytest.raises(UsageError, match="one part on one rank, not 2 on 1"):
-        build(NAMED["star"], 2, directed=True)

@@ -15,7 +15,7 @@ from launching import clean_environment, needs_mpi, run, run_ranks
 import distbfs
 from distbfs.cli import trials as probing
 from distbfs.cli.doctor import engine_fields, joined, link_fields, problems_of
-from distbfs.device import nvrtc
+from distbfs.device import nvrtc, portable
 from distbfs.device.nvshmem import Nvshmem
 from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.ranks.world import SoloWorld
@@ -335,7 +335,7 @@ def test_kernels_compile_for_all_architectures(kernels, tmp_path):
     done = here("doctor", "--compile", "all", "--compile", "sm_90")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        f"2 of 2 kernels compile for {arch}" for arch in nvrtc.ARCHITECTURES
+        f"2 of 2 kernels compile for {arch}" for arch in portable.ARCHITECTURES
     ]
     assert len(list((tmp_path / "cache").glob("*.cubin"))) == 6
 

@@ -11,18 +11,15 @@ from launching import needs_mpi, run
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
-from distbfs.engines.cuda.common.memory import (
-    MULTIPROCESSORS,
-    graph_bytes,
-    search_bytes,
-    split_rows,
-)
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.engines.cuda.xbfs.memory import MULTIPROCESSORS, search_bytes, split_rows
 from distbfs.engines.cuda.xbfs.search_table import expected_shape
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.graph.degrees import DegreeHistogram
+from distbfs.graph.device_graph import graph_table
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
@@ -286,7 +283,7 @@ def test_memory_of_a_gpu_search_is_planned(store):
     assert sizes["asked"] < 2 << 30
     n, m, active = 60, len(GRAPH.edges), int((GRAPH.degrees > 0).sum())
     report = here("plan", store, "--json").values["gpu_search"]
-    assert report["graph"] == graph_bytes(n, active, m)
+    assert report["graph"] == total_bytes(graph_table(n, active, m))
     assert report["search"] == search_bytes(n, active, m)
     for devices in (1, 3):
         again = here("plan", store, "--devices", devices, "--json").values

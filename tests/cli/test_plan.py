@@ -7,19 +7,21 @@ import time
 
 import numpy as np
 import pytest
+from allocations import allocated
 from commands import here, on
 from graphs import NAMED, build, kronecker, random_tuples
 from launching import needs_mpi, run, run_ranks
 
 from distbfs.build.host.parts import construct
-from distbfs.device.structures import Record
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.plan import memory
+from distbfs.plan.host_memory import NO_EDGES
 from distbfs.plan.memory import PartShape
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.ranks.world import SoloWorld
@@ -64,37 +66,6 @@ def sizes_of(part):
     return {name: array.nbytes for name, array in part_arrays(part).items()}
 
 
-def arrays_in(value):
-    """Yield the arrays that an object of an engine holds, however nested."""
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, dict):
-        yield from arrays_in(list(value.values()))
-    elif isinstance(value, Record):
-        yield from arrays_in(value.held)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from arrays_in(item)
-
-
-def allocated(search, part):
-    """Return the bytes of the arrays that a search holds and the part does not.
-
-    Pieces of others are not counted twice.
-    """
-    shared = list(part_arrays(part).values())
-    every = {array.ctypes.data: array for array in arrays_in(vars(search))}
-    own = [x for x in every.values() if x.nbytes]
-    return sum(
-        array.nbytes
-        for array in own
-        if not any(
-            np.may_share_memory(array, x)
-            for x in [*shared, *(y for y in own if y.nbytes > array.nbytes)]
-        )
-    )
-
-
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(("parts", "threshold"), SPLITS)
 def test_stored_arrays_are_counted_exactly(name, parts, threshold):
@@ -113,7 +84,21 @@ def test_a_search_is_counted_exactly(name, parts, threshold, parents):
             search = OpenMPWhole(part, "fast", 1, "auto", parents)
         else:
             search = OpenMPPart(part, 1, parents)
-        assert bytes_needed(shape, parents=parents) == allocated(search, part)
+        held = allocated(vars(search), part_arrays(part).values())
+        assert bytes_needed(shape, parents=parents) == held
+
+
+@pytest.mark.parametrize("spread", [1, 7])
+def test_delegates_of_a_session_are_counted(spread):
+    """At most: a table by id takes no more than ids in their order."""
+    ids = spread * np.arange(40)[::-1]
+    bare, with_delegates = (
+        memory.session_bytes(PartShape(300, 2, d, 150, 0, 0, NO_EDGES, 0))[0]
+        for d in (0, len(ids))
+    )
+    held = allocated(vars(DelegateNumbers(ids)), ()) + 2 * 8
+    assert held <= with_delegates - bare
+    assert (held < with_delegates - bare) == (spread == 1)
 
 
 @pytest.mark.parametrize(("scale", "parts"), BUILT)

@@ -6,13 +6,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from covering import covering
 from launching import clean_environment
 
 import distbfs
-from distbfs.device import nvrtc
+from distbfs.device import nvrtc, portable
 from distbfs.device.nvshmem import is_linked, nvshmem
 from distbfs.device.sources import variants
 from distbfs.errors import DeviceMissing
@@ -40,7 +41,7 @@ COMPILED = [
         id="-".join([str(path.relative_to(ROOT)), *words, arch]),
     )
     for path in SOURCES
-    for arch in nvrtc.ARCHITECTURES
+    for arch in portable.ARCHITECTURES
     for number, definitions in enumerate(chosen(path, arch))
     for words in [[f"{name}={value}" for name, value in definitions.items()]]
 ]
@@ -157,30 +158,37 @@ def test_variants_that_cannot_be_read(tmp_path, words):
         variants(path)
 
 
+def key(source, arch, definitions, texts=nvrtc.NO_TEXTS):
+    return nvrtc.content_key(nvrtc.name_of(source, arch, definitions, texts))
+
+
 def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
-    keys = [nvrtc.content_key(source, "sm_90", {"MORE": 2})]
-    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}) == keys[0]
-    keys.append(nvrtc.content_key(source, "sm_80", {"MORE": 2}))
-    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 3}))
-    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2, "LESS": 1}))
+    keys = [key(source, "sm_90", {"MORE": 2})]
+    assert key(source, "sm_90", {"MORE": 2}) == keys[0]
+    keys.append(key(source, "sm_80", {"MORE": 2}))
+    keys.append(key(source, "sm_90", {"MORE": 3}))
+    keys.append(key(source, "sm_90", {"MORE": 2, "LESS": 1}))
     source.write_text(KERNEL + "struct More;\n")
-    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    keys.append(key(source, "sm_90", {"MORE": 2}))
     (tmp_path / "number.cuh").write_text("#define NUMBER 41\n")
-    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    keys.append(key(source, "sm_90", {"MORE": 2}))
     monkeypatch.setattr(nvrtc, "OPTIONS", (*nvrtc.OPTIONS, "--use_fast_math"))
-    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    keys.append(key(source, "sm_90", {"MORE": 2}))
+    version = SimpleNamespace(getVersion=lambda: (99, 0))
+    monkeypatch.setattr(nvrtc, "bindings", lambda: version)
+    keys.append(key(source, "sm_90", {"MORE": 2}))
     assert len(set(keys)) == len(keys)
 
 
 def test_comments_do_not_change_it(source, tmp_path):
     texts = {"more.cuh": "#define A 1\n"}
-    key = nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts)
+    before = key(source, "sm_90", {"MORE": 2}, texts)
     source.write_text(f"// more\n{KERNEL}")
     (tmp_path / "number.cuh").write_text("#define NUMBER 40 // more\n")
     texts["more.cuh"] = "/* more */\n#define A 1\n"
-    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts) == key
+    assert key(source, "sm_90", {"MORE": 2}, texts) == before
     texts["more.cuh"] = "#define A 2\n"
-    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts) != key
+    assert key(source, "sm_90", {"MORE": 2}, texts) != before
 
 
 def test_a_changed_header_is_compiled_anew(source, tmp_path):
@@ -261,6 +269,7 @@ COMPILE = """
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from pathlib import Path
 from distbfs.device import nvrtc
 real = nvrtc.compile_source
@@ -288,6 +297,26 @@ def test_processes_that_start_together_leave_one_file(source, tmp_path):
     assert "".join(out for out, _ in said) == "compiled\n"
     left = sorted(path.suffix for path in (tmp_path / "cache").iterdir())
     assert left == [".cubin", ".lock"]
+
+
+def test_what_a_wheel_brings_needs_no_nvrtc(source, tmp_path, monkeypatch):
+    """It serves whichever NVRTC is there, or none, for the same code alone."""
+    monkeypatch.setattr(portable, "FOLDER", tmp_path / "wheel")
+    portable.FOLDER.mkdir()
+    [brought] = nvrtc.build(portable.FOLDER, "sm_90", [(source, {"MORE": 2})])
+
+    def none():
+        raise DeviceMissing("no NVRTC")
+
+    monkeypatch.setattr(nvrtc, "bindings", none)
+    assert nvrtc.cubin(source, "sm_90", {"MORE": 2}) == brought.read_bytes()
+    assert not (tmp_path / "cache").exists()
+    for arch, definitions in (("sm_80", {"MORE": 2}), ("sm_90", {"MORE": 3})):
+        with pytest.raises(DeviceMissing, match="no NVRTC"):
+            nvrtc.cubin(source, arch, definitions)
+    source.write_text(KERNEL + "struct More;\n")
+    with pytest.raises(DeviceMissing, match="no NVRTC"):
+        nvrtc.cubin(source, "sm_90", {"MORE": 2})
 
 
 def test_what_is_compiled_ahead_is_waited_for(source, monkeypatch):

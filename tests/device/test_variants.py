@@ -214,13 +214,13 @@ LOADS = {
     ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
         (
             "multisearch",
             ("bits.cu",),
             {"PIECES": LANES, "DIRECTED": FLAG, "SPLIT": (0,)},
             {"PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
         ),
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/cuda_meet.py": [
         (
@@ -248,8 +248,7 @@ LOADS = {
             "multisearch",
             ("bits_domain.cu",),
             {"PIECES": LANES, "SPLIT": FLAG},
-        ),
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+        )
     ],
     "multisearch/domain_paths.py": [
         ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})

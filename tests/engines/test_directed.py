@@ -164,9 +164,9 @@ def test_order_of_an_isolated_root():
     assert sorted(search.search(4).order.tolist()) == [2, 4, 5]
 
 
-def test_parts_need_a_symmetric_graph():
+def test_one_process_is_not_stepwise():
     part = part_of(large("random"))
-    with pytest.raises(UsageError, match="needs a symmetric graph"):
+    with pytest.raises(UsageError, match="in one process is searched without"):
         open_parts(SoloWorld(), [part], SearchOptions(stepwise=True))
 
 
@@ -175,3 +175,10 @@ def test_edges_in_that_do_not_fit():
     object.__setattr__(part, "incoming", CSR.empty(3))
     with pytest.raises(InputError, match="differ in number"):
         part.check()
+    owner = build(NAMED["star"], 2, directed=True)[0][0]
+    object.__setattr__(owner, "incoming", CSR.empty(3))
+    with pytest.raises(InputError, match="incoming has 3 rows instead of"):
+        owner.check()
+    object.__setattr__(owner, "active", 1)
+    with pytest.raises(InputError, match="has delegates alone"):
+        owner.check()

@@ -111,7 +111,6 @@ class Pair:
 
     def complete(self):
         """Compare what is left to ask for, and what each part tells of delegates."""
-        self.both("adopt_delegates")
         for one, other in zip(*self.both("unresolved"), strict=True):
             assert one.dtype == other.dtype
         (wanted, ranks), (found, found_ranks) = self.both("unresolved")

@@ -6,8 +6,8 @@ import numpy as np
 from graphs import build
 
 from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.options import BuildOptions
-from distbfs.partition.device_part import COLUMN_PAD
 from distbfs.partition.layout import Placement
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import SUBGRAPHS

@@ -16,6 +16,7 @@ from graphs import kronecker
 
 from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kSearch
 from distbfs.generate.cuda import device_tuples
@@ -154,5 +155,5 @@ def test_memory_is_at_most_what_was_said(engine, method):
     before = pool.used_bytes()
     search = maker.on_graph(graph)
     search.search(int(graph.vertices[0]))
-    results = 8 * graph.n
-    assert pool.used_bytes() - before <= maker.bytes_of(graph) + results + (4 << 20)
+    need = total_bytes(maker.table(graph)) + 8 * graph.n
+    assert pool.used_bytes() - before <= need + (4 << 20)

@@ -18,11 +18,13 @@ import distbfs
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
-from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.xbfs.memory import search_bytes
 from distbfs.engines.cuda.xbfs.search_table import expected_shape
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.generate.kronecker import Kronecker
+from distbfs.graph.device_graph import graph_table
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
@@ -279,7 +281,7 @@ def held():
 def test_memory_is_estimated(internal, parents):
     graph = device_build.build(Kronecker(21))
     counts = (graph.n, graph.active, graph.m)
-    assert graph_bytes(*counts) == pytest.approx(graph.nbytes, rel=0.01)
+    assert total_bytes(graph_table(*counts)) == pytest.approx(graph.nbytes, rel=0.01)
     options = options_of("xbfs", parents=parents, internal_ids=internal)
     before = held()
     session = session_of(graph, options)

@@ -16,7 +16,6 @@ from distbfs.multisearch.bits import (
     bytes_needed,
     width_for,
 )
-from distbfs.multisearch.input_graph import reversed_graph
 
 WAYS = ("auto", "push", "pull")
 LARGER = {
@@ -107,7 +106,7 @@ def test_any_graph(source, data):
         assert search.levels().shape == (0, source.n)
         assert search.counts.shape[0] == search.deepest == 0
     if directed and roots:
-        turned = BitSearch(reversed_graph(part), search.width, 1)
+        turned = BitSearch(part.reversed(), search.width, 1)
         check(turned, all_levels(source, directed).T[roots], roots, direction=way)
 
 

@@ -8,7 +8,7 @@ import pytest
 from device_problems import PROBLEMS, device_problem
 
 from distbfs import registry
-from distbfs.device import cuda, nvrtc
+from distbfs.device import cuda, nvrtc, portable
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.multisearch.cuda_program import HEADER, SOURCE, literal, program_of
 from distbfs.multisearch.problem import Problem, State
@@ -43,12 +43,12 @@ def every_problem():
     return {x.name: x for x in [*PROBLEMS.values(), *own]}
 
 
-@pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("arch", portable.ARCHITECTURES)
 @pytest.mark.parametrize("problem", every_problem().values(), ids=lambda x: x.name)
 def test_problems_compile(problem, arch):
     """With types that are narrow on some devices, and wide on the others."""
     wide = {"LEVEL": "u32", "EDGES": 1, "THREADS": 256}
-    some = wide if nvrtc.ARCHITECTURES.index(arch) % 2 else {}
+    some = wide if portable.ARCHITECTURES.index(arch) % 2 else {}
     assert compiled(problem, arch, **some)[:4] == b"\x7fELF"
 
 
@@ -88,10 +88,8 @@ def test_errors_show_the_line_of_the_user(text, said):
 def test_the_text_is_part_of_the_key():
     one = {HEADER: program_of(device_problem("khop")).text}
     other = {HEADER: program_of(device_problem("closeness")).text}
-    keys = {
-        nvrtc.content_key(SOURCE, "sm_90", DEFINITIONS, x) for x in (one, other, {})
-    }
-    assert len(keys) == 3
+    names = {nvrtc.name_of(SOURCE, "sm_90", DEFINITIONS, x) for x in (one, other, {})}
+    assert len(names) == 3
 
 
 @pytest.mark.parametrize(

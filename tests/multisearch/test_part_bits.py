@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from allocations import allocated
+from directed_graphs import distances, matrix_of, stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import parts_in_threads
 from wholes import all_levels
@@ -12,7 +14,11 @@ from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
+from distbfs.multisearch.part_bits import (
+    OuterEnds,
+    PartBitSearches,
+    bytes_needed,
+)
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
@@ -21,6 +27,7 @@ from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.owned_rows import load_rows
+from distbfs.store.schema import part_arrays
 from distbfs.store.write import write_graph
 
 RANKS = (1, 2, 3, 4)
@@ -114,6 +121,26 @@ def test_rows_of_a_store_that_ranks_own(tmp_path, name, ranks):
         check(results, all_levels(source)[roots])
 
 
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_directed_store(tmp_path, seed, direction):
+    n, u, v = tuples(seed + 20)
+    stored(tmp_path / "graph", n, u, v)
+    matrix, store = matrix_of(n, u, v), open_store(tmp_path / "graph")
+    roots = np.random.default_rng(seed).integers(0, n, 64)
+    searches, ids = np.divmod(np.arange(64 * n), n)
+
+    def search(world):
+        part = load_rows(store, world.size, world.rank)
+        on = PartBitSearches(world, [part], 1, 1)
+        on.direction = direction
+        on.run(roots, Wanted(levels=True))
+        return on.levels_at(searches, ids).reshape(64, n)
+
+    for levels in on_ranks(2, search):
+        np.testing.assert_array_equal(levels, [distances(matrix, x) for x in roots])
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("direction", ["auto", "pull"])
@@ -195,6 +222,29 @@ def test_each_end_gets_one_word_a_level():
 
     for most, edges in on_ranks(2, work):
         assert 100 < most < edges / 5
+
+
+@pytest.mark.parametrize(
+    ("levels", "sums"), [(False, ()), (True, ()), (False, SUMS), (True, SUMS[1:])]
+)
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize(
+    ("ends", "threshold", "least"), [(60, 60, 1), (5, 1, 1), (5, 60, 0.6)]
+)
+def test_memory_is_what_was_counted(ends, threshold, least, width, levels, sums):
+    """To the byte if each edge has an end of its own; at most so much otherwise."""
+    leaves = np.arange(60)
+    source = Tuples(120, leaves, 60 + leaves % ends)
+    parts, _ = build(source, 3, threshold=threshold)
+    on = PartBitSearches(SoloWorld(), parts, width, 1)
+    on.run(np.array([0, 61]), Wanted(levels=levels, sums=sums))
+    planes = len(on._delegates._planes)
+    assert planes == 3 * levels
+    holders = [*on._searched, *on._outer, *(ends.rows for ends in on._outer)]
+    lent = [x for part in parts for x in part_arrays(part).values()]
+    held = allocated([vars(holder) for holder in holders], lent)
+    need = bytes_needed(parts, width, planes=planes, sums=sums)
+    assert least * need <= held <= need
 
 
 @pytest.mark.parametrize(

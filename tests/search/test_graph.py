@@ -415,3 +415,30 @@ def test_every_engine_of_the_registry_is_told():
                 distbfs.bfs(distbfs.Graph.from_scipy(sp.eye_array(2)), 0, engine=name)
             continue
         assert f'"{name}"' in distbfs.bfs.__doc__
+
+
+@pytest.mark.parametrize("maker", ["edges", "scipy", "networkx"])
+def test_reversed_graphs_count_the_tuples_that_leave(maker):
+    """Loops and repeats too, where they are known."""
+    rng = np.random.default_rng(4)
+    u, v = rng.integers(0, 30, (2, 70))
+    if maker != "edges":
+        u, v = np.unique([u, v], axis=1)
+    if maker == "scipy":
+        u, v = u[u != v], v[u != v]
+    pairs = list(zip(u.tolist(), v.tolist(), strict=True))
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(30))
+    graph.add_edges_from(pairs)
+    matrix = sp.csr_matrix((np.ones(len(u)), (u, v)), shape=(30, 30))
+    made = {
+        "edges": lambda: distbfs.Graph.from_edges(u, v, 30, directed=True),
+        "scipy": lambda: distbfs.Graph.from_scipy(matrix, directed=True),
+        "networkx": lambda: distbfs.Graph.from_networkx(graph),
+    }[maker]()
+    turned = distbfs.Graph.from_edges(v, u, 30, directed=True)
+    for source in range(30):
+        one = distbfs.bfs(made.reversed(), source, engine="reference")
+        other = distbfs.bfs(turned, source, engine="reference")
+        np.testing.assert_array_equal(one.level, other.level)
+        assert one.nedge == other.nedge

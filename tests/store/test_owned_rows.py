@@ -7,6 +7,8 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+from directed_graphs import matrix_of, tuples
+from directed_graphs import stored as directed_store
 from graphs import complete, kronecker, random_tuples, uniform
 from store_graphs import reconcile
 from worlds import on_ranks
@@ -120,6 +122,23 @@ def test_attributes_are_those_of_the_rows(tmp_path):
         np.testing.assert_array_equal(kind.values["dd"], (a + b) % 3)
         assert (weight.words, kind.words) == (None, ("air", "rail", "road"))
         assert all(not len(weight.values[x]) for x in ("nn", "nd", "dn"))
+
+
+def test_attributes_of_directed_rows(tmp_path):
+    """They are with the edges out of a vertex and with those into it."""
+    n, u, v = tuples(3)
+    directed_store(tmp_path / "graph", n, u, v, weight=u * v % 13)
+    matrix, seen = matrix_of(n, u, v), 0
+    for index in range(2):
+        part = load_rows(open_store(tmp_path / "graph"), 2, index)
+        weight = part.attributes["weight"].values
+        for name, rows in (("dd", part.dd), ("incoming", part.incoming)):
+            a, b = part.delegates[rows.sources()], part.delegates[rows.columns]
+            np.testing.assert_array_equal(weight[name], a * b % 13)
+            arcs = (a, b) if name == "dd" else (b, a)
+            assert (np.asarray(matrix[arcs]) == 1).all()
+            seen += len(a)
+    assert seen == 2 * matrix.nnz
 
 
 def refused(folder, match, index=0):

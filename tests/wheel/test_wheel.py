@@ -18,7 +18,8 @@ import pytest
 from quick_compiler import quick_compiler
 
 import distbfs
-from distbfs.device import compiler, portable, sources
+from distbfs.device import compiler, nvrtc, portable, sources
+from distbfs.engines.cuda.xbfs.engine import common_kernels
 
 pytest.importorskip("hatchling")
 pytestmark = pytest.mark.slow
@@ -184,5 +185,29 @@ def test_kernels_that_cannot_be_had(unpacked, tmp_path, levels, said):
     done = hatchling("wheel", unpacked, tmp_path, **env)
     assert done.returncode != 0
     assert f"DISTBFS_PORTABLE is '{levels}'" in done.stderr + done.stdout
+    assert said in done.stderr + done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.thorough
+def test_machine_code_of_gpus(unpacked, tmp_path):
+    """It is found by the kernels of the package, of any version of NVRTC."""
+    pytest.importorskip("cupy")
+    env = {"PYTHONPATH": str(unpacked), "DISTBFS_CUBINS": "sm_90"}
+    done = hatchling("wheel", unpacked, tmp_path, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [path] = tmp_path.iterdir()
+    assert path.name.endswith("-py3-none-any.whl")
+    names = {x for x in names_in(path) if x.endswith(".cubin")}
+    assert names == {
+        f"distbfs/_compiled/{nvrtc.name_of(source, 'sm_90', definitions)}.cubin"
+        for source, definitions in common_kernels()
+    }
+
+
+def test_machine_code_that_cannot_be_had(unpacked, tmp_path):
+    done = hatchling("wheel", unpacked, tmp_path, DISTBFS_CUBINS="sm_9")
+    assert done.returncode != 0
+    said = "DISTBFS_CUBINS is 'sm_9'; allowed: all, none, sm_80, sm_90, sm_100"
     assert said in done.stderr + done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -46,9 +46,17 @@ from distbfs.build.cuda.room import (
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, CommonSizes
 from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph, Trees, degree_class
+from distbfs.graph.device_graph import (
+    ISOLATED,
+    SET_BITS,
+    DeviceGraph,
+    Trees,
+    degree_class,
+    graph_table,
+)
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
@@ -149,6 +157,18 @@ class MemberRows:
             return names
         device, _ = numbers_of(positions, self.layout.parts)
         return names * self.layout.parts + device
+
+
+def member_table(local: int, active: int, m: int, positions: int) -> ArrayTable:
+    """Return the arrays of ``MemberRows`` without vertices that have loops alone.
+
+    local, active, m: of the part; positions: of all parts
+    """
+    return {
+        **graph_table(active, active, m),
+        "members": ArrayPlan(np.uint32, 4 * -(-local // SET_BITS)),
+        "names": ArrayPlan(np.uint32, positions),
+    }
 
 
 @dataclass

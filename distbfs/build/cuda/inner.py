@@ -36,6 +36,7 @@ from distbfs.build.cuda.room import (
 )
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
@@ -47,6 +48,7 @@ from distbfs.graph.device_graph import (
     DeviceGraph,
     Tails,
     Trees,
+    vertices_table,
 )
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
@@ -60,7 +62,6 @@ SWAP_BYTES = 64  # a key to be sent to another device, with its selection
 SLICE = 1 << 26  # outer edges of one pass
 MOST_TARGETS = WIDE - 1  # of outer edges, whose columns are their indices
 LEAF = 1  # class of leaves on delegates; others have one more than their inner degree
-NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
 
 
 def inner_at_least(numbering: Numbering, degree: int) -> int:
@@ -251,7 +252,7 @@ class InnerBuilder:
         rows = [getattr(part, name) for name in SUBGRAPHS]
         subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
         subgraphs -= part.host_bytes
-        held = NUMBERED_VERTEX * local + part.kept * subgraphs
+        held = total_bytes(vertices_table(local, local)) + part.kept * subgraphs
         held += self._ids.nbytes + self._outer.device_bytes
         made = 8 * (self.count + 1) + 4 * (self.count + local)
         fixed = held + made + room.state(self._counts)

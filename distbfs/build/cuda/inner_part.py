@@ -27,8 +27,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.device.take import take
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.generate.cuda import id_type
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph, graph_table
 from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Ids
 
@@ -58,6 +60,32 @@ class Domain:
     def lanes(self) -> int:
         """Lanes of delegates on a device; its granules take turns in them."""
         return self.of.lanes // self.devices
+
+
+def apart_table(
+    n: int, positions: int, *, normals: int, owned: int, edges: int, targets: int
+) -> ArrayTable:
+    """Return the arrays of an ``InnerPart`` that are there before its rows.
+
+    n: vertices of the graph; positions: of the domain; normals, owned: of the share,
+    vertices with edges and delegates; edges, targets: outer ones
+    """
+    return {
+        "ids": ArrayPlan(id_type(n), slots_after(positions) + normals + owned + 1),
+        "outer_offsets": ArrayPlan(np.uint64, normals + 1),
+        "outer_columns": ArrayPlan(np.uint32, edges),
+        "outer_targets": ArrayPlan(np.uint32, targets),
+    }
+
+
+def inner_table(local: int, active: int, m: int) -> ArrayTable:
+    """Return the arrays of an ``InnerPart``'s graph besides what its part has.
+
+    local, active, m: as of ``DeviceGraph``
+    """
+    table = graph_table(local + 1, active, m)  # an id more, of vertices elsewhere
+    del table["tuple_degrees"]
+    return table
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.graph.csr import index_dtype
-from distbfs.partition.device_part import COLUMN_PAD, DeviceSubgraph
+from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, DeviceArray, Ids, KernelArgument, TupleSource

@@ -17,8 +17,9 @@ from distbfs.build.cuda.chunks import longest
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, ResourceError
-from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.graph.device_graph import COLUMN_PAD, vertices_table
 from distbfs.plan.memory import PAIR_BYTES, memory_limit, readable
 from distbfs.ranks.agreement import first_reason, hosts_of
 from distbfs.types import World
@@ -138,9 +139,10 @@ class Room:
         no room for the heads of rows, or the host for their tails.
         """
         total, active = ranges.total, numbering.active
-        fixed = held_bytes(n, active) + 8 * (active + 1)
+        held = total_bytes(vertices_table(n, active))
+        fixed = held + 8 * (active + 1)
         fixed += self.state(n, active, total, numbering.at_least)
-        have = self.free(held_bytes(n, active) + 4 * active, SPARE_VERTEX * n)
+        have = self.free(held + 4 * active, SPARE_VERTEX * n)
         fit = Fit(fixed, have, have, numbering, ranges)
         kept = fit.most()
         if kept == EVERY:
@@ -247,11 +249,6 @@ def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
     agreed(world, lambda: room.check_host(need, what))
 
 
-def held_bytes(n: int, active: int) -> int:
-    """Return the bytes of numbers, tuple degrees and vertices."""
-    return 8 * n + 4 * active
-
-
 class Budget:
     """Bytes for keys, and whether the pairs can be kept.
 
@@ -299,7 +296,7 @@ class Budget:
         """Return how many keys are sorted at once; the longest row's always are."""
         capacity = self.buffer // KEY_BYTES
         if self._room is not None and split is not None:
-            held = held_bytes(self._n, active)
+            held = total_bytes(vertices_table(self._n, active))
             spare = self._room.free(held) - held - 8 * (active + 1)
             capacity = min((spare - split.device_bytes) // DEALT_BYTES, MOST_DEALT)
         return min(max(capacity, ranges.longest), ranges.total)

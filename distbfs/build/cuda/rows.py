@@ -12,13 +12,13 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
+from distbfs.device.array_table import allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
-from distbfs.graph.device_graph import COLUMN_PAD, Tails
+from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
 from distbfs.types import Array, DeviceArray
 
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
-WIDE = 1 << 32
 
 
 class RowsByRange:
@@ -43,8 +43,9 @@ class RowsByRange:
         self._active, self._total = active, split.heads if split else total
         self._wide = wide or split is not None
         self._large = self._wide or total >= WIDE
-        self._offsets = cupy.empty(active + 1, np.uint64 if self._large else np.uint32)
-        self._columns = cupy.empty(self._total + COLUMN_PAD, np.uint32)
+        table = rows_table(active, self._total, wide=self._large)
+        made = allocate(table, cupy.empty)
+        self._offsets, self._columns = made["offsets"], made["columns"]
         self._written = self._in_tails = 0
         if split is not None:
             self._tail_offsets = cupy.empty(split.tailed + 1, np.uint64)
@@ -200,7 +201,8 @@ def make_rows(
         del ranges
     with kernels.phase("memory"):
         cuda.release()
-        need = 4 * columns + 8 * active + KEY_BYTES * capacity + RESERVE // 4
+        need = total_bytes(rows_table(active, columns, wide=True))
+        need += KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {total} directed edges")
         rows = RowsByRange(
             kernels, numbering.numbers, active, total, wide=wide, split=split

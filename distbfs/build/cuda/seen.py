@@ -13,10 +13,17 @@ from distbfs.build.cuda.domain import MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.build.cuda.ranges import row_ranges, runs_of
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
-from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, DeviceGraph, Tails
+from distbfs.graph.device_graph import (
+    COLUMN_PAD,
+    ISOLATED,
+    SEARCHED_UNIT,
+    DeviceGraph,
+    Tails,
+)
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
 SOURCE = Path(__file__).with_name("seen.cu")
@@ -156,18 +163,17 @@ def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
         some[...] = (keys & np.uint64(ISOLATED)).astype(np.uint32)
 
 
-def bytes_of_bits(count: int) -> int:
-    """Return the bytes of the bits of so many columns."""
-    return 4 * (count // 32 + 1)
-
-
-def mask_bytes(n: int, active: int, columns: int) -> int:
-    """Return the bytes of a mask on the device: bits, and ends of seen edges.
+def mask_table(n: int, active: int, columns: int) -> ArrayTable:
+    """Return the arrays of ``SeenEdges``, and what searches make of them later.
 
     n, active: of the graph; columns: that lie on the device
     """
-    bits = bytes_of_bits(columns + COLUMN_PAD) + bytes_of_bits(active)
-    return bits + 4 * active + 4 * n
+    return {
+        "bits": ArrayPlan(np.uint32, (columns + COLUMN_PAD) // 32 + 1),
+        "ends": ArrayPlan(np.uint32, max(active, 1)),
+        "bare": ArrayPlan(np.uint32, active // 32 + SEARCHED_UNIT // 32, later=True),
+        "ends_by_id": ArrayPlan(np.uint32, n, later=True),
+    }
 
 
 class SeenMaker:
@@ -302,15 +308,16 @@ class SeenMaker:
 
     def _flags_of(self, vertices: Marks) -> DeviceArray:
         """Return flags by id, bool [n], as bits on the device."""
-        packed = np.zeros(bytes_of_bits(self._rows.n), np.uint8)
+        packed = np.zeros(self._rows.n // 32 + 1, np.uint32)
         bits = np.packbits(vertices, bitorder="little")
-        packed[: len(bits)] = bits
-        return cuda.cupy().asarray(packed.view(np.uint32))
+        packed.view(np.uint8)[: len(bits)] = bits
+        return cuda.cupy().asarray(packed)
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check for the memory of bits and of ``more`` while they are made."""
         rows = self._rows
-        need = mask_bytes(rows.n // max(rows.devices, rows.parts), rows.active, rows.m)
+        local = rows.n // max(rows.devices, rows.parts)
+        need = total_bytes(mask_table(local, rows.active, rows.m))
         what = f"a masked search of {self._edges} directed edges"
         cuda.release()
         cuda.require(need + more, what)
@@ -319,8 +326,8 @@ class SeenMaker:
     def _made(self, fill: Any) -> SeenEdges:
         """Return bits; fill: sets those of all columns, and of tails in a window."""
         cp, p, rows, tails = cuda.cupy(), self._params, self._rows, self._rows.tails
-        bits = cp.zeros((rows.m + COLUMN_PAD) // 32 + 1, np.uint32)
-        ends = cp.zeros(max(rows.active, 1), np.uint32)
+        made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
+        bits, ends = made["bits"], made["ends"]
         p.bits, p.ends = bits.data.ptr, ends.data.ptr
         p.low = p.high = p.tail_bits = 0
         kept: Array | None = None

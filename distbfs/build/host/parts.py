@@ -70,8 +70,10 @@ def construct(
     a time. If all parts of the rank make one group, the tuples are read once, else
     twice a group: for degrees, then for parts.
     """
+    if options.directed and parts > 1:
+        return _construct_owned(source, world, parts, options, sink)
     if options.directed:
-        return _construct_directed(source, world, parts, options, sink)
+        return _construct_directed(source, world, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     BuildMemory(source, options.threshold, kept=kept).check(world, parts)
@@ -134,27 +136,75 @@ def construct(
 
 
 def check_alone(parts: int, ranks: int) -> None:
-    """Raise UsageError unless a directed graph has one part on one rank."""
+    """Raise UsageError unless a directed graph is stored as one part by one rank."""
     if parts > 1 or ranks > 1:
         raise UsageError(
-            f"a directed graph is one part on one rank, not {parts} on {ranks}; "
-            "parts need a symmetric graph"
+            f"a directed graph is stored as one part by one rank, not {parts} by "
+            f"{ranks}; several ranks can search it"
         )
 
 
-def _construct_directed(
+def _construct_owned(
     source: TupleSource,
     world: World,
     parts: int,
     options: BuildOptions,
     sink: Callable[[Part], None],
 ) -> BuildSummary:
+    """Build a directed graph in parts that own rows (collective).
+
+    All vertices with edges are delegates. A part has the edges out of and into those
+    that it owns. The tuples are read twice.
+    """
+    BuildMemory(source, directed=True, kept=True).check(world, parts)
+    clock = Stopwatch()
+    translate, threads = permuted(source.n, options.permute_seed), options.threads
+    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    group, own = list(range(placement.per_rank)), placement.parts_of(world.rank)
+    with clock("total"):
+        out, into = (
+            collect(source, world, parts, group, translate, clock, way, threads)
+            for way in (FORTH, BACK)
+        )
+        degrees = {part: out[part].degrees + into[part].degrees for part in own}
+        histogram = histogram_of(world, degrees.values())
+        distributor = Distributor(
+            world, layout, 0, degrees, options.order_block, threads
+        )
+        counts = np.zeros(2, dtype=np.int64)
+        for part in own:
+            counts += [out[part].loops, len(out[part].columns)]
+            sink(distributor.own(part, out.pop(part), into.pop(part)))
+    loops, m = world.allreduce(counts).tolist()
+    generation = clock.get("generation")
+    return BuildSummary(
+        n=source.n,
+        m=m,
+        tuples=source.tuples,
+        loops=loops,
+        repeats=source.tuples - loops - m,
+        parts=parts,
+        threshold=0,
+        delegates=len(distributor.delegates),
+        edges={**dict.fromkeys(SUBGRAPHS, 0), "dd": m},
+        histogram=histogram,
+        passes=2,
+        generation_seconds=generation,
+        construction_seconds=clock.get("total") - generation,
+    )
+
+
+def _construct_directed(
+    source: TupleSource,
+    world: World,
+    options: BuildOptions,
+    sink: Callable[[Part], None],
+) -> BuildSummary:
     """Build a directed graph as one part with its edges out and in.
 
-    The tuples are read twice. Raises UsageError for several parts or ranks.
+    The tuples are read twice.
     """
-    check_alone(parts, world.size)
-    BuildMemory(source, directed=True).check(world, parts)
+    BuildMemory(source, directed=True).check(world, 1)
     clock = Stopwatch()
     translate = permuted(source.n, options.permute_seed)
     with clock("total"):
@@ -185,6 +235,7 @@ def _construct_directed(
             2 * out.tuple_degrees[order.vertices],
             order.active,
             incoming,
+            2 * into.tuple_degrees[order.vertices],
         )
         sink(part)
     generation = clock.get("generation")

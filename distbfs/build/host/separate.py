@@ -114,6 +114,38 @@ class Distributor:
             numbering.active,
         )
 
+    def own(self, part: int, out: ServedRows, into: ServedRows) -> Part:
+        """Build a part of a directed graph whose vertices with edges are delegates."""
+        numbering, count = self.numbering[part], len(out.degrees)
+        source = self.index.of(self.layout.global_of(part, np.arange(count)))
+        dd, incoming = (self._rows_of_delegates(source, rows) for rows in (out, into))
+        normals = CSR.empty(count)
+        return Part(
+            self.layout,
+            part,
+            self.threshold,
+            self.delegates,
+            self.delegate_degrees,
+            normals,
+            normals,
+            CSR.empty(len(self.delegates)),
+            dd,
+            numbering.vertices,
+            (out.degrees + into.degrees)[numbering.vertices],
+            2 * out.tuple_degrees[numbering.vertices],
+            numbering.active,
+            incoming,
+        )
+
+    def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:
+        """Return rows of a part by delegate, neighbours by descending degree.
+
+        source: int64 [local], the delegate that each vertex is, -1 without edges
+        """
+        row = np.repeat(source, rows.degrees).astype(np.uint64)
+        keys = row << SHIFT | self.index.of(rows.columns).astype(np.uint64)
+        return CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
+
     def _whole(
         self, rows: ServedRows, numbering: PartNumbering
     ) -> tuple[CSR, CSR, CSR, CSR]:

@@ -91,7 +91,7 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     if (!queues) return -1;
     queue_level l = {.g = g, .frontier = g->queue[0], .queues = queues};
     int stopped = 0;
-    l.count = start_search(g, root, 0);
+    l.count = start_search(g, root);
     while (l.count && !l.failed && !ends_with(g, l.level)) {
         stopped = team_stops(g->stop);
         if (stopped) break;

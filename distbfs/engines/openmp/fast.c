@@ -9,39 +9,48 @@
  * row for those that miss.
  *
  * Pull or push is chosen by cost: a push reads the edges of the frontier, a pull
- * as many edges as a sample of unvisited rows needs until their first hit.
+ * as many edges as a sample of unvisited rows needs until their first hit, or at most
+ * those that the pull before looked at in vain.
  *
  * Trees that hang on the 2-core are not searched: their columns come last in rows, their
  * bits are set, so that pushes leave them alone, and one pass over them tells how far each
  * vertex is below the core.  A root in a tree is searched from in its own tree, and in the
  * core from where that hangs.
  *
+ * A search that reaches few vertices costs what these cost: it keeps them in a queue, from
+ * which the next search takes their results back, and looks at the trees that hang on them
+ * alone.
+ *
  * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "whole.h"
 
 #define SERIAL_EDGES 4096  /* frontier edges up to which one of several threads works alone */
-#define ALONE_EDGES 16384  /* up to which the only thread takes its steps */
+#define BATCH_EDGES 16384  /* that one thread looks at together */
 #define SHORT 4            /* columns of a row that are copied at once, needed or not */
-#define BATCH 64           /* results that are brought near before they are written */
+#define NEAR 64            /* results that are brought near before they are written */
 #define LONG_ROW 4096      /* rows above this are cut among the threads */
 #define LONG_ROWS 1024     /* how many such rows a level sets aside */
 #define PIECES 16          /* into which such a row is cut */
 #define SAMPLES 128        /* rows looked at to price a pull */
 #define SAMPLE_DEPTH 64    /* neighbours looked at per sampled row */
 #define PUSH_PRICE 2.0     /* price of an edge in a push over one in a pull */
-#define MARK_SHARE 8       /* mark when the next frontier expects edges / 8 or more */
+#define MARK_PRICE 2.0     /* of an edge of the next frontier, where that is to be pulled for */
 #define PULL_FLOOR 400     /* no pull while the frontier has fewer edges / 400 */
-#define LOCAL_QUEUE 512
+#define FEW 16             /* the next search resets what one has reached of at most 1 / FEW */
 
 typedef struct {
     whole_graph *g;
     int threads;
     int32_t level;
-    uint32_t *queue, *spare;
-    int64_t count, edges;  /* of the frontier */
+    uint32_t *queue, *spare; /* the frontier; what lies behind it */
+    int complete;          /* all that was reached stands before it */
+    int64_t count, edges;  /* of the frontier; edges: where it is queued */
+    int64_t edges_before;  /* of the frontier before, 0 unknown */
+    double degree_before;  /* mean of a marked frontier */
     int64_t reached;       /* vertices visited so far */
-    int64_t missed;        /* edges that the last pull looked at in vain, -1 unknown */
+    double pull_price;     /* edges that a pull is expected to look at */
+    int64_t missed;        /* edges that the last pull looked at in vain, -1: it was a push */
     int queued;            /* the frontier is in the queue, not only in the bitmaps */
 } search_state;
 
@@ -53,87 +62,97 @@ typedef struct {
     uint32_t rows[LONG_ROWS];
 } shared_level;
 
-/* The ends of the frontier's edges, one after the other, and whose they are: rows are short
- * where one thread works alone. */
-static int64_t list_ends(const search_state *s, uint32_t *ends, uint32_t *from) {
-    const whole_graph *g = s->g;
-    int64_t count = 0;
-    for (int64_t k = 0; k < s->count; k++) {
-        uint32_t u = s->queue[k];
-        const uint32_t *row = g->columns + g->offsets[u];
-        int64_t length = degree(g, u);
-        if (MASKED) {
-            for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++)
-                if (sees(g, e)) ends[count] = g->columns[e], from[count++] = u;
-            continue;
-        }
-        if (length <= SHORT && row + SHORT <= g->columns + g->edges) {
-            memcpy(ends + count, row, sizeof(uint32_t) * SHORT);
-            for (int i = 0; i < SHORT; i++) from[count + i] = u;
-        } else
-            for (int64_t i = 0; i < length; i++) ends[count + i] = row[i], from[count + i] = u;
-        count += length;
-    }
-    return count;
-}
+/* Edges of the frontier whose ends are looked at together. */
+typedef struct {
+    uint32_t ends[BATCH_EDGES + SHORT], from[BATCH_EDGES + SHORT];
+} edge_batch;
 
-/* A level by one thread.  Levels of long thin graphs are short, and what they touch is in no
- * near cache: each step goes through all of the level, so that none of its loads waits for
- * another, and nothing branches on what is visited. */
-static void push_serial(search_state *s) {
+/* Go through the ends of a batch.  Levels of long thin graphs are short, and what they touch
+ * is in no near cache: each step goes through all of the batch, so that none of its loads
+ * waits for another, and nothing branches on what is visited.
+ * l: of a level that threads share, NULL if there is one thread */
+static inline void push_batch(search_state *s, shared_level *l, edge_batch *b, int64_t looked) {
     whole_graph *g = s->g;
-    uint32_t ends[ALONE_EDGES + SHORT], from[ALONE_EDGES + SHORT];
-    int64_t looked = list_ends(s, ends, from), open = 0, count = 0, edges = 0;
+    int64_t open = 0, count = 0, edges = 0;
+    uint32_t *fresh = l ? b->ends : s->spare + s->count;
     for (int64_t k = 0; k < looked; k++) {
-        uint32_t v = ends[k], u = from[k];
-        ends[open] = v, from[open] = u;
-        open += !test(g->visited, v);
+        uint32_t v = b->ends[k], u = b->from[k];
+        b->ends[open] = v, b->from[open] = u;
+        open += !(__atomic_load_n(g->visited + (v >> 6), __ATOMIC_RELAXED) >> (v & 63) & 1);
     }
     for (int64_t k = 0; k < open; k++) { /* several may have one end */
-        uint32_t v = ends[k];
-        int fresh = !test(g->visited, v);
-        set(g->visited, v);
-        s->spare[count] = v, from[count] = from[k];
-        count += fresh;
+        uint32_t v = b->ends[k];
+        int first = l ? claim(g->visited, v) : !test(g->visited, v);
+        if (!l) set(g->visited, v);
+        fresh[count] = v, b->from[count] = b->from[k];
+        count += first;
     }
     for (int64_t at = 0, end; at < count; at = end) {
-        end = at + BATCH < count ? at + BATCH : count;
+        end = at + NEAR < count ? at + NEAR : count;
         for (int64_t k = at; k < end; k++) {
-            uint32_t v = s->spare[k], id = g->vertices[v];
+            uint32_t v = fresh[k], id = g->vertices[v];
             __builtin_prefetch(g->columns + g->offsets[v]); /* for the next level */
             __builtin_prefetch(g->level + id, 1);
             if (g->parent) __builtin_prefetch(g->parent + id, 1);
             edges += degree(g, v);
         }
-        for (int64_t k = at; k < end; k++) reach(g, s->spare[k], from[k], s->level);
+        for (int64_t k = at; k < end; k++) reach(g, fresh[k], b->from[k], s->level);
     }
-    s->count = count;
-    s->edges = edges;
+    if (l) {
+        int64_t at = __atomic_fetch_add(&l->tail, count, __ATOMIC_RELAXED);
+        memcpy(s->spare + at, fresh, sizeof(uint32_t) * (size_t)count);
+        team_add(&l->edges, edges);
+    } else
+        s->count += count, s->edges += edges;
 }
 
-typedef struct {
-    uint32_t items[LOCAL_QUEUE];
-    int count;
-    int64_t edges;
-} local_queue;
-
-static void flush(shared_level *l, local_queue *q) {
-    int64_t at = __atomic_fetch_add(&l->tail, q->count, __ATOMIC_RELAXED);
-    memcpy(l->s->spare + at, q->items, sizeof(uint32_t) * (size_t)q->count);
-    q->count = 0;
+/* Add the visible ones of so many columns of a row, for which there is room behind `count`;
+ * returns how many edges there are then. */
+static inline int64_t add_edges(const whole_graph *g, edge_batch *b, int64_t count, uint32_t u,
+                                OFFSET first, int64_t length) {
+    const uint32_t *row = g->columns + first;
+    uint32_t *ends = b->ends + count, *from = b->from + count;
+    if (MASKED) {
+        for (OFFSET e = first; e < first + (OFFSET)length; e++)
+            if (sees(g, e)) b->ends[count] = g->columns[e], b->from[count++] = u;
+        return count;
+    }
+    if (length <= SHORT && row + SHORT <= g->columns + g->edges) {
+        memcpy(ends, row, sizeof(uint32_t) * SHORT);
+        for (int i = 0; i < SHORT; i++) from[i] = u;
+    } else
+        for (int64_t i = 0; i < length; i++) ends[i] = row[i], from[i] = u;
+    return count + length;
 }
 
-static inline void push_range(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
-                              local_queue *q) {
-    whole_graph *g = l->s->g;
-    for (OFFSET e = from; e < to; e++) {
-        uint32_t v = g->columns[e];
-        if (!sees(g, e) || !claim(g->visited, v)) continue;
-        reach(g, v, u, l->s->level);
-        q->items[q->count++] = v;
-        q->edges += degree(g, v);
-        if (q->count == LOCAL_QUEUE) flush(l, q);
+/* Add the columns of a row, and go through batches that are full; returns as add_edges. */
+static int64_t push_range(search_state *s, shared_level *l, edge_batch *b, int64_t count,
+                          uint32_t u, OFFSET from, OFFSET to) {
+    while ((int64_t)(to - from) > BATCH_EDGES - count) {
+        OFFSET room = (OFFSET)(BATCH_EDGES - count);
+        push_batch(s, l, b, add_edges(s->g, b, count, u, from, (int64_t)room));
+        /* mutant: += room -> += room + 1 : test_rows_longer_than_a_batch */
+        from += room;
+        count = 0;
     }
+    return add_edges(s->g, b, count, u, from, (int64_t)(to - from));
+}
+
+/* A level by one thread. */
+static void push_serial(search_state *s) {
+    const whole_graph *g = s->g;
+    const uint32_t *rows = s->queue, *end = s->spare;
+    const int fits = s->edges <= BATCH_EDGES;
+    int64_t count = 0;
+    edge_batch b;
+    s->count = s->edges = 0;
+    for (; fits && rows < end; rows++)
+        count = add_edges(g, &b, count, *rows, g->offsets[*rows], degree(g, *rows));
+    for (; rows < end; rows++) {
+        OFFSET first = g->offsets[*rows];
+        count = push_range(s, NULL, &b, count, *rows, first, g->offsets[*rows + 1]);
+    }
+    push_batch(s, NULL, &b, count);
 }
 
 static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to) {
@@ -146,17 +165,12 @@ static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to
     }
 }
 
-static inline void expand(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
-                          local_queue *q) {
-    if (l->marking)
-        mark_range(l->s->g, u, from, to);
-    else
-        push_range(l, u, from, to, q);
-}
-
-static inline void end_queue(shared_level *l, local_queue *q) {
-    flush(l, q);
-    team_add(&l->edges, q->edges);
+/* Mark or push along a part of a row; returns as add_edges. */
+static inline int64_t expand(shared_level *l, edge_batch *b, int64_t count, uint32_t u,
+                             OFFSET from, OFFSET to) {
+    if (!l->marking) return push_range(l->s, l, b, count, u, from, to);
+    mark_range(l->s->g, u, from, to);
+    return 0;
 }
 
 /* Go through the rows of the frontier, but set long ones aside. */
@@ -164,8 +178,8 @@ static void expand_rows(void *argument, int id) {
     (void)id;
     shared_level *l = argument;
     const whole_graph *g = l->s->g;
-    local_queue q = {.count = 0, .edges = 0};
-    int64_t from, to;
+    edge_batch b;
+    int64_t from, to, count = 0;
     while (team_chunk(&l->next, l->s->count, 64, &from, &to))
         for (int64_t k = from; k < to; k++) {
             uint32_t u = l->s->queue[k];
@@ -176,25 +190,25 @@ static void expand_rows(void *argument, int id) {
                     continue;
                 }
             }
-            expand(l, u, g->offsets[u], g->offsets[u + 1], &q);
+            count = expand(l, &b, count, u, g->offsets[u], g->offsets[u + 1]);
         }
-    end_queue(l, &q);
+    if (count) push_batch(l->s, l, &b, count);
 }
 
 static void expand_pieces(void *argument, int id) {
     (void)id;
     shared_level *l = argument;
     const whole_graph *g = l->s->g;
-    local_queue q = {.count = 0, .edges = 0};
-    int64_t from, to;
+    edge_batch b;
+    int64_t from, to, count = 0;
     while (team_chunk(&l->next, l->aside * PIECES, 1, &from, &to)) {
         uint32_t u = l->rows[from / PIECES];
         OFFSET start = g->offsets[u];
         int64_t d = degree(g, u), piece = from % PIECES;
-        expand(l, u, (OFFSET)(start + d * piece / PIECES),
-               (OFFSET)(start + d * (piece + 1) / PIECES), &q);
+        count = expand(l, &b, count, u, (OFFSET)(start + d * piece / PIECES),
+                       (OFFSET)(start + d * (piece + 1) / PIECES));
     }
-    end_queue(l, &q);
+    if (count) push_batch(l->s, l, &b, count);
 }
 
 static void expand_frontier(shared_level *l) {
@@ -250,10 +264,6 @@ typedef struct {
 static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
     const whole_graph *g = s->g;
     OFFSET start = g->in_offsets[v] + 1, end = g->in_offsets[v + 1];
-    if (start > end) { /* an empty row, which was counted as a look at its first */
-        c->checks--;
-        return 0;
-    }
     for (OFFSET e = start; e < end; e++) {
         uint32_t u = g->in_columns[e];
         if (u >= g->active) { /* trees are last */
@@ -273,6 +283,8 @@ static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
 static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
     const whole_graph *g = s->g;
     uint64_t todo = ~g->visited[w], fresh = 0;
+    /* mutant: (g->enterable) -> (0) : test_vertices_that_no_edge_enters */
+    if (g->enterable) todo &= g->enterable[w];
     for (int part = 0; todo >> (part * LANES); part++) {
         uint32_t lanes = todo >> (part * LANES) & 0xffff;
         if (!lanes) continue;
@@ -324,6 +336,7 @@ static int64_t pull(search_state *s) {
 static void queue_found(search_state *s) {
     whole_graph *g = s->g;
     int64_t count = 0, edges = 0;
+    s->queue = s->g->queue[0];
     for (int64_t w = 0; w < g->words; w++)
         for (uint64_t rest = g->visited[w] & ~g->next[w]; rest; rest &= rest - 1) {
             uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
@@ -335,14 +348,14 @@ static void queue_found(search_state *s) {
 }
 
 /* Expected edge checks of a pull, from a sample of unvisited rows. */
-static double pull_price(const search_state *s) {
+static double sampled_price(const search_state *s) {
     const whole_graph *g = s->g;
     int64_t looked = 0, checks = 0;
     uint64_t random = (uint64_t)s->level * UINT64_C(0x9E3779B97F4A7C15);
     for (int k = 0; k < SAMPLES * 4 && looked < SAMPLES; k++) {
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         uint32_t v = (uint32_t)(((random >> 32) * (uint64_t)g->active) >> 32);
-        if (test(g->visited, v)) continue;
+        if (test(g->visited, v) || (g->enterable && !test(g->enterable, v))) continue;
         looked++;
         OFFSET start = g->in_offsets[v], end = g->in_offsets[v + 1], e = start;
         while (e < end && e - start < SAMPLE_DEPTH &&
@@ -356,55 +369,73 @@ static double pull_price(const search_state *s) {
                                                        : (int64_t)(e - start) + 1;
     }
     if (!looked) return 0;
-    return (double)checks / (double)looked * (double)(g->active - s->reached);
+    int64_t left = g->active - g->closed - s->reached;
+    return (double)checks / (double)looked * (double)(left > 0 ? left : 0);
 }
 
-static void swap_queues(search_state *s) {
-    uint32_t *swap = s->queue;
-    s->queue = s->spare;
-    s->spare = swap;
+/* Whether a pull costs less than a push of the frontier, which is queued if that is in doubt:
+ * then its edges are known. */
+static int pull_is_cheaper(search_state *s) {
+    const whole_graph *g = s->g;
+    if (!s->queued) { /* at least one edge each, or as many as the vertices that marked these */
+        const int marked = s->missed < 0;
+        const double least = PUSH_PRICE * (double)s->count * (marked ? s->degree_before : 1);
+        if (!marked) s->pull_price = (double)(s->missed + g->words);
+        /* mutant: s->pull_price < least -> s->pull_price > least
+         *   : test_what_cannot_be_reached_is_not_pulled_for */
+        if (s->pull_price < least) return 1;
+        if (marked && (s->pull_price = sampled_price(s)) < least) return 1;
+        queue_found(s);
+    } else if (s->edges > SERIAL_EDGES && s->edges > g->edges / PULL_FLOOR)
+        s->pull_price = sampled_price(s);
+    else
+        s->pull_price = (double)g->edges; /* at most */
+    /* mutant: pull_price < PUSH -> pull_price > PUSH : test_fast_takes_the_cheaper_direction */
+    return s->pull_price < PUSH_PRICE * (double)s->edges;
+}
+
+/* Edges of the next frontier: as many as in a random graph of these degrees, but levels that
+ * grow slowly, as those of a mesh, go on so. */
+static double edges_expected(const search_state *s) {
+    const whole_graph *g = s->g;
+    const double edges = (double)s->edges, open = (double)(g->active - s->reached);
+    const double random = edges * open / (double)g->active * g->mean_next;
+    if (!s->edges_before) return random;
+    const double grown = edges / (double)s->edges_before * edges;
+    /* mutant: grown < random -> grown < 0 : test_slowly_growing_levels_are_not_marked */
+    return grown < random ? grown : random;
 }
 
 /* Choose the mode of the next level by cost; queues the frontier for a push. */
 static int choose(search_state *s, int direction) {
     const whole_graph *g = s->g;
-    int pull_cheaper = direction == 2;
-    if (direction == 0 && !s->queued && s->count >= g->words) pull_cheaper = 1;
-    if (!pull_cheaper && !s->queued) {
-        queue_found(s);
-        if (direction == 0 && s->missed >= 0)
-            pull_cheaper =
-                (double)(s->missed + g->words) < (double)s->edges * PUSH_PRICE;
-    }
-    if (direction == 0 && !pull_cheaper && s->missed < 0 && s->edges > SERIAL_EDGES &&
-        s->edges > g->edges / PULL_FLOOR)
-        /* mutant: (s) < -> (s) > : test_fast_takes_the_cheaper_direction */
-        pull_cheaper = pull_price(s) < (double)s->edges * PUSH_PRICE;
-    if (pull_cheaper) return PULL;
+    if (direction == 2 || (direction == 0 && pull_is_cheaper(s))) return PULL;
+    if (!s->queued) queue_found(s);
     /* mutant: <= SERIAL_EDGES -> < 0 : test_fast_takes_the_cheaper_direction */
     if (s->edges <= SERIAL_EDGES) return SERIAL_PUSH;
-    double open = (double)(g->active - s->reached) / (double)g->active;
-    double next = (double)s->edges * open * g->mean_next; /* expected edges */
-    /* mutant: MARK_SHARE > -> MARK_SHARE < : test_fast_takes_the_cheaper_direction */
-    if (direction == 0 && next * MARK_SHARE > (double)g->edges) return MARKING_PUSH;
-    return s->threads == 1 && s->edges <= ALONE_EDGES ? SERIAL_PUSH : PUSH;
+    /* mutant: MARK_PRICE > -> MARK_PRICE < : test_fast_takes_the_cheaper_direction */
+    if (direction == 0 && edges_expected(s) * MARK_PRICE > s->pull_price) return MARKING_PUSH;
+    return s->threads == 1 ? SERIAL_PUSH : PUSH;
 }
 
 /* Run one level; returns how many edges it looked at. */
 static int64_t run_level(search_state *s, int mode) {
     int64_t checks = s->edges;
+    s->edges_before = s->queued ? checks : 0;
+    s->degree_before = (double)checks / (double)s->count;
     if (mode == PULL || mode == MARKING_PUSH) {
-        s->queued = 0;
+        s->queued = s->complete = 0;
         if (mode == PULL) return pull(s);
         push_marking(s);
         return checks;
     }
     s->missed = -1;
+    s->spare = s->queue + s->count;
     if (mode == SERIAL_PUSH)
         push_serial(s);
     else
         push_parallel(s);
-    swap_queues(s);
+    s->queue = s->spare;
     return checks;
 }
 
@@ -451,9 +482,9 @@ static void hang_leaves(void *argument, int64_t from, int64_t to) {
 }
 
 /* Search the tree of a root, whose bits are taken away; active vertices have their levels.
- * Returns the deepest level. */
-static int64_t search_tree(whole_graph *g, uint32_t root) {
-    uint32_t *queue = g->queue[0], *from = g->queue[1];
+ * Its vertices are queued.  Returns how many there are. */
+static int64_t search_tree(whole_graph *g, uint32_t root, uint32_t *queue) {
+    uint32_t *from = g->queue[1];
     int64_t last = 1;
     queue[0] = from[0] = root;
     reach(g, root, root, 0);
@@ -469,20 +500,81 @@ static int64_t search_tree(whole_graph *g, uint32_t root) {
         }
         g->visited[u >> 6] &= ~(UINT64_C(1) << (u & 63));
     }
-    return g->level[g->vertices[queue[last - 1]]];
+    return last;
+}
+
+/* Search the trees that hang on a vertex, or on one of them, but that of the root.  `last`
+ * of at most `limit` vertices are queued; returns how many there are then, more than
+ * `limit` if there is no room. */
+static int64_t search_hung(const whole_graph *g, uint32_t u, uint32_t *queue, int64_t last,
+                           int64_t limit) {
+    OFFSET first = g->offsets[u] + (u >= g->active);
+    int32_t below = g->level[g->vertices[u]] + 1;
+    for (OFFSET e = g->offsets[u + 1]; e-- > first && g->columns[e] >= g->active;) {
+        uint32_t v = g->columns[e];
+        /* mutant: !test -> 0 && test : test_searches_with_and_without_trees_in_turn */
+        if (v == u || !test(g->visited, v)) continue;
+        if (last >= limit) return limit + 1;
+        reach(g, v, u, below);
+        queue[last++] = v;
+    }
+    return last;
+}
+
+static void unreach_trees(void *argument, int64_t from, int64_t to) {
+    const whole_graph *g = argument;
+    for (int64_t v = g->active + from; v < g->active + to; v++) {
+        g->level[g->vertices[v]] = -1;
+        if (g->parent) g->parent[g->vertices[v]] = -1;
+    }
 }
 
 /* Give all vertices of trees level and parent, those of the root's tree from the root, where
- * that is in one.  Returns the deepest level. */
-static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t deepest) {
+ * that is in one.  Where few vertices are reached, only what hangs on these is looked at.
+ * limit: how many are few; clean: vertices of trees have no level
+ * g->reached: active vertices in queue[0], -1 where not all are; afterwards of all.
+ * Returns the deepest level. */
+static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t deepest,
+                            int64_t limit, int clean) {
     tree_pass pass = {.g = g, .own = root >= g->active, .deepest = deepest};
+    uint32_t *queue = g->queue[0];
+    int64_t core = g->reached, last = core < 0 ? 0 : core;
+    if (core >= 0 && !clean) team_for(threads, g->trees, 4096, unreach_trees, g);
     if (pass.own) {
-        int64_t level = search_tree(g, root);
+        last += search_tree(g, root, queue + last);
+        int64_t level = g->level[g->vertices[queue[last - 1]]];
         if (level > deepest) pass.deepest = level;
     }
+    if (core >= 0) {
+        int64_t hung = last;
+        for (int64_t k = 0; k < core && last <= limit; k++)
+            last = search_hung(g, queue[k], queue, last, limit);
+        for (int64_t k = hung; k < last && last <= limit; k++) {
+            int64_t level = g->level[g->vertices[queue[k]]];
+            if (level > pass.deepest) pass.deepest = level;
+            last = search_hung(g, queue[k], queue, last, limit);
+        }
+        g->reached = last;
+        if (last <= limit) return pass.deepest;
+    }
+    g->reached = -1;
     hang_trees(&pass, 0, g->chained);
     team_for(threads, g->trees - g->chained, 4096, hang_leaves, &pass);
     return pass.deepest;
+}
+
+/* Take back the results of the last search. */
+static void take_back(whole_graph *g) {
+    for (int64_t k = 0; k < g->reached; k++) {
+        uint32_t v = g->queue[0][k], id = g->vertices[v];
+        uint64_t bit = UINT64_C(1) << (v & 63);
+        g->level[id] = -1;
+        if (g->parent) g->parent[id] = -1;
+        if (v < g->active)
+            g->visited[v >> 6] &= ~bit;
+        else
+            g->visited[v >> 6] |= bit;
+    }
 }
 
 /* Search from a root (a number), or from those of the graph's set, which are active; levels
@@ -492,22 +584,27 @@ static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t 
  * only, 2 pull only.
  * Returns the number of levels, with the last one, which finds nothing; STOPPED if stop
  * returned true; without trees it ends as ends_with tells. */
-int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
+int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
+    const int clean = graph->reached >= 0;
+    const int64_t few = (graph->active + graph->trees) / FEW;
+    if (clean)
+        take_back(graph);
+    else
+        clear_visited(graph);
+    graph->reached = -1;
     whole_graph copy = *graph;
-    search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0],
-                      .spare = copy.queue[1], .missed = -1, .queued = 1};
+    search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0], .missed = -1,
+                      .queued = 1, .complete = 1};
     uint32_t start = root;
     for (; start >= copy.active && copy.first[start] < start; s.level++)
         start = copy.first[start];
     if (start >= copy.active) /* the tree hangs on no active vertex */
         copy.roots = copy.queue[0], copy.root_count = s.level = 0;
-    s.count = s.reached = start_search(&copy, start, s.level);
+    s.count = s.reached = visit_roots(&copy, start, s.level);
     for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
-    int stopped = 0;
     while (s.count && !ends_with(&copy, s.level)) {
-        stopped = team_stops(copy.stop);
-        if (stopped) break;
+        if (team_stops(copy.stop)) return STOPPED;
         double began = records ? team_seconds() : 0;
         level_record record = {.frontier = s.count};
         s.level++;
@@ -520,8 +617,11 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
             records[s.level - 1] = record;
         }
     }
-    finish_search(&copy);
-    if (stopped) return STOPPED;
-    if (!copy.trees) return s.level;
-    return search_trees(&copy, root, threads, s.level - 1) + 1;
+    if (!clean) finish_search(&copy);
+    /* mutant: && s.reached -> || s.reached : test_searches_that_pull_take_nothing_back */
+    if (s.complete && s.reached <= few) copy.reached = s.reached;
+    int64_t levels = s.level;
+    if (copy.trees) levels = search_trees(&copy, root, threads, s.level - 1, few, clean) + 1;
+    graph->reached = copy.reached;
+    return levels;
 }

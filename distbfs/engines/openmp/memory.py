@@ -6,7 +6,9 @@ cache line, which may add 64 bytes.
 
 from __future__ import annotations
 
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import COUNTS
+from distbfs.engines.openmp.whole import array_table
 from distbfs.graph.csr import index_dtype
 from distbfs.partition.part import mask_words
 from distbfs.plan.memory import PartShape
@@ -19,19 +21,8 @@ def bytes_needed(shape: PartShape, *, parents: bool = True) -> int:
     One part without delegates is searched whole, all others level by level.
     """
     if shape.whole:
-        return whole_bytes(shape, parents=parents)
+        return total_bytes(array_table(shape.local, shape.active, parents=parents))
     return part_bytes(shape, parents=parents)
-
-
-def whole_bytes(shape: PartShape, *, parents: bool) -> int:
-    """Return the bytes of an ``OpenMPWhole``."""
-    words = mask_words(shape.active)
-    results = (4 + 4 * parents) * shape.local  # level, parent
-    numbers = 4 * shape.local
-    per_slot = 4 + 4 + 1 + 4  # first, vertices, marks, found_by
-    masks = 2 * 8 * words  # visited, next
-    queues = 2 * 4 * shape.active
-    return results + numbers + per_slot * 64 * words + masks + queues
 
 
 def part_bytes(shape: PartShape, *, parents: bool) -> int:

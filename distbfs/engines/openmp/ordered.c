@@ -16,7 +16,7 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
     whole_graph copy = *graph;
     whole_graph *g = &copy;
     uint32_t *queue = g->queue[0];
-    int64_t first = 0, last = start_search(g, root, 0), level = 0;
+    int64_t first = 0, last = start_search(g, root), level = 0;
     int stopped = 0;
     while (first < last && !ends_with(g, level)) {
         stopped = team_stops(g->stop);

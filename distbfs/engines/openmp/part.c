@@ -45,11 +45,12 @@ typedef struct {
 typedef struct {
     int64_t local, active, delegates, words, delegate_words; /* words of the bitmaps */
     int64_t index, parts, threads;
-    rows nn, nd, dn, dd;
+    rows nn, nd, dn, dd, dd_pulled; /* dd_pulled: dd where edges lead both ways */
     const uint64_t *nn_mask, *nd_mask; /* [words] normal vertices with such edges */
-    const uint64_t *dn_mask, *dd_mask; /* [delegate_words] delegates with such edges */
+    const uint64_t *dn_mask, *dd_mask, *dd_pulled_mask; /* [delegate_words] delegates with
+                                                           such edges */
     const uint32_t *nd_first;          /* [words * 64] first column of each row */
-    const uint32_t *dn_first, *dd_first; /* [delegate_words * 64] */
+    const uint32_t *dn_first, *dd_pulled_first; /* [delegate_words * 64] */
     const uint32_t *vertices;          /* [words * 64 at least] number -> local id */
     const VERTEX *delegate_ids;        /* [delegates] */
     uint64_t *visited, *fresh, *frontier;                            /* [words] */
@@ -226,7 +227,7 @@ int64_t part_work(part_state *s) {
         uint64_t bits = s->delegate_frontier[w], open = ~s->delegate_visited[w];
         uint64_t in_dn = s->dn_mask[w], in_dd = s->dd_mask[w];
         dn[2] += __builtin_popcountll(open & in_dn);
-        dd[2] += __builtin_popcountll(open & in_dd);
+        dd[2] += __builtin_popcountll(open & s->dd_pulled_mask[w]);
         if (!bits) continue;
         found += __builtin_popcountll(bits);
         dn[0] += lengths(s->dn.offsets, s->delegates, w * 64, bits & in_dn);
@@ -364,9 +365,10 @@ static void pull_delegate_words(void *argument, int64_t low, int64_t high) {
     shared_kernel *shared = argument;
     part_state *s = shared->s;
     const int from_delegates = shared->choice;
-    const rows *r = from_delegates ? &s->dd : &s->dn;
-    const uint32_t *first = from_delegates ? s->dd_first : s->dn_first;
-    const uint64_t *mask = from_delegates ? s->dd_mask : s->dn_mask;
+    const rows *r = from_delegates ? &s->dd_pulled : &s->dn;
+    const uint32_t *first = from_delegates ? s->dd_pulled_first : s->dn_first;
+    /* mutant: dd_pulled_mask -> dd_mask : test_directed_parts */
+    const uint64_t *mask = from_delegates ? s->dd_pulled_mask : s->dn_mask;
     const uint64_t *asked = from_delegates ? s->delegate_visited : s->visited;
     int64_t checks = 0;
     for (int64_t w = low; w < high; w++) {
@@ -489,27 +491,6 @@ void part_end_level(part_state *s, const uint64_t *mask) {
         for (; bits; bits &= bits - 1)
             s->delegate_level[w * 64 + __builtin_ctzll(bits)] = level;
     }
-}
-
-/* Delivered vertices take a delegate one level up as parent where they have one.
- * The others are moved to the front of `delivered`; returns their number. */
-int64_t part_adopt(part_state *s) {
-    int64_t open = 0;
-    for (int64_t k = 0; k < s->delivered_count; k++) {
-        uint32_t v = s->delivered[k], id = s->vertices[v];
-        OFFSET e = s->nd.offsets[v], end = s->nd.offsets[v + 1];
-        while (e < end && !(sees(&s->nd, e) &&
-                            /* mutant: [id] - 1 -> [id]
-                             * : test_part_pairs::test_searches_do_not_leak */
-                            s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))
-            e++;
-        if (e < end)
-            s->parent[id] = s->delegate_ids[columns(&s->nd)[e]];
-        else
-            s->delivered[open++] = v;
-    }
-    s->delivered_count = open;
-    return open;
 }
 
 /* List the reached delegates of this part without a parent; returns their number. */

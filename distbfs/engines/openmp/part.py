@@ -21,6 +21,7 @@ from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
 SOURCE = Path(__file__).with_name("part.c")
 REMOTE = -2
+ROWS = (*SUBGRAPHS, "dd_pulled")
 VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
@@ -35,7 +36,6 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
     "take_normals": (None, (NUMBER, POINTER, NUMBER)),
     "end_level": (None, (POINTER,)),
-    "adopt": (NUMBER, ()),
     "finish": (None, ()),
     "list_orphans": (NUMBER, ()),
 }
@@ -62,8 +62,8 @@ class OpenMPPart:
         n, d = part.local_count, part.delegate_count
         words = mask_words(part.active)
         owned, owned_local = part.owned_delegates()
-        graphs = (part.nn, part.nd, part.dn, part.dd)
-        wide = any(g.offsets.itemsize == 8 for g in graphs)
+        graphs = {name: getattr(part, name) for name in ROWS}
+        wide = any(g.offsets.itemsize == 8 for g in graphs.values())
         vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
         self._types = {
             "OFFSET": "uint64_t" if wide else "uint32_t",
@@ -108,7 +108,7 @@ class OpenMPPart:
             owned_count=len(owned),
             **self._arrays,
         )
-        for name, graph in zip(SUBGRAPHS, graphs, strict=True):
+        for name, graph in graphs.items():
             offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
             self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
@@ -127,16 +127,20 @@ class OpenMPPart:
             function = getattr(self._library, f"part_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
         words, delegate_words = mask_words(part.active), len(part.dn_sources)
+        pulled_mask = part.dd_sources
+        if part.directed:
+            pulled_mask = mask_of(part.dd_pulled.occupied(), delegate_words * 64)
         self._state.set(
             nn_mask=mask_of(part.nn.occupied(), words * 64),
             nd_mask=mask_of(part.nd_sources, words * 64),
             dn_mask=part.dn_sources,
             dd_mask=part.dd_sources,
+            dd_pulled_mask=pulled_mask,
             nd_first=first_columns(part.nd, words),
             dn_first=first_columns(part.dn, delegate_words),
-            dd_first=first_columns(part.dd, delegate_words),
+            dd_pulled_first=first_columns(part.dd_pulled, delegate_words),
         )
-        for name in SUBGRAPHS:
+        for name in ROWS:
             self._state.set(**{name: {"seen": getattr(part, name).bits}})
 
     def start(
@@ -257,10 +261,6 @@ class OpenMPPart:
         self._library.part_end_level(
             self._self, None if bits is None else bits.ctypes.data
         )
-
-    def adopt_delegates(self) -> None:
-        """Give delivered vertices an adjacent delegate as parent where possible."""
-        self._library.part_adopt(self._self)
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""

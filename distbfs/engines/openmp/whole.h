@@ -6,7 +6,7 @@
  *
  * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
  * where the graph is symmetric, the edges out and in of a directed one, where a row may
- * be empty.
+ * be empty: such a vertex is not `enterable`.
  *
  * The vertices of trees, which hang on others, may come behind the active ones; they have
  * what the active ones have but bits and marks.  The first column of such a vertex is the
@@ -40,9 +40,11 @@ typedef struct {
     uint64_t *visited, *next;     /* [words] */
     uint8_t *marks;               /* [words * 64], all zero before a search */
     uint32_t *found_by;           /* [words * 64] */
-    uint32_t *queue[2];           /* [active] each */
+    uint32_t *queue[2];           /* [active + 1] each */
     const OFFSET *in_offsets;     /* [active + 1] */
     const uint32_t *in_columns;   /* [edges] */
+    const uint64_t *enterable;    /* [words], vertices with a visible in_column; NULL: all */
+    int64_t closed;               /* how many have none */
     int64_t depth;                /* the last level that is wanted */
     const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
     int64_t wanted;
@@ -52,6 +54,8 @@ typedef struct {
     int64_t root_count;
     int64_t trees;                /* vertices active ... active + trees - 1 are in trees */
     int64_t chained;              /* so many of these may hang on others of them */
+    int64_t reached;              /* of fast.c: vertices in queue[0], whose results the next
+                                     search takes back; all others have none.  -1: unknown */
 } whole_graph;
 
 #define STOPPED (-2) /* what a search returns that was told to stop */
@@ -82,23 +86,31 @@ static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_
     if (g->parent) g->parent[id] = (int32_t)g->vertices[from];
 }
 
-/* Mark the root, or those of a set, and nothing else as visited; bits past the last vertex,
- * those of trees among them, stay set: pushes leave them alone.  Returns how many roots
- * there are. */
-static inline int64_t start_search(whole_graph *g, uint32_t root, int32_t level) {
-    const uint32_t *roots = g->roots ? g->roots : &root;
-    int64_t count = g->roots ? g->root_count : 1;
+/* Mark nothing as visited; bits past the last vertex, those of trees among them, stay set:
+ * pushes leave them alone. */
+static inline void clear_visited(whole_graph *g) {
     size_t beyond = (size_t)((g->active + g->trees + 63) / 64 - g->words) * 8;
     memset(g->visited, 0, (size_t)g->words * 8);
     memset(g->visited + g->words, 0xff, beyond);
     memset(g->next + g->words, 0xff, beyond);
     if (g->active & 63) g->visited[g->words - 1] = ~UINT64_C(0) << (g->active & 63);
+}
+
+/* Visit and queue the root, or those of a set.  Returns how many there are. */
+static inline int64_t visit_roots(whole_graph *g, uint32_t root, int32_t level) {
+    const uint32_t *roots = g->roots ? g->roots : &root;
+    int64_t count = g->roots ? g->root_count : 1;
     for (int64_t k = 0; k < count; k++) {
         set(g->visited, roots[k]);
         reach(g, roots[k], roots[k], level);
         g->queue[0][k] = roots[k];
     }
     return count;
+}
+
+static inline int64_t start_search(whole_graph *g, uint32_t root) {
+    clear_visited(g);
+    return visit_roots(g, root, 0);
 }
 
 /* Whether the search ends with a level; advances past targets already found. */

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.trees import first_tree, trees_last
-from distbfs.partition.part import Part, mask_words
+from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
 SOURCES = {
@@ -63,6 +64,25 @@ def first_of(rows: CSR, active: int) -> Array:
     return first
 
 
+def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
+    """Return the arrays of an ``OpenMPWhole``: results and numbers by id, all else not.
+
+    n, active: vertices, and those with edges
+    """
+    words = mask_words(active)
+    by_number = ArrayPlan(np.uint32, 64 * words)
+    table: ArrayTable = {
+        "level": ArrayPlan(np.int32, n),
+        "numbers": ArrayPlan(np.uint32, n),
+        "visited": ArrayPlan(np.uint64, words),
+        "next": ArrayPlan(np.uint64, words),
+        "marks": ArrayPlan(np.uint8, 64 * words),
+        "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
+        **dict.fromkeys(("first", "vertices", "found_by"), by_number),
+    }
+    return table | ({"parent": ArrayPlan(np.int32, n)} if parents else {})
+
+
 class OpenMPWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
@@ -84,12 +104,15 @@ class OpenMPWhole:
         self._ordered = method == "ordered"
         self._active = part.active
         self._vertices = part.vertices
-        self._level = cc.aligned_full(n, -1, np.int32)
-        self._parent = cc.aligned_full(n, -1, np.int32) if parents else None
-        self._numbers = np.empty(n, dtype=np.uint32)
+        table = array_table(n, part.active, parents=parents)
+        arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
+        self._level, self._parent = arrays["level"], arrays.get("parent")
+        self._unreach()
+        self._numbers: Array = arrays.pop("numbers")
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         self._isolated: Root | None = None  # roots of the last search without edges
-        self._graph = self._prepare(part)
+        self._graph = self._prepare(part, arrays)
+        self._close(part)
         self._trees = self._trees_of(part)
 
     def _choose(self, part: Part) -> None:
@@ -103,12 +126,10 @@ class OpenMPWhole:
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self._choose(part)
-        arrays: dict[str, Any] = self._held[0]
         first = first_of(part.pulled, part.active)
-        arrays["first"][: part.active] = first
-        for name, rows in (("seen", part.nn), ("in_seen", part.pulled)):
-            arrays[name] = rows.bits
-            self._graph.set(**{name: rows.bits})
+        self._graph.held["first"][: part.active] = first
+        self._close(part)
+        self._graph.set(seen=part.nn.bits, in_seen=part.pulled.bits)
         self._trees = self._trees_of(part)
 
     def _trees_of(self, part: Part) -> int:
@@ -117,48 +138,45 @@ class OpenMPWhole:
             return 0
         offsets, columns = part.nn.offsets, part.nn.columns
         core = first_tree(offsets, columns, part.active)
-        arrays: dict[str, Any] = self._held[0]
-        first = arrays["first"][: part.active]
+        first = self._graph.held["first"][: part.active]
         if not trees_last(offsets, columns, first, core):
             return 0
         on_tree = np.flatnonzero(first[core:] >= core)
         self._graph.chained = int(on_tree[-1]) + 1 if len(on_tree) else 0
         return part.active - core
 
-    def _prepare(self, part: Part) -> Any:
-        active, words = part.active, mask_words(part.active)
-        padded = words * 64
-        pulled = part.pulled
+    def _prepare(self, part: Part, arrays: dict[str, Any]) -> Any:
+        active, pulled = part.active, part.pulled
         out, into = (np.diff(x.offsets[: active + 1]) for x in (part.nn, pulled))
         mean = float((out.astype(np.float64) * into).sum() / max(part.nn.edges, 1))
-        self._marks = cc.aligned_full(padded, 0, np.uint8)
-        arrays = {
-            "offsets": part.nn.offsets,
-            "columns": part.nn.columns,
-            "in_offsets": pulled.offsets,
-            "in_columns": pulled.columns,
-            "first": cc.aligned_copy(first_of(pulled, active), padded),
-            "vertices": cc.aligned_copy(part.vertices[:active], padded),
-            "level": self._level,
-            "parent": self._parent,
-            "visited": cc.aligned_empty(words, np.uint64),
-            "next": cc.aligned_empty(words, np.uint64),
-            "marks": self._marks,
-            "found_by": cc.aligned_empty(padded, np.uint32),
-        }
-        queues = [cc.aligned_empty(active, np.uint32) for _ in range(2)]
-        self._held = (arrays, queues)
+        self._marks: Array = arrays["marks"]
+        self._marks[:] = 0
+        arrays["first"][:active] = first_of(pulled, active)
+        arrays["vertices"][:active] = part.vertices[:active]
+        for name in ("first", "vertices"):
+            arrays[name][active:] = 0
         source = Path(__file__).with_name(SOURCES[self._method])
         return structure(source, "whole_graph")(
             active=active,
             edges=part.nn.edges,
-            words=words,
+            words=mask_words(active),
             mean_next=mean,
             depth=NO_LIMIT,
-            wanted=0,
-            queue=queues,
+            reached=-1,
+            offsets=part.nn.offsets,
+            columns=part.nn.columns,
+            in_offsets=pulled.offsets,
+            in_columns=pulled.columns,
             **arrays,
         )
+
+    def _close(self, part: Part) -> None:
+        """Tell which vertices have a visible edge into them, where some have none."""
+        filled, enterable = part.pulled.occupied(), None
+        closed = part.active - np.count_nonzero(filled < part.active)
+        if closed:
+            enterable = mask_of(filled, mask_words(part.active) * 64)
+        self._graph.set(enterable=enterable, closed=closed)
 
     def search(
         self,
@@ -195,6 +213,7 @@ class OpenMPWhole:
             )
         except BaseException:  # perhaps during a level
             self._marks[:] = 0
+            self._graph.reached = -1
             raise
         if levels == STOPPED:
             raise SearchStopped("the search was stopped between two levels")
@@ -225,6 +244,9 @@ class OpenMPWhole:
             isinstance(root, np.ndarray) and (self._numbers[root] >= core).any()
         ):
             core = self._active
+        if core != graph.active:
+            # mutant: = -1 -> = 0 : test_searches_with_and_without_trees_in_turn
+            graph.reached = -1
         graph.active, graph.words = core, mask_words(core)
         graph.trees = self._active - core
 
@@ -293,7 +315,9 @@ class OpenMPWhole:
         """Return the ids found, in queue order."""
         if not self._ordered:
             return None
-        return self._vertices[self._held[1][0][: np.count_nonzero(self._level >= 0)]]
+        return self._vertices[
+            self._graph.held["queue"][0][: np.count_nonzero(self._level >= 0)]
+        ]
 
     def _write(self, vertex: Root, level: int, parent: Root) -> None:
         self._level[vertex] = level

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.streamed import streams_serve
 from distbfs.partition.part import mask_words
 
@@ -22,17 +23,25 @@ WIDEST = 1 << 26  # words of all boxes sent at first
 LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 
 
-def streams_bytes(parts: int, box: int, delegates: int) -> int:
-    """Return an upper bound of a seat's device memory; its buffers double in size.
+def space_plan(others: int, room: int) -> ArrayPlan:
+    """Return the buffer for boxes and replies of other parts, of so many words."""
+    return ArrayPlan(np.uint64, (2, others * (1 + room)))
+
+
+def streams_table(parts: int, box: int, delegates: int) -> ArrayTable:
+    """Return the most arrays of a seat; its buffers double in size.
 
     parts: of one device each; box: most words of one; delegates: d
     """
     if not streams_serve(parts):
-        return 0
+        return {}
     others = parts - 1
     words = max(min(box, WIDEST // others), LEAST_UNKNOWN)
-    room = 1 << (words - 1).bit_length()
-    return 8 * others * (4 * room + mask_words(delegates))
+    rooms = [1 << k for k in range((words - 1).bit_length() + 1)]
+    return {
+        "spaces": [space_plan(others, room) for room in rooms],
+        "masks": ArrayPlan(np.uint64, (others, mask_words(delegates))),
+    }
 
 
 class Slot:
@@ -101,8 +110,9 @@ class Seat:
         rows, room = len(self.others), 1 << (words - 1).bit_length()
         space = self._spaces.get(room)
         if space is None:
+            plan = space_plan(rows, room)
             with cuda.memory_of("boxes of other parts"):
-                space = cuda.cupy().empty((2, rows * (1 + room)), np.uint64)
+                space = cuda.cupy().empty(plan.shape, plan.dtype)
             self._spaces[room] = space
         both = zip(space, (1 + words, 1 + replies), strict=True)
         boxes, answers = (one[: rows * each].reshape(rows, each) for one, each in both)

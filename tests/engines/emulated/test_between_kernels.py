@@ -24,6 +24,7 @@ from worlds import ThreadExchange, on_ranks
 from distbfs.build.cuda import inner, inner_domains
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines import streamed as streams
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
@@ -637,14 +638,18 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
         edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
         counts = source.n, parts, len(one.delegates), one.local_count, one.active
         words = box_words(PartShape(*counts, owned, edges, 0))
-        takes = seat.streams_bytes(parts, words, len(one.delegates))
-        planned = max(planned, takes)
+        table = seat.streams_table(parts, words, len(one.delegates))
+        planned = max(planned, total_bytes(table))
+        masks = total_bytes({"masks": table["masks"]})
     space = seat.Seat.space
 
     def noted(self, *words):
         found = space(self, *words)
         spaces = sum(x.nbytes for x in self._spaces.values())
         took.append(spaces + self.masks.nbytes)
+        assert self.masks.nbytes == masks
+        sizes = {x.nbytes for x in table["spaces"]}
+        assert {x.nbytes for x in self._spaces.values()} <= sizes
         return found
 
     monkeypatch.setattr(seat.Seat, "space", noted)

@@ -1,11 +1,17 @@
 """Kernels that are compiled while a graph is read are those that its search takes."""
 
 import pytest
+from graphs import random_tuples
 from sessions import open_tuples
 
+import distbfs
+from distbfs.engines.cuda.xbfs.engine import common_kernels
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.uniform import Uniform
+from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
+from distbfs.store.write import write_graph
 
 
 @pytest.mark.parametrize("internal_ids", [False, True])
@@ -27,3 +33,18 @@ def test_a_search_on_one_device(device, source, internal_ids):
     )
     assert {name for name, _ in used - ahead} == {source.kernel.name}
     assert {name for name, _ in ahead - used} <= {"take.cu"}  # as results are asked for
+
+
+def test_wheels_bring_what_a_search_on_one_device_takes(device, tmp_path):
+    """Of a store, or of a graph of a program."""
+    source = random_tuples(300, 900, 1)
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions())
+    graph = distbfs.Graph.from_edges(source.u, source.v, 300)
+    for held in (tmp_path / "graph", graph):
+        with distbfs.open(held, engine="xbfs", devices=1) as session:
+            result = session.search(1)
+            result.to_numpy()
+            assert result.nedge
+    common = {(path, frozenset(words.items())) for path, words in common_kernels()}
+    assert len(common) == len(common_kernels())
+    assert {(path, frozenset(words.items())) for path, words in device.asked} <= common

@@ -13,9 +13,9 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits, domain_group, domain_share
+from distbfs.multisearch import cuda_bits, domain_bits, domain_group, domain_share
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 
@@ -78,6 +78,19 @@ def test_levels(device, parts, pull_edges):
         for count in (3, many):
             check(searches, source, some_sources(source, count))
         searches.close()
+
+
+@pytest.mark.parametrize("at_once", [7, 64, 1000])
+def test_levels_are_read_some_ids_at_a_time(device, monkeypatch, at_once):
+    monkeypatch.setattr(domain_share, "IDS_AT_ONCE", at_once)
+    source, parts = GRAPHS["random"], 2
+    searches = searches_of(source, parts)
+    roots = some_sources(source, 38)
+    searches.run(roots, Wanted(levels=True))
+    for search in (0, 31, 32, 39):
+        levels, wanted = searches.levels(search), source.distances(int(roots[search]))
+        for part, values in enumerate(levels):
+            np.testing.assert_array_equal(values, wanted[part::parts])
 
 
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
@@ -158,9 +171,9 @@ def test_refusals(device, monkeypatch):
     with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
-    monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE + 1000)
-    with pytest.raises(ResourceError, match="bit-parallel searches needs"):
-        DomainBitSearches(SoloWorld(), members(made))
+    monkeypatch.setattr(cuda, "free_bytes", lambda: cuda_bits.RESERVE + 1000)
+    with pytest.raises(ResourceError, match="bit-parallel searches need"):
+        lanes_that_fit(SoloWorld(), members(made), levels=True)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -29,7 +29,7 @@ from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import (
-    domain_bits,
+    cuda_bits,
     domain_members,
     domain_paths,
     domain_share,
@@ -168,12 +168,15 @@ def test_memory_is_what_was_counted(owners):
         for share, paths in zip(searches._shares, searches._paths._shares, strict=True):
             member, outside = share.member, share.outside
             active = member.graph.active
-            own = domain_members.own_table(1, active, levels=True, sums=0)
+            searches.levels(0)
+            n = member.graph.n
+            own = domain_members.own_table(1, n, active, levels=True, sums=0)
             assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
             held = bytes_of(share.params, member.shared(1) | own)
             held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
                 share.params, sums
             )
+            held += share._dense.nbytes
             if outside is not None:
                 own = domain_members.outer_table(
                     1, active, len(member.outer.targets), member.normals
@@ -222,11 +225,11 @@ def test_fewer_searches_at_a_time_where_memory_is_short(monkeypatch):
     def short(world, searches, members):
         searches.run(roots, Wanted(levels=True))
         world.barrier()
-        frees[0] = domain_bits.RESERVE + 8
+        frees[0] = cuda_bits.RESERVE + 8
         with pytest.raises(OutOfMemory, match="values of betweenness need"):
             searches.dependencies(None)
         world.barrier()
-        frees[0] = domain_bits.RESERVE + 1000
+        frees[0] = cuda_bits.RESERVE + 1000
         monkeypatch.setattr(
             domain_paths,
             "bytes_needed",

@@ -1,5 +1,7 @@
 """Every engine for whole graphs on a device, its kernels run on the CPU."""
 
+import gc
+
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
@@ -19,7 +21,9 @@ from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distbfs.engines.cuda.common.graph_engine import GraphEngine
+from distbfs.device.array_table import total_bytes
+from distbfs.engines.cuda.common.graph_engine import COUNTERS, GraphEngine
+from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
@@ -171,4 +175,28 @@ def test_wrong_roots_and_parts(device, engine, method):
             search.search(root)
     maker = lookup(ENGINES, "engine", engine)(SearchOptions(engine=engine))
     assert not maker.domains
-    assert maker.bytes_of(made.graph) > 8 * made.active
+
+
+@EACH
+@pytest.mark.parametrize("internal_ids", [False, True])
+@pytest.mark.parametrize("parents", [False, True])
+def test_memory_is_what_was_counted(device, engine, method, internal_ids, parents):
+    """But for counters and, of bfs4k, pieces of rows and records that come later."""
+    graph = HostGraph(kronecker(11)).graph
+    form = {"internal_ids": internal_ids, "parents": parents}
+    kind = lookup(ENGINES, "engine", engine)
+    maker = kind(SearchOptions(engine=engine, method=method, **form))
+    table = maker.table(graph)
+    results = results_table(graph.n, parents=parents)
+    later = {
+        name: table.pop(name) for name in ("piece", "records") if engine == "bfs4k"
+    }
+    most = total_bytes(table) + total_bytes({} if internal_ids else results)
+    gc.collect()
+    device.check("allocation")
+    before = device.arrays.bytes
+    search = maker.on_graph(graph)
+    gc.collect()
+    used = device.arrays.bytes - before
+    search.search(0)
+    assert most <= used <= most + total_bytes(later) + COUNTERS

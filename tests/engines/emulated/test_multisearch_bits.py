@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
-from distbfs.errors import UsageError
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
@@ -287,7 +287,7 @@ def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
-    with pytest.raises(device_bits.OutOfMemory, match=r"need \d+ bytes of device"):
+    with pytest.raises(OutOfMemory, match=r"needs \d+ bytes of device"):
         BitSearches(made.graph)
 
 

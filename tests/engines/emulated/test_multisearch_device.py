@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
-from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import (
+    METHODS,
+    DeviceOptions,
+    DeviceRun,
+    DeviceRunner,
+)
 from distbfs.multisearch.problem import Problem, State
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(40))}
@@ -287,6 +292,17 @@ def test_refusals(device, monkeypatch):
 
 
 def test_memory_bounds_blocks_and_batches(device, monkeypatch):
+    """What is there is what was counted, but that levels have a byte."""
+    finish = DeviceRun._finish
+
+    def counted(run):
+        arrays = [*run.held.values(), *run.small.values()]
+        spare = 3 * run.small["level"].size - run.small["control"].nbytes
+        need = run._bytes(run.blocks, run.rows)
+        assert sum(x.nbytes for x in arrays) == need - spare
+        return finish(run)
+
+    monkeypatch.setattr(DeviceRun, "_finish", counted)
     source = GRAPHS["grid"]
     made = HostGraph(source)
     roots = np.arange(40)

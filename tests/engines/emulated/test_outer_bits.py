@@ -28,7 +28,7 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped
-from distbfs.multisearch import domain_bits, domain_share, outer_bits
+from distbfs.multisearch import cuda_bits, domain_share, outer_bits
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -319,7 +319,7 @@ def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
     frees = [0, 0]  # bytes while a graph is loaded, and then
     monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
     monkeypatch.setattr(domain_share.Share, "make_room", some_room)
-    for free, most in ((1 << 40, 4), (domain_bits.RESERVE + 150_000, 2)):
+    for free, most in ((1 << 40, 4), (cuda_bits.RESERVE + 150_000, 2)):
         tried.clear()
         frees[:] = 1 << 40, free
         found, none = on_ranks(2, rank)
@@ -327,7 +327,7 @@ def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
         assert not len(none)
         assert max(tried) == most
         assert set(tried) >= {1, 2}
-    frees[:] = 1 << 40, domain_bits.RESERVE + 100
+    frees[:] = 1 << 40, cuda_bits.RESERVE + 100
     for said in on_ranks(2, lambda world: refusal(rank, world, OutOfMemory)):
         assert "rank 0: bit-parallel searches need" in said
 

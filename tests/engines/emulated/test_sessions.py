@@ -25,13 +25,13 @@ from distbfs.build.cuda.inner import InnerBuilder
 from distbfs.device import cuda
 from distbfs.device.take import FEW
 from distbfs.engines.base import on_device
-from distbfs.engines.cuda.common.memory import member_bytes
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs import between_params
 from distbfs.engines.cuda.xbfs.memory import (
     ARRIVING,
     MADE_NORMAL,
     box_words,
+    member_bytes,
     part_bytes,
 )
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError

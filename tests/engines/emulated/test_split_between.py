@@ -24,9 +24,8 @@ from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
-from distbfs.engines.cuda.common.memory import FIXED
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.engines.cuda.xbfs.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import FIXED, part_bytes
 from distbfs.errors import OutOfMemory
 from distbfs.generate import cuda as device_tuples
 from distbfs.graph.device_graph import COLUMN_PAD

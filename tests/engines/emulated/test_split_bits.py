@@ -234,7 +234,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
         for one in rows:
             member = Member.of_rows(one)
             need = member.bytes_needed(1, levels=True, sums=3) + RESERVE
-            assert bytes_beside(one.graph.active, devices, 0) >= need
+            assert bytes_beside(one.graph.n, one.graph.active, devices, 0) >= need
     state = []
 
     def watch(self, n, numbering, ranges):
@@ -244,7 +244,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
     for beside in (None, bytes_beside):
         request = Request() if beside is None else Request(beside=beside)
         open_tuples(source, request=request, engine="xbfs").close()
-    assert state[1] - state[0] == bytes_beside(made.active, 1, 0)
+    assert state[1] - state[0] == bytes_beside(made.graph.n, made.active, 1, 0)
 
 
 def test_queries_of_a_service():

@@ -26,8 +26,8 @@ from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.common.memory import FIXED
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.engines.cuda.xbfs.memory import FIXED
 from distbfs.errors import OutOfMemory
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout

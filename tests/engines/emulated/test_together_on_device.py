@@ -14,7 +14,7 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped
-from distbfs.multisearch import domain_bits, domain_group
+from distbfs.multisearch import cuda_bits, domain_group
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose
@@ -150,7 +150,7 @@ def test_a_service_whose_searches_fly(device, monkeypatch, half):
 
 def test_a_domain_without_room_for_it(device, monkeypatch):
     session = domain(monkeypatch, 2)
-    monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE)
+    monkeypatch.setattr(cuda, "free_bytes", lambda: cuda_bits.RESERVE)
     assert together(session) is None
     session.close()
 

@@ -8,15 +8,19 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import Until
+from distbfs.errors import UsageError
 
 NO_LIMIT = (1 << 31) - 1
 
 
-def goal_of(until: Until, root: int) -> dict[str, Any]:
+def goal_of(until: Until, root: int, active: int) -> dict[str, Any]:
     """Return the members of ``Goal`` for a search from a number.
 
-    until: targets by number, the root may be among them
+    until: targets by number, the root may be among them; active: numbers that there are
+    Raises UsageError for a root that is none of them.
     """
+    if not 0 <= root < active:
+        raise UsageError(f"vertex number is {root}; allowed: 0 to {active - 1}")
     last = NO_LIMIT if until.depth is None else until.depth
     if until.targets is None:
         return {"last": last, "count": 0, "targets": None}

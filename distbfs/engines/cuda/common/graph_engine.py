@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
     WHOLE,
     DeviceResult,
@@ -26,7 +27,11 @@ from distbfs.engines.base import (
     WholeResult,
 )
 from distbfs.engines.cuda.common.arguments import arguments
-from distbfs.engines.cuda.common.host_results import host_levels, host_parents
+from distbfs.engines.cuda.common.host_results import (
+    host_levels,
+    host_parents,
+    results_table,
+)
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
@@ -34,6 +39,7 @@ from distbfs.partition.part import Part
 from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
+COUNTERS = 1 << 20  # bytes of counters, control and records beside arrays, at most
 THREADS, BLOCKS = 256, 8  # of the kernels in ids.cu; blocks on a multiprocessor
 
 
@@ -82,22 +88,23 @@ class NumberSearch(Protocol):
 class ById:
     """A search by number with results by id; their conversion counts in its time.
 
-    in_ids: false leaves results by number
+    results: their arrays; without, results are left by number
     """
 
     def __init__(
-        self, graph: DeviceGraph, search: NumberSearch, *, in_ids: bool, parents: bool
+        self,
+        graph: DeviceGraph,
+        search: NumberSearch,
+        results: ArrayTable,
+        *,
+        parents: bool,
     ) -> None:
-        cp = cuda.cupy()
-        self.graph, self.in_ids, self._search = graph, in_ids, search
+        self.graph, self.in_ids, self._search = graph, bool(results), search
         self._parents = parents
-        self._level: DeviceArray | None = None
-        self._parent: DeviceArray | None = None
         with cuda.memory_of("results"):
-            if in_ids:
-                self._level = cp.empty(graph.n, dtype=cp.int32)
-            if in_ids and parents:
-                self._parent = cp.empty(graph.n, dtype=cp.int32)
+            made = allocate(results, cuda.cupy().empty)
+        self._level: DeviceArray | None = made.get("level")
+        self._parent: DeviceArray | None = made.get("parent")
         self._params = arguments(
             SOURCE, "Ids", graph, level_out=self._level, parent_out=self._parent
         )
@@ -230,8 +237,8 @@ class GraphEngine(ABC):
         """Prepare searches by vertex number."""
 
     @abstractmethod
-    def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory of searches by number."""
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return the arrays of searches by number, or the largest they may be."""
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
@@ -246,12 +253,12 @@ class GraphEngine(ABC):
                 "another engine"
             )
         o = self.options
-        results = 0 if o.internal_ids else (8 if o.parents else 4) * graph.n
-        need = self.bytes_of(graph) + results
+        results = {} if o.internal_ids else results_table(graph.n, parents=o.parents)
+        need = total_bytes(self.table(graph)) + total_bytes(results) + COUNTERS
         cuda.require(need, f"a search by engine {self.name} of {graph.n} vertices")
         with cuda.memory_of("a search"):
             search = self.by_number(graph)
-        return ById(graph, search, in_ids=not o.internal_ids, parents=o.parents)
+        return ById(graph, search, results, parents=o.parents)
 
     def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph of one part without delegates."""

@@ -7,16 +7,18 @@ to the host in every level.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayTable, allocate
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.engines.cuda.common.host_results import results_table
+from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.types import Stop
 
@@ -31,7 +33,7 @@ class LoopSearch:
     source: file of the kernel ``begin`` and those of ``steps``
     steps: kernels of a level by direction, in order
     hybrid: pull levels whose frontier has 1/32 of the vertices or more
-    arrays: further device memory of the kernels, by argument name
+    table: the arrays of kernels by argument name, with those of results
     width: log2 of a virtual warp
 
     Raises ResourceError.
@@ -42,27 +44,24 @@ class LoopSearch:
         graph: DeviceGraph,
         source: Path,
         steps: dict[str, tuple[str, ...]],
+        table: ArrayTable,
         *,
-        parents: bool = True,
         hybrid: bool = False,
-        arrays: dict[str, Any] | None = None,
         width: int = 0,
     ) -> None:
         cp = cuda.cupy()
         self.graph, self._steps = graph, steps
         self._hybrid = hybrid
-        self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.int32) if parents else None
+        arrays = allocate(table, cp.empty)
+        self.level, self.parent = arrays["level"], arrays.get("parent")
         self._counts = cp.zeros((4, COUNTS), np.uint64)
         self.params = arguments(
             source,
             "Params",
             graph,
-            level=self.level,
-            parent=self.parent,
             counts=self._counts,
             width=width,
-            **(arrays or {}),
+            **arrays,
         )
         self._module = programs.Module(source)
         self._launches: dict[str, programs.Launch] = {}
@@ -85,15 +84,11 @@ class LoopSearch:
         stop: Stop | None = None,
     ) -> DeviceResult:
         """Search from a vertex number; with records, edge checks are counted."""
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, end, before, after = self._events
         p = self.params
         p.root, p.depth, p.size, p.counting = number, 0, 1, records
-        p.set(goal=goal_of(until, number))
+        p.set(goal=goal_of(until, number, self.graph.active))
         left, launches = self.graph.active - 1, 1
         log: list[LevelRecord] = []
         begin.record()
@@ -145,13 +140,9 @@ class LoopEngine(GraphEngine):
     kernels: ClassVar[Path]
     steps: ClassVar[dict[str, tuple[str, ...]]] = {"push": ("push",)}
 
-    def arrays(self, graph: DeviceGraph) -> dict[str, Any]:  # noqa: ARG002
-        """Return further device memory of the kernels, by argument name."""
-        return {}
-
-    def extra_bytes(self, graph: DeviceGraph) -> int:  # noqa: ARG002
-        """Return the bytes of ``arrays``."""
-        return 0
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return the arrays of searches by number, by argument name."""
+        return results_table(graph.active, parents=self.options.parents)
 
     def width(self) -> int:
         """Return log2 of the virtual warp size."""
@@ -163,16 +154,10 @@ class LoopEngine(GraphEngine):
             graph,
             self.kernels,
             self.steps,
-            parents=self.options.parents,
+            self.table(graph),
             # mutant: method == "hybrid" and self.options.direction == "auto" ->
             #   options.direction == "auto" and "pull" in self.steps :
             #   test_methods_that_push_never_pull
             hybrid=self.method == "hybrid" and self.options.direction == "auto",
-            arrays=self.arrays(graph),
             width=self.width(),
         )
-
-    def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory of searches by number."""
-        results = (4 + 4 * self.options.parents) * graph.active
-        return results + self.extra_bytes(graph) + (1 << 20)

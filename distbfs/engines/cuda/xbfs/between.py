@@ -155,8 +155,6 @@ class BetweenLevels:
             delegates=d,
             owned=len(part.owned),
             boxes=int(self.box_at[-1]),
-            replies=int(self.reply_at[-1]),
-            in_rounds=self.in_rounds,
         )
         made = allocate(shape.messages() | shape.table(), cp.zeros)
         split = part.graph.tails is not None

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
-from distbfs.engines.cuda.xbfs.between_params import (
-    reply_slot,
-    symmetric_pieces,
-)
+from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
@@ -51,9 +49,8 @@ class BetweenLoop:
         slot = int(world.allreduce(most, "max")[0])
         owned = search.most_owned
         counts = params.shares, slot, owned, params.dwords, params.normals
-        sizes = symmetric_pieces(*counts)
-        starts = np.cumsum([0, *sizes.values()])
-        room = memory.allocate(int(starts[-1]), "boxes of other domains")
+        begins, size = places(symmetric_table(*counts), LINE)
+        room = memory.allocate(size, "boxes of other domains")
         own = cp.zeros(TURNS + TOLD, np.uint64)
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
@@ -67,10 +64,7 @@ class BetweenLoop:
             arrived=own[2:],
             next=own[3:],
             told=own[TURNS:],
-            **{
-                name: room[start:]
-                for name, start in zip(sizes, starts[:-1], strict=True)
-            },
+            **{name: room[at:] for name, at in begins.items()},
         )
         self._stages: Any = None
         self._launches: dict[bool, programs.Launch] = {}

@@ -87,25 +87,24 @@ def reply_slot(slot: int, owned: int) -> int:
     return 1 + max(-(-(slot - 1) * QUESTIONS // ANSWERS), owned)
 
 
-def symmetric_pieces(
+def symmetric_table(
     shares: int, slot: int, owned: int, dwords: int, bits: int
-) -> dict[str, int]:
-    """Return the bytes that searches in one launch put into, piece by piece.
+) -> dict[str, ArrayPlan]:
+    """Return the arrays that searches in one launch put into, each on a new line.
 
     shares: of one device each; slot: words of the largest box of any, with the word
     before them; owned: see ``reply_slot``; dwords: 32-bit words of a mask; bits:
     positions of delegates
     """
-    others = shares - 1
-    sizes = {
-        "came": 8 * others * slot,
-        "replied": 8 * others * reply_slot(slot, owned),
-        "masks": 4 * others * dwords,
-        "dated": 8 * others * -(-bits // (32 * THREADS)),
-        "tallies": 2 * 8 * shares * len(COUNTED),
-        "signals": 8 * SIGNALS * shares,
+    others, word = shares - 1, np.uint64
+    return {
+        "came": ArrayPlan(word, (others, slot)),
+        "replied": ArrayPlan(word, (others, reply_slot(slot, owned))),
+        "masks": ArrayPlan(np.uint32, (others, dwords)),
+        "dated": ArrayPlan(word, (others, -(-bits // (32 * THREADS)))),
+        "tallies": ArrayPlan(word, (2, shares, len(COUNTED))),
+        "signals": ArrayPlan(word, (SIGNALS, shares)),
     }
-    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class BetweenShape:
 
     words: of a bitmap of numbers; parts, targets: shares, and of outer edges
     normals: numbers of delegates; delegates, owned: their positions, and those that
-    this share owns; boxes, replies: words of them; in_rounds: whether levels are
+    this share owns; boxes: words of them
     """
 
     words: int
@@ -124,8 +123,11 @@ class BetweenShape:
     delegates: int
     owned: int
     boxes: int
-    replies: int
-    in_rounds: bool
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether levels go in rounds."""
+        return box_limit(self.parts, 1) is not None
 
     @property
     def sent_words(self) -> int:
@@ -136,7 +138,7 @@ class BetweenShape:
         """Return the arrays of what is sent, by the names of between.cuh."""
         return {
             "outbox": ArrayPlan(np.uint64, self.boxes),
-            "replies": ArrayPlan(np.uint64, self.replies),
+            "replies": ArrayPlan(np.uint64, int(reply_words(self.boxes, self.parts))),
             "sent": ArrayPlan(np.uint32, max(self.sent_words, 2)),
         }
 

@@ -7,18 +7,22 @@ published is engine ``xbfs-paper``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
+from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
+from distbfs.device.nvrtc import Wanted
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
-from distbfs.engines.cuda.common.memory import member_search_bytes, search_bytes
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
-from distbfs.engines.cuda.xbfs.memory import share_bytes
+from distbfs.engines.cuda.xbfs.memory import (
+    member_search_bytes,
+    search_bytes,
+    share_bytes,
+)
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
@@ -29,6 +33,7 @@ from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.plan import pull_shares
+from distbfs.store import cuda_files
 from distbfs.types import Ids, World
 
 METHODS = ("fast",)
@@ -36,6 +41,29 @@ FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
+
+
+def likely_kernels(n: int, *, in_ids: bool) -> Iterator[Wanted]:
+    """Yield kernels, with definitions, that one device takes for n vertices."""
+    few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
+    form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
+    form["IN_IDS"] = int(in_ids)
+    yield KERNELS / "search.cu", {**form, "PLAIN": 1}
+    yield KERNELS / "search.cu", form
+    yield KERNELS / "prepare.cu", {}
+    yield take.SOURCE, {}
+    yield reached.SOURCE, {}
+    if in_ids:
+        words = {"ID": "u32", "NAME": "u32"}
+        yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
+
+
+def common_kernels() -> list[Wanted]:
+    """Return what one device takes to read a graph and search it, each once."""
+    made: list[Wanted] = [*OF_GRAPHS, (cuda_files.KERNELS, {})]
+    for n in (FEW, FEW + 1):
+        made += [x for x in likely_kernels(n, in_ids=True) if x not in made]
+    return made
 
 
 class XbfsEngine:
@@ -77,20 +105,18 @@ class XbfsEngine:
             stepwise=o.stepwise,
         )
 
-    def likely(self, n: int) -> Iterator[tuple[Path, Mapping[str, str | int]]]:
+    def likely(self, n: int) -> Iterator[Wanted]:
         """Yield kernels, with definitions, that one device takes for n vertices."""
-        in_ids = int(not self.options.internal_ids)
-        few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-        form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
-        form["IN_IDS"] = in_ids
-        yield KERNELS / "search.cu", {**form, "PLAIN": 1}
-        yield KERNELS / "search.cu", form
-        yield KERNELS / "prepare.cu", {}
-        yield take.SOURCE, {}
-        yield reached.SOURCE, {}
-        if in_ids:
-            words = {"ID": "u32", "NAME": "u32"}
-            yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
+        return likely_kernels(n, in_ids=not self.options.internal_ids)
+
+    def _form(self, at_least: Ids) -> dict[str, Any]:
+        """Return what memory of searches depends on besides counts of the graph."""
+        return {
+            "listed": int(at_least[2 : 2 + LISTS].sum()),
+            "parents": self.options.parents,
+            "levels": self.options.levels,
+            "multiprocessors": cuda.multiprocessors(),
+        }
 
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""
@@ -99,12 +125,9 @@ class XbfsEngine:
             n,
             active,
             m,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
-            listed=int(at_least[2 : 2 + LISTS].sum()),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(at_least),
         )
 
     def member_bytes(
@@ -121,23 +144,15 @@ class XbfsEngine:
             active,
             m,
             layout.parts,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
-            listed=int(at_least[2 : 2 + LISTS].sum()),
             several=None if o.direction == "pull" else int(at_least[2]),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(at_least),
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device, where there are several domains."""
-        return share_bytes(
-            share,
-            parents=self.options.parents,
-            levels=self.options.levels,
-            multiprocessors=cuda.multiprocessors(),
-        )
+        return share_bytes(share, **self._form(share.at_least))
 
     def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""

@@ -1,7 +1,8 @@
-"""The device memory that a part needs for searches between domains.
+"""The device memory that graphs and searches by engine xbfs need, before they exist.
 
-Counted array by array as ``InnerPart`` and ``BetweenSearch`` allocate; of the edges
-between normal vertices, as many stay in the part as if they were dealt at random.
+Sizes are those of the tables that allocate; upper bounds where they depend on more than
+n, active and m. Of the edges between normal vertices, as many are expected to stay in a
+part as if they were dealt at random.
 """
 
 from __future__ import annotations
@@ -11,40 +12,42 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES, member_table
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
-from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.common.memory import (
-    MULTIPROCESSORS,
-    WIDE,
-    member_search_bytes,
-    most_kept,
-    room_of,
-    shape_bytes,
-)
+from distbfs.device.array_table import places, total_bytes
 from distbfs.engines.cuda.xbfs.between_params import (
+    LINE,
     BetweenShape,
     box_bounds,
     box_limit,
     first_words,
-    reply_words,
-    symmetric_pieces,
+    symmetric_table,
 )
-from distbfs.engines.cuda.xbfs.search_table import LISTS, expected_shape, words_of
+from distbfs.engines.cuda.xbfs.cluster import cluster_table
+from distbfs.engines.cuda.xbfs.search_table import (
+    LISTS,
+    QUEUE_SHARE,
+    SearchShape,
+    expected_shape,
+    most_cuts,
+    words_of,
+)
+from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, RANGES, shared_table
 from distbfs.engines.streamed import MOST_STREAMED
-from distbfs.generate.cuda import MAX_VERTICES, id_type
+from distbfs.generate.cuda import MAX_VERTICES, id_type, id_word
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.graph.device_graph import WIDE, vertices_table
 from distbfs.partition.part import mask_words
-from distbfs.plan import memory
-from distbfs.plan.memory import PartShape
-from distbfs.types import SUBGRAPHS
+from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
+from distbfs.types import SUBGRAPHS, Floats, Ids
 
-NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
-NAMING = 3 * TARGET  # what is asked of a share, both answers, while targets are named
+MULTIPROCESSORS = 132  # of an H200, the default
+SPARSE_DEGREE = 4  # mean degree up to which one cluster may search
+FIXED = 16 << 20  # counters, control, code of kernels, what the pool rounds up
+NAMING = 3 * 4  # what is asked of a share, both answers, while targets are named
 MADE_NORMAL = 28  # counts, order, length, position and id of a normal vertex
 SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
@@ -52,13 +55,155 @@ ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 DEVIATIONS = 4  # of the delegates of a lane from their mean, at most
 
 
-def part_bytes(
-    shape: PartShape,
+def search_bytes(
+    n: int,
+    active: int,
+    m: int,
     *,
-    parents: bool = True,
-    levels: bool = True,
     multiprocessors: int = MULTIPROCESSORS,
+    **form: Any,
+) -> int:
+    """Return the bytes that engine xbfs keeps between searches besides the graph.
+
+    n, active, m: as in DeviceGraph; form: as of ``expected_shape``
+    """
+    sparse = m <= SPARSE_DEGREE * active
+    shape = expected_shape(n, active, m, multiprocessors, wide=sparse, **form)
+    return shape_bytes(shape) + total_bytes(cluster_table(active) if sparse else {})
+
+
+def shape_bytes(shape: SearchShape) -> int:
+    """Return the bytes of a search of a shape, with what it takes besides arrays."""
+    return total_bytes(shape.table) + FIXED
+
+
+def member_bytes(
+    n: int,
+    active: int,
+    m: int,
+    devices: int,
+    *,
+    several: int | None = None,
+    **form: Any,
 ) -> dict[str, int]:
+    """Return a device's bytes in a domain of equal devices, by kind.
+
+    n, active, m, several: of the whole graph, see ``member_search_bytes``, like form
+    graph: as ``MemberRows`` holds it; search: kept for searches, including memory
+    shared by the devices; total: the sum
+    """
+    local, own, edges = (-(-count // devices) for count in (n, active, m))
+    graph = total_bytes(member_table(local, own, edges, room_of(own) * devices))
+    search = member_search_bytes(
+        *(n, local, own, edges, devices),
+        several=None if several is None else -(-several // devices),
+        **form,
+    )
+    return {"graph": graph, "search": search, "total": graph + search}
+
+
+def room_of(active: int) -> int:
+    """Return how many positions a device has whose part has so many with edges."""
+    return -(-max(active, 1) // GRANULE) * GRANULE
+
+
+def member_search_bytes(
+    n: int,
+    local: int,
+    active: int,
+    m: int,
+    devices: int,
+    *,
+    push_only: bool = False,
+    wide: bool | None = None,
+    listed: int | None = None,
+    several: int | None = None,
+    multiprocessors: int = MULTIPROCESSORS,
+    **form: Any,
+) -> int:
+    """Return the bytes that searches need on a device of a domain, with shared memory.
+
+    n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
+    several: vertices of degree 2 or more, where searches may leave out the leaves
+    wide: default: where a mean row is short; listed, form: as of ``expected_shape``
+    """
+    room = room_of(active)
+    coded = apart = 0
+    leaves = 0 if several is None or devices == 1 else active - several
+    if leaves and leaves * LEAST_LEAVES >= active:
+        # another device may have more that are searched
+        coded = room_of(active - leaves) + GRANULE
+        apart = (room - active + leaves) * devices // 32
+    pushed, share = MOST_PARTS * ALONE, devices * active // QUEUE_SHARE
+    if listed is None and several is not None:
+        listed = LISTS * several
+    shape = expected_shape(
+        *(local, active, m, multiprocessors),
+        wide=m <= SPARSE_DEGREE * active if wide is None else wide,
+        wide_ids=id_word(n) == "u64",
+        listed=listed,
+        queue=active if push_only else min(active, max(pushed, share)),
+        cuts=most_cuts(
+            *(room * devices // 32, RANGES * multiprocessors, multiprocessors),
+            own=room // 32,
+            apart=apart,
+            others=1,
+        ),
+        **form,
+    )
+    shared = shared_table(devices, room // GRANULE, shape.cuts, coded)
+    return shape_bytes(shape) + total_bytes(shared)
+
+
+def split_rows(
+    degrees: DegreeHistogram, total: int, have: int, devices: int = 1
+) -> dict[str, int]:
+    """Return how rows are split where the columns of all do not fit a device.
+
+    degrees: of the whole graph; total: bytes of a device with all columns of its rows
+    have: bytes of it; devices: that share the vertices
+
+    kept: columns of a row on the device, LEAST_KEPT where not even those fit; device:
+    bytes there; host: bytes of the tails of all devices
+    """
+    some = degrees.degrees > 0
+    lengths, counts = degrees.degrees[some], degrees.counts[some]
+    edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
+    fixed = total - 4 * edges + (4 * active if edges < WIDE else 0)
+    return most_kept(lengths, counts, degrees.m, fixed, have, devices)
+
+
+def most_kept(
+    lengths: Floats | Ids,
+    counts: Floats | Ids,
+    m: int,
+    fixed: int,
+    have: int,
+    devices: int = 1,
+) -> dict[str, int]:
+    """Return how rows are split with the most columns on a device of ``have`` bytes.
+
+    lengths, counts: of rows, and how many have it, of all devices; m: their sum
+    fixed: bytes of a device without columns and tails; the result: see ``split_rows``
+    """
+
+    def at(kept: int) -> dict[str, int]:
+        tails = counts @ np.maximum(lengths - kept, 0)
+        tailed = counts[lengths >= kept].sum()
+        heads = int(-(-(4 * (m - tails) + 8 * tailed) // devices))
+        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
+
+    low, high = LEAST_KEPT, math.ceil(lengths.max(initial=LEAST_KEPT))
+    while low < high:
+        kept = (low + high + 1) // 2
+        if at(kept)["device"] <= have:
+            low = kept
+        else:
+            high = kept - 1
+    return at(low)
+
+
+def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     """Return the device memory of one part that is searched on a GPU, bytes by kind.
 
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
@@ -68,34 +213,35 @@ def part_bytes(
     Table I, which is let go before there is a search; total: the most at once, where
     all of it lies there; making: while outer edges are made, with the columns of Table
     I in host memory
+
+    form: parents, levels and multiprocessors, as of ``member_search_bytes``
     """
     local, parts, normals = shape.local, shape.parts, shape.active
     others = _others(shape)
     positions, first = _delegate_positions(shape)
-    sizes = memory.array_bytes(shape)
-    graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
     outer = shape.outer
-    m = sum(shape.edges.values()) - outer
+    m = shape.stored_edges - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
     some = min(LISTS * normals, m - of_delegates)
     listed = some if shape.listed is None else min(shape.listed, some)
     places = first + normals
     every = places if shape.domain == 1 else room_of(places) * shape.domain
-    inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
-    inner += 4 * (places + local)  # vertices and numbers
-    ids = np.dtype(id_type(shape.n)).itemsize
-    names = ids * (every + normals + shape.owned)
-    inner += names
     targets = min(outer, others * normals)
     if shape.targets is not None:
         targets = min(targets, shape.targets)
-    leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    inner += leaving + 4 * (parts + 1)  # first targets of parts
-    making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
+    apart = apart_table(
+        *(shape.n, every),
+        normals=normals,
+        owned=shape.owned,
+        edges=outer,
+        targets=targets,
+    )
+    numbering = total_bytes(vertices_table(local, local))  # of ``DevicePart``
+    sizes = array_bytes(shape)
+    making = sum(sizes[f"{name}/offsets"] for name in SUBGRAPHS) + total_bytes(apart)
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
-    making += NUMBERED_VERTEX * local + 12 * places
+    making += MADE_NORMAL * normals + numbering + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
-    boxes = shape.domain + others * (1 + box_words(shape))
     between = BetweenShape(
         words=words_of(places),
         parts=parts,
@@ -103,29 +249,23 @@ def part_bytes(
         normals=first,
         delegates=positions,
         owned=shape.owned,
-        boxes=boxes,
-        replies=reply_words(boxes, parts),
-        in_rounds=box_limit(parts, others) is not None,
+        boxes=shape.domain + others * (1 + box_words(shape)),
     )
-    search = _searching_bytes(
-        *(shape.n, local, places, m, shape.domain),
+    searches = _searching_bytes(
+        *(shape.n, local, places, m, shape.domain, between),
         listed=LISTS * first + listed,
-        parents=parents,
-        levels=levels,
-        multiprocessors=multiprocessors,
+        **form,
     )
     needs = {
-        "graph": graph,
-        "numbering": NUMBERED_VERTEX * local,
-        "inner": inner,
-        "outer": OUTER_EDGE * outer,
-        "search": search + total_bytes(between.table()),
-        "messages": _message_bytes(between),
+        "graph": sum(subgraph_bytes(shape).values()),
+        "numbering": numbering,
+        "inner": total_bytes(inner_table(local, places, m) | apart),
+        "outer": total_bytes({"columns": apart["outer_columns"]}),
+        **searches,
     }
     kept = needs["numbering"] + needs["inner"]
-    searching = needs["search"] + needs["messages"]
-    total = kept + max(needs["graph"], searching)
-    searching += kept
+    searching = kept + sum(searches.values())
+    total = max(kept + needs["graph"], searching)
     return needs | {"searching": searching, "total": total, "making": making}
 
 
@@ -147,15 +287,6 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
     most = min(mean + DEVIATIONS * math.sqrt(mean), shape.delegates)
     own = room_of(math.ceil(most)) if shape.delegates else 0
     return own * lanes, own
-
-
-def _offset_bytes(shape: PartShape) -> int:
-    """Return the bytes of offsets of Table I, and of copies if some have 64 bits."""
-    sizes, rows = memory.array_bytes(shape), (shape.local, shape.delegates)
-    offsets = [sizes[f"{k}/offsets"] for k in SUBGRAPHS]
-    wide = [8 * (count + 1) for count in (rows[0], rows[0], rows[1], rows[1])]
-    copies = [w for o, w in zip(offsets, wide, strict=True) if o < w]
-    return sum(offsets) + (sum(copies) if len(copies) < len(offsets) else 0)
 
 
 def part_problem(shape: PartShape) -> str:
@@ -203,33 +334,16 @@ def split_part(
     rows = _delegate_positions(shape)[1] + shape.active
     fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
 
-    def at(kept: int) -> dict[str, int]:
-        tails = float(counts @ np.maximum(lengths - kept, 0))
-        tailed = float(counts[lengths >= kept].sum())
-        heads = math.ceil(4 * (m - tails) + 8 * tailed)
-        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
-
-    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)) + 1, have)
+    return most_kept(lengths, counts, m, fixed, have)
 
 
-def share_bytes(
-    share: ShareCounts,
-    *,
-    parents: bool = True,
-    levels: bool = True,
-    multiprocessors: int = MULTIPROCESSORS,
-) -> int:
-    """Return the bytes of a share's searches, without inner graph and outer edges."""
+def share_bytes(share: ShareCounts, **form: Any) -> int:
+    """Return the bytes of a share's searches, without inner graph and outer edges.
+
+    form: as of ``part_bytes``, and listed as of ``expected_shape``
+    """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
-    search = _searching_bytes(
-        *(layout.n, layout.local_count(index), share.active, share.m, devices),
-        listed=int(share.at_least[2 : 2 + LISTS].sum()),
-        parents=parents,
-        levels=levels,
-        multiprocessors=multiprocessors,
-    )
-    boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
     between = BetweenShape(
         words=words_of(share.active),
         parts=domains.shares,
@@ -237,11 +351,14 @@ def share_bytes(
         normals=share.delegates // devices,
         delegates=share.delegates,
         owned=int(share.owned[index]),
-        boxes=boxes,
-        replies=int(reply_words(boxes, domains.shares)),
-        in_rounds=box_limit(domains.shares, domains.most_apart) is not None,
+        boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
     )
-    return search + total_bytes(between.table()) + _message_bytes(between)
+    searches = _searching_bytes(
+        *(layout.n, layout.local_count(index), share.active, share.m, devices),
+        between,
+        **form,
+    )
+    return sum(searches.values())
 
 
 def _searching_bytes(
@@ -250,11 +367,12 @@ def _searching_bytes(
     active: int,
     m: int,
     devices: int,
+    between: BetweenShape,
     *,
-    multiprocessors: int,
+    multiprocessors: int = MULTIPROCESSORS,
     **form: Any,
-) -> int:
-    """Return the bytes that a search of inner edges writes, with its neighbours.
+) -> dict[str, int]:
+    """Return the bytes that searches write, with neighbours, and those of messages.
 
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
     form: as of ``expected_shape``
@@ -262,18 +380,16 @@ def _searching_bytes(
     form["wide"] = True
     if devices == 1:
         form |= {"wide_ids": id_type(n) is np.uint64, "queue": active}
-        return shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
-    form |= {"push_only": True, "multiprocessors": multiprocessors}
-    return member_search_bytes(n, local, active, m, devices, **form)
-
-
-def _message_bytes(shape: BetweenShape) -> int:
-    """Return the bytes of what is sent, and of what came in two rounds.
-
-    An exchange keeps the latter.
-    """
-    arriving = ARRIVING * shape.boxes if shape.in_rounds else 0
-    return total_bytes(shape.messages()) + BOXED * arriving
+        inside = shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
+    else:
+        form |= {"push_only": True, "multiprocessors": multiprocessors}
+        inside = member_search_bytes(n, local, active, m, devices, **form)
+    # an exchange keeps what has come in two rounds
+    arriving = ARRIVING * between.boxes if between.in_rounds else 0
+    return {
+        "search": inside + total_bytes(between.table()),
+        "messages": total_bytes(between.messages()) + BOXED * arriving,
+    }
 
 
 def box_words(shape: PartShape) -> int:
@@ -296,5 +412,5 @@ def symmetric_bytes(shape: PartShape) -> int:
     if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
         return 0
     slot = 1 + box_words(shape)
-    pieces = symmetric_pieces(parts, slot, shape.owned, 2 * words, 64 * words)
-    return sum(pieces.values())
+    table = symmetric_table(parts, slot, shape.owned, 2 * words, 64 * words)
+    return places(table, LINE)[1]

@@ -14,8 +14,9 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, places
 from distbfs.device.structures import structure
-from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, KERNELS, Arrays
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -27,7 +28,26 @@ MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 WORDS = GRANULE // 32
 RANGES = 2  # destination ranges of a block, at least
-PAIR_BYTES = 8
+LINE = 256  # bytes
+
+
+def shared_table(
+    devices: int, granules: int, ranges: int, coded: int, direct: int = 0
+) -> dict[str, ArrayPlan]:
+    """Return what a device shares, each array from a new line of memory on.
+
+    devices, granules, coded: as of ``SharedMemory``; ranges: of destinations
+    direct: vertices pushed to whose levels are there; 0: not there
+    """
+    room, words = granules * GRANULE, granules * devices * WORDS
+    return {
+        "mailbox": ArrayPlan(np.uint8, ctypes.sizeof(structure(HEADER, "Mailbox"))),
+        "replica": ArrayPlan(np.uint32, (2, words)),
+        "inbox": ArrayPlan(np.uint64, (devices - 1, 2, room + ALONE)),
+        "marks": ArrayPlan(np.uint32, devices * ranges),
+        "code": ArrayPlan(np.uint64, devices * coded // 32),
+        "direct": ArrayPlan(np.uint32, direct),
+    }
 
 
 class SharedMemory:
@@ -78,22 +98,11 @@ class SharedMemory:
         """Words of a bitmap of all positions."""
         return self.granules * self.devices * WORDS
 
-    def _places(self, ranges: int) -> dict[str, int]:
-        """Return where each shared array begins, the same on all devices."""
-        devices, room = self.devices, self.granules * GRANULE
-        sizes = {
-            "mailbox": ctypes.sizeof(structure(HEADER, "Mailbox")),
-            "replica": 8 * self.all_words,
-            "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
-            "marks": 4 * devices * ranges,
-            "code": CODE_BYTES * devices * self._coded // 32,
-            "direct": 4 * self.arrays.room if self._coded else 0,
-        }
-        at, places = 0, {}
-        for name, size in sizes.items():
-            places[name] = at
-            at += -(-size // 256) * 256
-        return {**places, "end": at}  # "direct" alone differs between devices
+    def _places(self, ranges: int) -> tuple[dict[str, int], int]:
+        """Return where each shared array begins, the same on all devices, and bytes."""
+        sizes = self.devices, self.granules, ranges, self._coded
+        table = shared_table(*sizes, direct=self.arrays.room if self._coded else 0)
+        return places(table, LINE)  # "direct" alone differs between devices
 
     @property
     def failed(self) -> Any:
@@ -103,7 +112,7 @@ class SharedMemory:
 
     def shared_bytes(self, ranges: int) -> int:
         """Return the bytes of this device's memory that all map."""
-        return self._places(ranges)["end"]
+        return self._places(ranges)[1]
 
     def connect(
         self,
@@ -126,17 +135,15 @@ class SharedMemory:
         share = pull_shares.DOMAIN if devices > 1 else pull_shares.DEVICE
         self.arrays.set_limits(self._edges, mean_next, share, self._active)
         self.arrays.cut(bounds, longest, own, group)
-        places = self._places(params.cuts)
+        begins, _ = self._places(params.cuts)
         self.memory = memory
         if self._coded:
             words = self._coded * devices // 32
-            self.arrays.take_codes(memory.data.ptr + places["code"], words)
-            self.arrays.direct_at(memory.data.ptr + places["direct"])
-
-        del places["end"]
+            self.arrays.take_codes(memory.data.ptr + begins["code"], words)
+            self.arrays.direct_at(memory.data.ptr + begins["direct"])
         self._arguments = {
             **self._arguments,
-            **{name: (bases + at).tolist() for name, at in places.items()},
+            **{name: (bases + at).tolist() for name, at in begins.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or self._active,
             "parts": devices,

@@ -7,11 +7,10 @@ Metrics, GPU Computing Gems Jade, 2011.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine, LoopSearch
 from distbfs.graph.device_graph import DeviceGraph
 
@@ -23,13 +22,10 @@ class EdgeParallelEngine(LoopEngine):
     methods = ("edge",)
     kernels = Path(__file__).with_name("edge_parallel.cu")
 
-    def arrays(self, graph: DeviceGraph) -> dict[str, Any]:
-        """Return the row of each column."""
-        return {"origin": cuda.cupy().empty(max(graph.m, 1), np.uint32)}
-
-    def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of ``arrays``."""
-        return 4 * graph.m
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return results, and the row of each column."""
+        origin = ArrayPlan(np.uint32, max(graph.m, 1))
+        return super().table(graph) | {"origin": origin}
 
     def by_number(self, graph: DeviceGraph) -> LoopSearch:
         """Prepare searches by vertex number."""

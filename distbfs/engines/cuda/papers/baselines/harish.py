@@ -7,11 +7,11 @@ HiPC 2007.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine
 from distbfs.graph.device_graph import DeviceGraph
 
@@ -24,11 +24,7 @@ class HarishEngine(LoopEngine):
     kernels = Path(__file__).with_name("harish.cu")
     steps: ClassVar = {"push": ("push", "advance")}
 
-    def arrays(self, graph: DeviceGraph) -> dict[str, Any]:
-        """Return the masks of the frontier and of the vertices found."""
-        cp, n = cuda.cupy(), max(graph.active, 1)
-        return {name: cp.empty(n, np.uint8) for name in ("mask", "fresh")}
-
-    def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of ``arrays``."""
-        return 2 * graph.active
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return results, and masks of the frontier and of the vertices found."""
+        flags = ArrayPlan(np.uint8, max(graph.active, 1))
+        return super().table(graph) | {"mask": flags, "fresh": flags}

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
+from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.engines.cuda.papers.bfs4k.knobs import (
     MOST_SHARE,
     SLICE,
@@ -46,12 +48,37 @@ COUNTS = (  # as in ``Record`` of bfs4k.cuh
     *("repeats_found", "repeats_missed", "conflicts"),
     *("places", "searches", "in_turns", "pieces"),
 )
+TABLE = ArrayPlan(  # of records
+    np.uint64, (RECORDS + 1, len(RECORD) + len(COUNTS) + 1), later=True
+)
 METHODS = ("auto", "claim", "hash")
 
 
 def bits_of(size: int) -> int:
     """Return the largest k with 2^k entries of a hash table in so many bytes."""
     return max(size // 8, 2).bit_length() - 1
+
+
+def queue_room(active: int, *, claim: bool) -> int:
+    """Return the entries of a queue, which has repeats unless vertices are claimed."""
+    n = max(active, 1)
+    return n if claim else n + n // 2 + REPEATS_ROOM
+
+
+def array_table(
+    active: int, room: int, pieces: int, *, claim: bool, parents: bool
+) -> ArrayTable:
+    """Return the arrays of searches by argument name.
+
+    room: of a queue; pieces: of rows of hubs, at once
+    """
+    return {
+        **results_table(active, parents=parents),
+        "visited": ArrayPlan(np.uint32, -(-active // 32) if claim and active else 1),
+        "queue": [ArrayPlan(np.uint32, room)] * 2,
+        "piece": [ArrayPlan(np.uint32, 2 * max(pieces, 1))] * 2,
+        "records": TABLE,
+    }
 
 
 class Bfs4kSearch:
@@ -115,26 +142,16 @@ class Bfs4kSearch:
 
     def _allocate(self, *, parents: bool, capacity: int | None) -> None:
         """Allocate the arrays of searches."""
-        cp, graph, p = cuda.cupy(), self.graph, self.params
-        n = max(graph.active, 1)
-        room = 0 if self._claim else n // 2 + REPEATS_ROOM
-        p.capacity = capacity or n + room
-        p.words = -(-n // 32)
-        self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.int32) if parents else None
-        pieces = 2 * max(p.piece_capacity, 1)
-        self._arrays = {
-            "visited": cp.empty(p.words if self._claim else 1, np.uint32),
-            "control": cp.zeros(2 * self._control_bytes, np.uint8),
-            "state": cp.zeros(ctypes.sizeof(self._state), np.uint8),
-        }
-        p.set(
-            **self._arrays,
-            level=self.level,
-            parent=self.parent,
-            queue=[cp.empty(p.capacity, np.uint32) for _ in range(2)],
-            piece=[cp.empty(pieces, np.uint32) for _ in range(2)],
-        )
+        cp, p, active = cuda.cupy(), self.params, self.graph.active
+        p.capacity = capacity or queue_room(active, claim=self._claim)
+        p.words = -(-max(active, 1) // 32)
+        sizes = p.capacity, p.piece_capacity
+        table = array_table(active, *sizes, claim=self._claim, parents=parents)
+        self._arrays = allocate(table, cp.empty)
+        self._arrays["control"] = cp.zeros(2 * self._control_bytes, np.uint8)
+        self._arrays["state"] = cp.zeros(ctypes.sizeof(self._state), np.uint8)
+        self.level, self.parent = self._arrays["level"], self._arrays.get("parent")
+        p.set(**self._arrays)
         self._records: DeviceArray | None = None
 
     def _launch(self, count: int) -> programs.Launch:
@@ -165,14 +182,10 @@ class Bfs4kSearch:
         stop: called every 256 levels, before each level if stepwise
         At most 65536 levels are recorded; UsageError beyond.
         """
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         p = self.params
         most = NO_LIMIT if stop is None else BETWEEN
         p.root, p.budget = number, 1 if self._stepwise else most
-        p.set(goal=goal_of(until, number))
+        p.set(goal=goal_of(until, number, self.graph.active))
         table = self._clear_records() if records else None
         launch = self._launch(int(records))
         seconds, launches = 0.0, 0
@@ -199,8 +212,7 @@ class Bfs4kSearch:
 
     def _clear_records(self) -> DeviceArray:
         if self._records is None:
-            shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
-            self._records = cuda.cupy().zeros(shape, np.uint64)
+            self._records = cuda.cupy().empty(TABLE.shape, TABLE.dtype)
         self._records.fill(0)
         self.params.set(records=self._records, record_capacity=RECORDS)
         return self._records
@@ -263,16 +275,14 @@ class Bfs4kEngine(GraphEngine):
             stepwise=o.stepwise,
         )
 
-    def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory of searches by number."""
-        room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
-        k = self.own_options.knobs
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return the largest arrays that searches by number may have."""
+        k, room = self.own_options.knobs, queue_room(graph.active, claim=self._claim)
         share = MOST_SHARE if k.k2 is None else k.k2
         length = 32 * (k.k3 or SLICE)
-        pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
-        results = (4 + 4 * self.options.parents) * graph.active
-        queues = 8 * (graph.active + room)
-        return results + queues + graph.active // 8 + pieces + (1 << 20)
+        pieces = int(graph.active * share) // 100 + graph.m // length + 1
+        form = {"claim": self._claim, "parents": self.options.parents}
+        return array_table(graph.active, room, pieces, **form)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

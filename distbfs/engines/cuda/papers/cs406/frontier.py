@@ -6,11 +6,11 @@ Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine
 from distbfs.graph.device_graph import DeviceGraph
 
@@ -26,12 +26,9 @@ class FrontierEngine(LoopEngine):
     kernels = Path(__file__).with_name("frontier.cu")
     steps: ClassVar = {"push": ("push",), "pull": ("clear", "mark", "pull")}
 
-    def arrays(self, graph: DeviceGraph) -> dict[str, Any]:
-        """Return the queues and the bitmap of the frontier."""
-        cp, n = cuda.cupy(), max(graph.active, 1)
-        bits = cp.empty(-(-n // 32), np.uint32)
-        return {"queue": [cp.empty(n, np.uint32) for _ in range(2)], "bits": bits}
-
-    def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of ``arrays``."""
-        return 9 * graph.active
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return results, queues and the bitmap of the frontier."""
+        n = max(graph.active, 1)
+        bits = ArrayPlan(np.uint32, -(-n // 32))
+        queues = [ArrayPlan(np.uint32, n)] * 2
+        return super().table(graph) | {"queue": queues, "bits": bits}

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from distbfs.device.array_table import ArrayTable
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.xbfs.search import (
     ALLOWED,
-    CHUNK,
     DIRECTIONS,
     PaperSearch,
+    array_table,
 )
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -83,10 +84,9 @@ class XbfsPaperEngine(GraphEngine):
         """Prepare searches by vertex number."""
         return PaperByNumber(graph, self.options, self.own_options)
 
-    def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory of searches by number."""
-        by_vertex = (4 + 4 * self.options.parents + 8) * graph.active
-        return by_vertex + 16 * graph.m // CHUNK + (16 << 20)
+    def table(self, graph: DeviceGraph) -> ArrayTable:
+        """Return the arrays of searches by number."""
+        return array_table(graph, parents=self.options.parents)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
+from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import BALANCES, FRONTIERS, check_choice
@@ -82,6 +84,21 @@ class PaperResult:
     seconds: float
     records: list[dict[str, Any]] = field(default_factory=list)
     work: Array | None = None
+
+
+def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
+    """Return the arrays of searches, by argument name but for results."""
+    n, blocks = max(graph.active, 1), cuda.multiprocessors() * MAX_BLOCKS
+    return {
+        **results_table(graph.active, parents=parents),
+        "queues": [ArrayPlan(np.uint32, n)] * 2,
+        "chunks": ArrayPlan(np.uint64, 2 * graph.m // CHUNK + 1),
+        "segments": ArrayPlan(np.uint32, blocks * THREADS),
+        "totals": ArrayPlan(np.uint32, blocks),
+        "control": ArrayPlan(np.uint8, ctypes.sizeof(structure(SOURCE, "Control"))),
+        "records": ArrayPlan(np.uint64, (RECORDS, len(RECORD))),
+        "work": ArrayPlan(np.uint64, (2 + BUCKETS, BUCKETS)),
+    }
 
 
 class PaperSearch:
@@ -160,24 +177,12 @@ class PaperSearch:
 
     def _allocate(self, parents: bool) -> None:
         """Allocate the arrays of searches."""
-        cp, graph = cuda.cupy(), self.graph
-        n = max(graph.active, 1)
-        threads = cuda.multiprocessors() * MAX_BLOCKS * THREADS
-        self._level = cp.empty(graph.active, np.int32)
-        self._parent = cp.empty(graph.active, np.int32) if parents else None
-        self._control = cp.zeros(ctypes.sizeof(self._host_control), np.uint8)
-        self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
-        self._work = cp.empty((2 + BUCKETS, BUCKETS), np.uint64)
-        self._params.set(
-            status=self._level,
-            parent=self._parent,
-            queues=[*cp.empty((2, n), np.uint32)],
-            chunks=cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
-            segments=cp.empty(threads, np.uint32),
-            totals=cp.empty(threads // THREADS, np.uint32),
-            control=self._control,
-            records=self._records,
-        )
+        made = allocate(array_table(self.graph, parents=parents), cuda.cupy().empty)
+        self._level, self._parent = made.pop("level"), made.pop("parent", None)
+        self._control, self._work = made["control"], made.pop("work")
+        self._control.fill(0)
+        self._records = made["records"]
+        self._params.set(status=self._level, parent=self._parent, **made)
 
     def _program(self, counting: bool) -> _Program:
         """Return the launches, with shared memory for counters or without."""
@@ -204,14 +209,11 @@ class PaperSearch:
         A resident search records at most 65536 levels. Raises UsageError for an invalid
         number and for more levels.
         """
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         program = self._program(records)
         self._params.root = number
         work = self._work if records else None
-        self._params.set(goal=goal_of(until, number), work=work)
+        goal = goal_of(until, number, self.graph.active)
+        self._params.set(goal=goal, work=work)
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []

@@ -1,0 +1,124 @@
+"""Directed graphs on the ranks that were started, each owning rows, against SciPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from directed_graphs import DENSE, check_arrays, matrix_of, stored, tuples
+from masked import search_parts
+
+import distbfs
+from distbfs.errors import UsageError
+from distbfs.search.graph_input import HeldTuples
+
+if TYPE_CHECKING:
+    from distbfs.ranks.world import Ranks
+    from distbfs.search.session import Session
+
+FORMS = ["tuples", "parts", "store"]
+
+
+@pytest.fixture
+def folder(world: Ranks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all ranks."""
+    return Path(world.broadcast(str(tmp_path_factory.mktemp("directed"))))
+
+
+def opened(
+    world: Ranks, seed: int, form: str, folder: Path, **options: Any
+) -> tuple[int, np.ndarray, np.ndarray, Session]:
+    """Return a random graph and its session on all ranks; vertices count from 0."""
+    n, u, v = tuples(seed)
+    options = {"engine": "openmp", "threads": 1, **options}
+    options["comm"] = getattr(world, "comm", None)
+    if form == "store":
+        if world.rank == 0:
+            stored(folder / "graph", n, u, v)
+        world.barrier()
+        return n, u, v, distbfs.open(folder / "graph", **options)
+    parts = world.size * (2 if form == "parts" else 1)
+    made = HeldTuples(u, v, n)
+    return n, u, v, distbfs.open(made, parts=parts, directed=True, **options)
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(8))
+def test_directed_parts(
+    world: Ranks, engine: str, direction: str, form: str, seed: int, folder: Path
+) -> None:
+    way = {"engine": engine, "direction": direction}
+    n, u, v, session = opened(world, seed, form, folder, **way)
+    matrix = matrix_of(n, u, v)
+    with session:
+        for root in np.random.default_rng(seed).integers(0, n, 6).tolist():
+            result = session.search(root)
+            level, parent = result.at(np.arange(n))
+            check_arrays(matrix, root, level, parent)
+            assert result.reached == (level >= 0).sum()
+            assert result.nedge == (level[u] >= 0).sum()
+
+
+def test_pulls_of_directed_parts(world: Ranks, folder: Path) -> None:
+    """They read the edges into a vertex, where that is cheaper."""
+    checks = {}
+    for direction in ("auto", "push"):
+        way = {"direction": direction}
+        with opened(world, DENSE, "parts", folder, **way)[-1] as session:
+            records = session.search(1, records=True).records
+            checks[direction] = sum(sum(x["checks"].values()) for x in records)
+    assert checks["auto"] < checks["push"] // 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(8, 12))
+def test_directed_graphs_on_ranks(
+    world: Ranks, form: str, seed: int, folder: Path
+) -> None:
+    """Sets, depths, targets and shortest paths, as one process has them."""
+    n, u, v, session = opened(world, seed, form, folder)
+    graph = distbfs.Graph.from_edges(u, v, n, directed=True)
+    rng, every = np.random.default_rng(seed), np.arange(n)
+    root, several = int(rng.integers(n)), np.unique(rng.integers(0, n, 3))
+    alone = distbfs.bfs(graph, root, engine="reference")
+    far = int(alone.level.argmax())
+    with session:
+        result = session.search(root)
+        np.testing.assert_array_equal(
+            result.predecessors_to(far), alone.predecessors_to(far)
+        )
+        assert result.path_count_to(far) == alone.path_count_to(far)
+        assert result.path_to(far)[-1] == far
+        counts = world.allgather(np.ascontiguousarray(result.path_counts()))
+        np.testing.assert_array_equal(np.concatenate(counts), alone.path_counts())
+        own = result.edges_within(2).edges.astype(np.int64).ravel()
+        edges = np.concatenate(world.allgather(own)).reshape(-1, 2)
+        assert sorted(edges.tolist()) == sorted(alone.edges_within(2).edges.tolist())
+        for way in ({"depth_limit": 1}, {"targets": [far]}):
+            wanted = distbfs.bfs(graph, root, engine="reference", **way).level
+            limited = session.search(root, **way).at(every)[0]
+            np.testing.assert_array_equal(limited, wanted)
+        wanted = distbfs.bfs(graph, several, engine="reference").level
+        np.testing.assert_array_equal(session.search(several).at(every)[0], wanted)
+
+
+def test_masks_of_directed_parts(world: Ranks) -> None:
+    for seed in range(1, 9):
+        search_parts(seed, getattr(world, "comm", None), directed=True)
+
+
+def test_what_directed_parts_are_not_for(world: Ranks) -> None:
+    n, u, v = tuples(3)
+    made, comm = HeldTuples(u, v, n), getattr(world, "comm", None)
+    if world.size > 1:
+        for way in ({"engine": "xbfs"}, {"devices": 1}):
+            with pytest.raises(UsageError, match="directed graph on CPUs alone"):
+                distbfs.open(made, comm=comm, directed=True, **way)
+    with pytest.raises(UsageError, match="threshold is for symmetric graphs"):
+        distbfs.open(made, directed=True, threshold=3)
+    with pytest.raises(UsageError, match="stores and graphs know it"):
+        distbfs.open(distbfs.Graph.from_edges(u, v, n), directed=True)
