@@ -152,6 +152,8 @@ class ServiceError(DistbfsError, OSError):
         ``too_many``, ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
     id : object
         ``id`` of the request, None where it had none.
+    retry : float
+        Seconds until the same request may succeed, of ``busy`` and ``too_many``.
 
     Examples
     --------
@@ -181,10 +183,13 @@ class ServiceError(DistbfsError, OSError):
         "no_room": 3,  # on the disk of the results
     }
 
-    def __init__(self, code: str, message: str, request_id: object = None) -> None:
+    def __init__(
+        self, code: str, message: str, request_id: object = None, retry: float = 1.0
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.id = request_id
+        self.retry = retry
         self.exit_code = self.CODES.get(code, 1)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -172,8 +172,7 @@ def test_variables_say_what_they_hold():
     assert not {module: names for module, names in used.items() if names}
 
 
-# the names of the service's requests and answers are those of its API
-SHARED = {"Path", "Problem", "Request"}
+SHARED = {"Request"}  # of a session for devices, and of a client of the service
 
 
 def test_one_name_is_one_type():

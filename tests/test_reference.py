@@ -33,7 +33,7 @@ from distbfs.registry import (
 from distbfs.service.client import Client
 from distbfs.service.limits import Limits
 from distbfs.service.openapi import STATUS
-from distbfs.service.operations import OPERATIONS, fields_of
+from distbfs.service.operations import OPERATIONS
 from distbfs.store import schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -221,8 +221,11 @@ def test_every_operation_of_the_service_is_in_the_reference():
     listed = {name: codes(row[1]) for row in rows for name in codes(row[0])}
     common = {"id", "deadline"}
     assert {name: set(names) for name, names in listed.items()} == {
-        name: set(fields_of(name)) - common for name in OPERATIONS
+        name: set(OPERATIONS[name].fields) - common for name in OPERATIONS
     }
+    own = {field.name for x in OPERATIONS.values() for field in x.own}
+    described = table(page("service.md"), "field", "what it is")
+    assert {name for row in described for name in codes(row[0])} == own
     limits = table(page("service.md"), "option", "what it limits", "default")
     usual = {codes(row[0])[0]: float(row[2].split()[0]) for row in limits}
     names = {"line": "max_line", "ids": "max_ids", "inline": "max_inline"}

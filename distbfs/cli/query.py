@@ -15,7 +15,8 @@ from distbfs.cli.options.query import QueryOptions
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import connect
-from distbfs.service.operations import Seconds, Vertex, Vertices, kinds_of
+from distbfs.service.fields import FLAG, SECONDS, VERTEX, VERTICES, Kind
+from distbfs.service.operations import OPERATIONS
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
@@ -24,8 +25,8 @@ def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
     fields: dict[str, Any] = {}
     kinds = {
-        name: kind
-        for name, kind in kinds_of(op).items()
+        name: field.kind
+        for name, field in OPERATIONS[op].fields.items()
         if name not in ("id", "arrays")
     }
     for word in words:
@@ -55,11 +56,11 @@ def _flag(text: str) -> bool | str:
     return {"true": True, "false": False}.get(text, text)
 
 
-READERS: dict[type, Callable[[str], Any]] = {
-    Vertex: _vertex,
-    Vertices: _vertices,
-    Seconds: float,
-    bool: _flag,
+READERS: dict[Kind, Callable[[str], Any]] = {
+    VERTEX: _vertex,
+    VERTICES: _vertices,
+    SECONDS: float,
+    FLAG: _flag,
 }
 
 

@@ -23,20 +23,23 @@ from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
-from distbfs.service.client_thread import (
+from distbfs.service.doors import (
     Door,
     Front,
+    HttpDoor,
+    SocketDoor,
+    StreamDoor,
     clear_place,
     listen,
+    listen_http,
     standard_streams,
 )
-from distbfs.service.http import HttpDoor, listen_http, load_libraries
-from distbfs.service.json_lines import SocketDoor, StreamDoor
+from distbfs.service.http import load_libraries
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
-from distbfs.service.tokens import check_host, read_token
+from distbfs.service.tokens import Guard, check_host, read_token, renewed
 from distbfs.store.hdf5 import Store, open_store
 
 
@@ -54,9 +57,13 @@ def about(
     manifest = store.manifest
     return {
         "store": str(path),
-        **{name: getattr(manifest, name) for name in ("n", "m", "tuples", "parts")},
+        "vertices": manifest.n,
+        "edges": manifest.m if manifest.directed else manifest.m // 2,
+        "directed": manifest.directed,
+        "tuples": manifest.tuples,
         "ids": None if manifest.ids is None else manifest.ids.kind,
         "first_id": None if manifest.ids is not None else first_of(ids),
+        "parts": manifest.parts,
         "ranks": ranks,
         "engine": engine,
     }
@@ -89,7 +96,9 @@ def open_doors(
         stack.callback(asked.socket.unlink, missing_ok=True)
     if asked.http is not None and asked.token_file is not None:
         listening = listen_http(asked.http_host, asked.http)
-        doors.append(HttpDoor(service, listening, read_token(asked.token_file)))
+        guard = Guard(read_token(asked.token_file))
+        stack.enter_context(renewed(guard, asked.token_file))
+        doors.append(HttpDoor(service, listening, guard))
         terminal.say(f"http://{asked.http_host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))

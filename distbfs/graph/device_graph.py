@@ -11,7 +11,7 @@ on, if its number is lower than theirs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,23 @@ class DeviceGraph:
         if self.in_offsets is None or self.in_columns is None:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns
+
+    def reversed(self) -> DeviceGraph:
+        """Return a directed graph with every edge turned round; arrays are shared.
+
+        Each stored edge counts as one tuple.
+        """
+        into, columns = self.pulled
+        ends = cuda.cupy().zeros_like(self.tuple_degrees)
+        ends[self.vertices] = (into[1:] - into[:-1]) * 2
+        return replace(
+            self,
+            offsets=into,
+            columns=columns,
+            in_offsets=self.offsets,
+            in_columns=self.columns,
+            tuple_degrees=ends,
+        )
 
     def numbers_at(self, ids: Ids) -> Array:
         """Return the numbers of ids, int64 [k], uint32 on the host, or ISOLATED."""

@@ -157,7 +157,7 @@ class Part:
         return rows if self.incoming is None else {**rows, "incoming": self.incoming}
 
     def reversed(self) -> Part:
-        """Return a whole graph with every edge turned round; arrays are shared.
+        """Return the part with every edge turned round; arrays are shared.
 
         Itself if edges lead both ways.  Where it was not counted how many tuples enter
         a vertex, each stored edge counts as one.
@@ -165,13 +165,26 @@ class Part:
         if self.incoming is None:
             return self
         ends = 2 * self.incoming.degrees() if self.entering is None else self.entering
-        return replace(
-            self,
-            nn=self.incoming,
-            incoming=self.nn,
-            tuple_degrees=ends,
-            entering=self.tuple_degrees,
-        )
+        name = "nn"
+        if self.delegate_count:
+            name = "dd"
+            if self.entering is None:
+                owned, local = self.owned_delegates()
+                ends, by_delegate = np.zeros_like(self.tuple_degrees), ends
+                ends[self.numbers[local]] = by_delegate[owned]
+        turned = {name: "incoming", "incoming": name}
+        changed: dict[str, Any] = {
+            **{one: getattr(self, other) for one, other in turned.items()},
+            "tuple_degrees": ends,
+            "entering": self.tuple_degrees,
+            "attributes": {
+                key: Attribute(
+                    {x: kept.values[turned.get(x, x)] for x in kept.values}, kept.words
+                )
+                for key, kept in self.attributes.items()
+            },
+        }
+        return replace(self, **changed)
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
         """Return the part with other rows, by name as in ``subgraphs``."""

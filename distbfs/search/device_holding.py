@@ -84,7 +84,8 @@ def graph_on_device(
         with source.telling("building") as done:
             return build(source.any_tuples(), **form, done=done)
     with source.telling("loading") as done:
-        return graph_of_store(source.store, **form, done=done)
+        graph = graph_of_store(source.store, **form, done=done)
+    return graph.reversed() if source.turned else graph
 
 
 def hold_domain(

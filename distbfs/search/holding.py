@@ -11,6 +11,7 @@ from distbfs.build.host.kept import construct_kept
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.generate.counted import Counted
 from distbfs.generate.hashing import permutation_by
+from distbfs.generate.turned import Turned
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
@@ -63,6 +64,9 @@ class OwnGraph(Protocol):
     def named(self, ids: Array) -> Array:
         """Return the names of vertices, int64 [k], as an array [k]."""
 
+    def reversed(self) -> OwnGraph:
+        """Return the graph with every edge turned round."""
+
     def __contains__(self, vertex: object) -> bool: ...
 
 
@@ -71,18 +75,37 @@ class Source:
     """The origin of a graph: a store, tuples, or a ``Graph`` of this process.
 
     parts: of a store, or to build from tuples; build: options of that
+    turned: a directed store is searched along reversed edges
     buffer_bytes: of device memory for keys while building, None: what is free
     """
 
     n: int
     parts: int
     directed: bool = False
+    turned: bool = False
     store: Store | None = None
     tuples: TupleSource | None = None
     graph: OwnGraph | None = None
     build: BuildOptions = field(default_factory=BuildOptions)
     buffer_bytes: int | None = None
     progress: Progress = no_progress
+
+    def reversed(self) -> Source:
+        """Return the graph with every edge turned round.
+
+        Raises UsageError where edges lead both ways.
+        """
+        if not self.directed:
+            raise UsageError("edges lead both ways; reverse is for directed graphs")
+        if self.graph is not None:
+            return replace(self, graph=self.graph.reversed())
+        if self.tuples is not None:
+            return replace(self, tuples=Turned(self.tuples))
+        return replace(self, turned=True)
+
+    def as_asked(self, part: Part) -> Part:
+        """Return a part of the store, turned round where that was asked for."""
+        return part.reversed() if self.turned else part
 
     def any_tuples(self) -> TupleSource:
         """Return edge tuples of the graph, in input ids."""
@@ -117,14 +140,14 @@ def hold_host_parts(world: World, source: Source) -> Held:
     store = source.store
     own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
     with loading(world, source, store, own_parts) as watch:
-        parts = [store.load_part(index, watch) for index in own_parts]
+        parts = [source.as_asked(store.load_part(x, watch)) for x in own_parts]
     return held_parts(world, parts, permutation_of(store))
 
 
 def hold_rows(world: World, source: Source, store: Store) -> Held:
     """Load this rank's rows of a store's only part (collective)."""
     with loading(world, source, store, [0]) as watch:
-        part = load_rows(store, world.size, world.rank, watch)
+        part = source.as_asked(load_rows(store, world.size, world.rank, watch))
     return held_parts(world, [part], permutation_of(store))
 
 

@@ -65,6 +65,7 @@ def open(  # noqa: A001
     parts: int | None = None,
     threshold: int | None = None,
     directed: bool = False,
+    reverse: bool = False,
     first_id: int | None = None,
     **options: Any,
 ) -> Session:
@@ -94,6 +95,9 @@ def open(  # noqa: A001
         For edge tuples: the degree above which vertices are delegates.
     directed : bool, default False
         For edge tuples: edges lead from u to v alone.  Stores and graphs know it.
+    reverse : bool, default False
+        Search a directed graph along reversed edges.  Of a store, ``nedge`` then counts
+        each edge once, however many tuples there were.
     first_id : {0, 1}, optional
         For a store whose vertices are numbers: call the first of them so; by default as
         in the file that it was converted from.
@@ -140,6 +144,8 @@ def open(  # noqa: A001
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
     build = BuildOptions(threshold=threshold, threads=chosen.threads, directed=directed)
     made = source_of(source, world, parts, build)
+    if reverse:
+        made = made.reversed()
     if first_id is not None and made.store is None:
         raise UsageError("first_id is for stores; edges of a program count from 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""

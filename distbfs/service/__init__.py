@@ -1,6 +1,8 @@
 """A graph that stays loaded and answers queries.
 
-``operations`` has the models of requests and answers, ``checker`` checks requests,
-``json_lines`` and ``http`` take them, ``request_queue`` holds them, ``service`` answers
-them on rank 0, ``rank_calls`` searches on all ranks.
+``operations`` declares each operation once, with its ``fields`` and the models of its
+answers; ``checker`` and ``openapi`` follow from that. ``connection`` is a client in
+either encoding, ``json_lines`` or ``http``; ``doors`` let clients in. ``request_queue``
+holds requests, ``service`` answers them on rank 0 by ``answers``, ``rank_calls``
+searches on all ranks.
 """

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
-from msgspec import UNSET
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import (
-    AllPaths,
     AllPathsAnswer,
     Answer,
     BfsAnswer,
     DistancesAnswer,
-    MultiBfs,
     MultiBfsAnswer,
-    Path,
     PathAnswer,
     ReachableAnswer,
     Request,
     Search,
-    ToTargets,
-    WithResults,
 )
 from distbfs.service.rank_calls import Step
 from distbfs.service.results import ResultFolder
 from distbfs.service.vertex_names import Names
 from distbfs.types import Array
 
-NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
-
 Source = int | tuple[int, ...]  # a vertex, or those of a set
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 Searched = tuple[float, list[Any]]  # seconds, and the values of the steps
 
 
+@dataclass
 class Answers:
     """Makes answers of the values that steps after a search give.
 
@@ -46,27 +40,11 @@ class Answers:
     None for none; metrics: where traversed edges are counted
     """
 
-    def __init__(
-        self,
-        names: Names,
-        limits: Limits,
-        metrics: Metrics,
-        results: ResultFolder | None,
-        *,
-        parents: bool,
-    ) -> None:
-        self.names = names
-        self.limits = limits
-        self.metrics = metrics
-        self._results = results
-        self._parents = parents
-        self._made: dict[str, Callable[[Any, float, Sequence[Any]], Answer]] = {
-            "bfs": self._bfs,
-            "distances": self._distances,
-            "path": self._path,
-            "all_paths": self._all_paths,
-            "reachable": self._reachable,
-        }
+    names: Names
+    limits: Limits
+    metrics: Metrics
+    results: ResultFolder | None
+    parents: bool
 
     def make(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
         """Return the answer to a request of one search.
@@ -74,16 +52,16 @@ class Answers:
         seconds: of the search; values: of the request's steps. Raises ServiceError:
         ``too_large``, ``bad_request``.
         """
-        return self._made[request.op](request, seconds, values)
+        made = getattr(self, f"_{request.op}")(request, seconds, values)
+        return cast("Answer", made)
 
     def make_many(
-        self, request: MultiBfs, search: Callable[[int], Searched]
+        self, request: Request, search: Callable[[int], Searched]
     ) -> MultiBfsAnswer:
         """Return the answer to a request of several searches, made in turn.
 
         search: searches from a source, with the request's steps. Raises as ``make``.
         """
-        where = self._where(request)
         answer = MultiBfsAnswer(searches=[])
 
         def rows() -> Iterator[Row]:
@@ -93,59 +71,59 @@ class Answers:
                 answer.searches.append(Search(**counted))
                 yield from blocks
 
-        if where == "file":
-            answer.files = self._file(request, request.sources, rows())
-            return answer
-        for level, parent in rows():
-            self._inline(request, answer.searches[-1], level, parent)
-        if where == "inline":
-            self._tell_ids(answer)
+        self._place(request, answer, request.sources, rows(), answer.searches)
         return answer
 
     def check(self, request: Request) -> None:
         """Refuse, before any search, a result that has no valid destination."""
-        if not isinstance(request, WithResults):
+        if not request.operation.with_results:
             return
         where = self._where(request)
         if where == "file":
-            if self._results is None:
-                raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-            parents = request.parents and self._parents
-            self._results.check_name(
-                request.format, request.name or None, parents=parents
-            )
+            parents = self._with_parents(request)
+            name = request.name or None
+            self._folder().check_name(request.format, name, parents=parents)
         if where == "inline" and (why := self._too_many(request)):
-            raise ServiceError(
-                "too_large", f"{why}; use the result 'file' or 'summary'"
-            )
+            text = f"{why}; use the result 'file' or 'summary'"
+            raise ServiceError("too_large", text)
+
+    def _folder(self) -> ResultFolder:
+        """Return the folder of results; ServiceError where there is none."""
+        if self.results is None:
+            text = "no folder for results; start the service with --results, or ask "
+            raise ServiceError("bad_request", f"{text}for the result 'summary'")
+        return self.results
 
     def steps(self, request: Request) -> tuple[list[Step], bool]:
         """Return a request's steps after a search, and whether it needs parents."""
-        if isinstance(request, Path):
+        if request.op == "path":
             return [["path", request.target, self.limits.inline]], True
-        if isinstance(request, AllPaths):
+        if request.op == "all_paths":
             return [["all_paths", request.target, self.limits.inline // 2]], False
-        if isinstance(request, WithResults):
-            steps: list[Step] = [["counts"], ["traversed"]]
-            if self._where(request) == "summary":
-                return steps, False
-            return [*steps, ["block"]], request.parents and self._parents
-        return [["at", targets_of(request)]], False
+        if not request.operation.with_results:
+            return [["at", request.targets]], False
+        steps: list[Step] = [["counts"], ["traversed"]]
+        if self._where(request) == "summary":
+            return steps, False
+        return [*steps, ["block"]], self._with_parents(request)
 
-    def _where(self, request: WithResults) -> str:
+    def _with_parents(self, request: Request) -> bool:
+        return bool(request.parents and self.parents)
+
+    def _where(self, request: Request) -> str:
         """Choose where a result goes: inline, file or summary; raise for others."""
         if request.result != "auto":
-            return request.result
+            return str(request.result)
         small = not self._too_many(request)
-        return "inline" if small and request.name is UNSET else "file"
+        return "inline" if small and not request.name else "file"
 
-    def _too_many(self, request: WithResults) -> str:
+    def _too_many(self, request: Request) -> str:
         """Return the limit that an inline result exceeds, in words; "" if none.
 
         Names of vertices are text in any case.
         """
-        rows = len(request.sources) if isinstance(request, MultiBfs) else 1
-        parents = rows * (request.parents and self._parents)
+        rows = len(request.sources) if request.op == "multi_bfs" else 1
+        parents = rows * self._with_parents(request)
         named = self.names.ids is not None
         text = self.names.n * (named * (parents + 1))
         arrays = self.names.n * (rows + (not named) * parents)
@@ -163,13 +141,7 @@ class Answers:
     ) -> dict[str, Any]:
         """Return the counts of a search: fields of ``Search``."""
         self.metrics.traversed(nedge, seconds)
-        begun: dict[str, Any] = {}
-        if isinstance(source, tuple):
-            begun["sources"] = self.names.each(np.array(source))
-        else:
-            begun["source"] = self.names.of(source)
-        summary = {
-            **begun,
+        summary: dict[str, Any] = {
             "reached": sum(counts),
             "depth": len(counts) - 1,
             "nedge": nedge,
@@ -177,10 +149,14 @@ class Answers:
             "TEPS": nedge / seconds if seconds else 0.0,
             "levels": counts,
         }
+        if isinstance(source, tuple):
+            summary["sources"] = self.names.each(np.array(source))
+        else:
+            summary["source"] = self.names.of(source)
         self.metrics.last = Search(**summary)
         return summary
 
-    def _distances(self, request: Any, _: float, values: Sequence[Any]) -> Answer:
+    def _distances(self, request: Request, _: float, values: Sequence[Any]) -> Answer:
         levels = values[0]
         if request.arrays == "npy":
             levels = np.array(levels, dtype=np.int32)
@@ -191,46 +167,58 @@ class Answers:
 
     def _path(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
         [(distance, path)] = values
+        most = self.limits.inline
         if path is None and distance >= 0:
-            raise ServiceError(
-                "too_large",
-                f"the path has {distance + 1} vertices; allowed: {self.limits.inline}",
-            )
+            text = f"the path has {distance + 1} vertices; allowed: {most}"
+            raise ServiceError("too_large", f"{text}; ask for distances")
         if path is not None:
             path = self.names.each(np.array(path, dtype=np.int64))
         return PathAnswer(distance=distance, path=path)
 
     def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
         [(distance, number, pairs)] = values
+        most = self.limits.inline
         if pairs is None and distance >= 0:
-            raise ServiceError(
-                "too_large",
-                f"the paths have more than {self.limits.inline // 2} edges, which are "
-                f"more than the allowed {self.limits.inline} values",
-            )
+            text = f"the paths have more than {most // 2} edges, which are more than"
+            raise ServiceError("too_large", f"{text} the allowed {most} values")
         edges = None
         if pairs is not None:
             names = self.names.each(np.array(pairs, dtype=np.int64).ravel())
             edges = [names[k : k + 2] for k in range(0, len(names), 2)]
         return AllPathsAnswer(distance=distance, count=number, edges=edges)
 
-    def _bfs(self, request: Any, seconds: float, values: Sequence[Any]) -> Answer:
+    def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
         counts, nedge, *blocks = values
-        answer = BfsAnswer(**self._search(request.start, seconds, counts, nedge))
-        if not blocks:
-            return answer
-        level, parent = blocks[0]
-        if not request.parents:
-            parent = None
-        if self._where(request) == "inline":
-            self._inline(request, answer, level, parent)
-            self._tell_ids(answer)
-        else:
-            answer.files = self._file(request, [request.start], [(level, parent)])
+        source: Any = request.start
+        answer = BfsAnswer(**self._search(source, seconds, counts, nedge))
+        wanted = bool(request.parents)
+        rows = [(level, parent if wanted else None) for level, parent in blocks]
+        self._place(request, answer, [source], rows, [answer])
         return answer
 
+    def _place(
+        self,
+        request: Request,
+        answer: Any,
+        sources: Sequence[Source],
+        rows: Iterable[Row],
+        searches: Sequence[Any],
+    ) -> None:
+        """Put the (level, parent) of searches where the request wants them.
+
+        searches: their answers, of which each is there when its row comes
+        """
+        where = self._where(request)
+        if where == "file":
+            answer.files = self._file(request, sources, rows)
+            return
+        for row, (level, parent) in enumerate(rows):
+            self._inline(request, searches[row], level, parent)
+        if where == "inline":
+            self._tell_ids(answer)
+
     def _inline(
-        self, request: WithResults, search: Search, level: Array, parent: Array | None
+        self, request: Request, search: Any, level: Array, parent: Array | None
     ) -> None:
         """Put levels and parents into an answer, as arrays or as lists."""
         as_arrays = request.arrays == "npy"
@@ -240,7 +228,7 @@ class Answers:
             each = self.names.numbers if keep else self.names.each
             search.parent = each(parent)
 
-    def _tell_ids(self, answer: BfsAnswer | MultiBfsAnswer) -> None:
+    def _tell_ids(self, answer: Any) -> None:
         """Say which vertices inline results are of, where not from 0 on."""
         if self.names.ids is not None:
             answer.ids = self.names.all()
@@ -248,29 +236,22 @@ class Answers:
             answer.first_id = self.names.first
 
     def _file(
-        self, request: WithResults, sources: Sequence[Source], rows: Iterable[Row]
+        self, request: Request, sources: Sequence[Source], rows: Iterable[Row]
     ) -> list[str]:
         """Write rows of (level, parent); return the paths of the files."""
-        if self._results is None:
-            raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
         stem = request.op
         first, *others = sources
         if not (others or isinstance(first, tuple) or self.names.kind == "text"):
             stem = f"bfs-{self.names.of(first)}"
-        made = self._results.new(
+        made = self._folder().new(
             request.format,
             [x if isinstance(x, int) else np.array(x) for x in sources],
             self.names.n,
             name=request.name or None,
             stem=stem,
-            parents=request.parents and self._parents,
+            parents=self._with_parents(request),
         )
         with made as (file, paths):
             for row, (level, parent) in enumerate(rows):
                 file.write(row, level, parent)
         return paths
-
-
-def targets_of(request: Request) -> list[int]:
-    """Return the vertices whose levels a request asks for, [] for others."""
-    return request.targets if isinstance(request, ToTargets) else []

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import stat
 import string
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
-from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 import numpy as np
@@ -23,6 +22,7 @@ from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
 from distbfs.service.limits import SECONDS
+from distbfs.service.operations import ARRAYS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,7 +56,9 @@ class Client(ABC):
     [2, -1]
     """
 
-    @abstractmethod
+    _address: object
+    _timeout: float
+
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation by its name.
 
@@ -84,6 +86,27 @@ class Client(ABC):
         ...     client.call("path", source=0, target=2)
         {'distance': 2, 'path': [0, 1, 2]}
         """
+        try:
+            return checked(self._ask(op, fields))
+        except ServiceError:
+            raise
+        except (OSError, ValueError, HTTPException) as error:
+            self.close()
+            raise self._broken(error) from error
+
+    @abstractmethod
+    def _ask(self, op: str, fields: dict[str, Any]) -> object:
+        """Return the answer of the service, whatever it is."""
+
+    def _broken(self, error: Exception) -> ServiceError:
+        """Return the error for an answer that did not come or cannot be read."""
+        if isinstance(error, (TimeoutError, BlockingIOError)):
+            why = f"no answer within {self._timeout:g} seconds"
+        elif isinstance(error, OSError):
+            why = "the connection has ended before the answer"
+        else:
+            why = "what answers is no service of distbfs"
+        return ServiceError("broken", f"{self._address}: {why}")
 
     def close(self) -> None:  # noqa: B027
         """Leave the service; its other clients stay.
@@ -131,7 +154,7 @@ class Client(ABC):
         >>> answer["reached"], answer["level"].tolist(), answer["parent"].tolist()
         (3, [0, 1, 2, -1], [0, 0, 1, -1])
         """
-        return self.call("bfs", **_start(source), **{"arrays": "npy", **fields})
+        return self.call("bfs", **_start(source), **_as_arrays(fields))
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources, one after the other.
@@ -162,9 +185,8 @@ class Client(ABC):
         >>> [search["reached"] for search in answer["searches"]]
         [3, 1]
         """
-        fields = {"arrays": "npy", **fields}
         several = list(each_of(sources, "sources"))
-        return self.call("multi_bfs", sources=several, **fields)
+        return self.call("multi_bfs", sources=several, **_as_arrays(fields))
 
     def distances(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -200,8 +222,8 @@ class Client(ABC):
         asked = list(each_of(targets, "targets"))
         if len(asked) >= MANY:
             fields = {"arrays": "npy", **fields}
-        levels = self.call("distances", **_start(source), targets=asked, **fields)
-        return [*map(int, levels["distances"])]
+        answer = self.call("distances", **_start(source), targets=asked, **fields)
+        return [*map(int, answer["distances"])]
 
     def reachable(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -236,8 +258,7 @@ class Client(ABC):
         """
         asked = list(each_of(targets, "targets"))
         answer = self.call("reachable", **_start(source), targets=asked, **fields)
-        flags: list[bool] = answer["reachable"]
-        return flags
+        return list(answer["reachable"])
 
     def path(
         self, source: Vertex | Vertices, target: Vertex, **fields: Any
@@ -271,10 +292,8 @@ class Client(ABC):
         ...     client.path(0, 2), client.path(0, 3)
         ([0, 1, 2], None)
         """
-        vertices: list[int | str] | None = self.call(
-            "path", **_start(source), target=target, **fields
-        )["path"]
-        return vertices
+        answer: Any = self.call("path", **_start(source), target=target, **fields)
+        return answer["path"]
 
     def all_paths(
         self, source: Vertex | Vertices, target: Vertex, **fields: Any
@@ -324,7 +343,7 @@ class Client(ABC):
         --------
         >>> import distbfs
         >>> with distbfs.connect("graph.sock") as client:
-        ...     client.stats()["graph"]["n"]
+        ...     client.stats()["graph"]["vertices"]
         4
         """
         return self.call("stats")
@@ -381,6 +400,12 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
     return {"source": source}
 
 
+def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields that ask for arrays, where the answer may have some."""
+    inline = fields.get("result", "auto") in ARRAYS.read_with
+    return {"arrays": "npy", **fields} if inline else fields
+
+
 def checked(answer: object) -> dict[str, Any]:
     """Return the fields of a good answer; ServiceError for any other."""
     if not isinstance(answer, dict):
@@ -399,17 +424,6 @@ def encoded(request: dict[str, Any]) -> bytes:
     return ENCODER.encode(request)
 
 
-def _broken(address: object, error: object, seconds: float) -> ServiceError:
-    """Return the error for an answer that did not come or cannot be read."""
-    if isinstance(error, (TimeoutError, BlockingIOError)):
-        why = f"no answer within {seconds:g} seconds"
-    elif isinstance(error, OSError):
-        why = "the connection has ended before the answer"
-    else:
-        why = "what answers is no service of distbfs"
-    return ServiceError("broken", f"{address}: {why}")
-
-
 def _plain(value: object) -> object:
     """Return a number of NumPy, or an array of any library, as JSON has it."""
     if isinstance(value, np.generic):
@@ -424,11 +438,17 @@ def _plain(value: object) -> object:
 ENCODER, decode = msgspec.json.Encoder(enc_hook=_plain), msgspec.json.decode
 
 
+def no_service(address: object, error: OSError) -> ServiceError:
+    """Return the error for an address at which nobody listens."""
+    text = f"{address}: no service: {error.strerror or error}"
+    return ServiceError("not_found", text)
+
+
 class SocketClient(Client):
     """A client over a Unix socket."""
 
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
-        self._path, self._timeout = path, timeout
+        self._address, self._timeout = path, timeout
         self._next = 0
         self._connect()
 
@@ -441,11 +461,10 @@ class SocketClient(Client):
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
         try:
-            self._socket.connect(str(self._path))
+            self._socket.connect(str(self._address))
         except OSError as error:
             self._socket.close()
-            text = f"{self._path}: no service: {error.strerror or error}"
-            raise ServiceError("not_found", text) from error
+            raise no_service(self._address, error) from error
 
     def _line(self) -> bytes:
         """Return the next line, without its end; nothing at the end."""
@@ -463,28 +482,22 @@ class SocketClient(Client):
         self._rest = self._rest[size:]
         return data
 
-    def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; see ``Client.call``."""
+    def _ask(self, op: str, fields: dict[str, Any]) -> object:
+        """Send a request, once more where the connection had ended before."""
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
         try:
-            try:
-                return self._answer(request)
-            except (BrokenPipeError, ConnectionResetError):
-                self._last_word()
-            self._connect()  # an idle client has given way; nothing was read of this
-            try:
-                return self._answer(request)
-            except (BrokenPipeError, ConnectionResetError):
-                self._last_word()
-                raise
-        except ServiceError:
+            return self._answer(request)
+        except (BrokenPipeError, ConnectionResetError):
+            self._last_word()
+        self._connect()  # an idle client has given way; nothing was read of this
+        try:
+            return self._answer(request)
+        except (BrokenPipeError, ConnectionResetError):
+            self._last_word()
             raise
-        except (OSError, ValueError) as error:
-            self.close()
-            raise _broken(self._path, error, self._timeout) from error
 
-    def _answer(self, request: bytes) -> dict[str, Any]:
+    def _answer(self, request: bytes) -> object:
         """Send the last request and return its answer."""
         self._socket.sendall(request)
         while line := self._line():
@@ -492,16 +505,14 @@ class SocketClient(Client):
             fill(answer, self)
             numbers = (self._next, None)
             if not isinstance(answer, dict) or answer.get("id") in numbers:
-                return checked(answer)
-        raise ServiceError("broken", f"{self._path}: the connection has ended")
+                return answer
+        raise ServiceError("broken", f"{self._address}: the connection has ended")
 
     def _last_word(self) -> None:
         """Raise ServiceError if the service has said why it ended the connection."""
-        try:
+        last = b""
+        with contextlib.closing(self._socket), contextlib.suppress(OSError):
             last = self._line()
-        except OSError:
-            last = b""
-        self.close()
         if last:
             checked(decode(last))
 
@@ -510,69 +521,43 @@ class SocketClient(Client):
         self._socket.close()
 
 
-def _reachable(url: str) -> bool:
-    """Return whether a URL names a host, and a port if any, as URLs have them."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")
-        return bool(host) and parts.port != 0 and not set(url) & set(string.whitespace)
-    except ValueError:
-        return False
-
-
-class NoRedirect(HTTPRedirectHandler):
-    """Takes the token to no other address."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Follow nothing."""
-
-
 class HttpClient(Client):
-    """A client over HTTP, with a bearer token."""
+    """A client over HTTP, with a bearer token; it follows no redirection."""
 
     def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
-        if not _reachable(url):
-            text = f"{url!a} is no address; allowed: http://HOST:PORT"
-            raise ServiceError("not_found", text)
+        self._address, self._timeout = url, timeout
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         if token and not (token.isascii() and token.isprintable()):
             raise ServiceError("unauthorized", "a token is printable ASCII")
-        self._url = url.rstrip("/")
-        self._token = token
-        self._timeout = timeout
-        self._opener = build_opener(ProxyHandler({}), NoRedirect)
-
-    def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; see ``Client.call``."""
-        request = Request(  # noqa: S310
-            f"{self._url}/v1/{quote(op, safe='')}",
-            data=encoded(fields),
-            headers={"Content-Type": "application/json"},
-        )
-        if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            return checked(self._send(request))
-        except ServiceError:
-            raise
-        except URLError as error:
-            why = error.reason
-            broken = (TimeoutError, BrokenPipeError, ConnectionResetError)
-            if isinstance(why, broken) or not isinstance(why, OSError):
-                raise _broken(self._url, why, self._timeout) from error
-            text = f"{self._url}: no service: {why.strerror or why}"
+            parts = urlsplit(url)
+            host = (parts.hostname or "").encode("idna").decode()
+            if not host or parts.port == 0 or set(url) & set(string.whitespace):
+                raise ValueError("no host")
+        except ValueError as error:
+            text = f"{url!a} is no address; allowed: http://HOST:PORT"
             raise ServiceError("not_found", text) from error
-        except (OSError, ValueError, HTTPException) as error:
-            raise _broken(self._url, error, self._timeout) from error
+        self._path = parts.path.rstrip("/")
+        safe = parts.scheme == "https"
+        made = HTTPSConnection if safe else HTTPConnection
+        self._connection = made(host, parts.port, timeout=timeout)
 
-    def _send(self, request: Request) -> object:
-        """Return an answer, whatever its status."""
+    def _ask(self, op: str, fields: dict[str, Any]) -> object:
+        """Post a request, and read the answer of whatever status."""
+        body, connection = encoded(fields), self._connection
         try:
-            with self._opener.open(request, timeout=self._timeout) as body:
-                answer = decode(body.readline())
-                fill(answer, body)
-                return answer
-        except HTTPError as refusal:
-            return decode(refusal.read())
+            connection.connect()
+        except OSError as error:
+            raise no_service(self._address, error) from error
+        with contextlib.closing(connection):
+            path = f"{self._path}/v1/{quote(op, safe='')}"
+            connection.request("POST", path, body, self._headers)
+            stream = connection.getresponse()
+            answer = decode(stream.readline())
+            fill(answer, stream)
+            return answer
 
 
 def connect(

@@ -1,44 +1,35 @@
-"""The service over HTTP: operations, health checks, metrics and a web page.
+"""The service over HTTP/1.1: operations, health checks, metrics and a web page.
 
-Starlette and uvicorn (extra ``serve``) are imported when the door opens.
+h11 (extra ``serve``) parses requests, and is imported with the first client.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
+import select
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email.utils import formatdate
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from distbfs.errors import (
-    InputError,
-    LibraryMissing,
-    ServiceError,
-    legible,
-)
+from distbfs.errors import LibraryMissing, ServiceError, legible
 from distbfs.service.checker import too_long, unknown_op
-from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
+from distbfs.service.connection import Connection
+from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
+from distbfs.service.limits import Limits, Quota
+from distbfs.service.metrics import TEXT
 from distbfs.service.openapi import STATUS, describe_api
-from distbfs.service.operations import (
-    OPERATIONS,
-    Answer,
-    Refusal,
-    Request,
-)
-from distbfs.service.quota import Quotas
+from distbfs.service.operations import OPERATIONS, Request, refusal
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
 if TYPE_CHECKING:
-    from starlette.datastructures import Headers
-    from starlette.requests import Request as HttpRequest
-    from starlette.responses import Response
-    from uvicorn import Server
-
-    Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+    import h11
 
 PAGE = Path(__file__).with_name("page")
 FILES = {
@@ -57,311 +48,266 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-BACKLOG = 128  # most clients waiting to be accepted
-LOOK = 0.1  # seconds until a disconnected client is noticed
-ENDING = 5  # seconds for open connections at shutdown
+JSON = "application/json"
+HEAD = 1 << 16  # most bytes of a request's head
+NO_HTTP = "not a request of HTTP/1.1, or its head is too long"
+READ = "GET, HEAD"  # methods of pages
 
 
 def load_libraries() -> None:
-    """Raise LibraryMissing where the packages of the extra are missing."""
+    """Raise LibraryMissing where the package of the extra is missing."""
     try:
-        import prometheus_client  # noqa: F401, PLC0415
-        import starlette.applications  # noqa: F401, PLC0415
-        import uvicorn  # noqa: F401, PLC0415
+        import h11  # noqa: F401, PLC0415
     except ImportError as error:
         raise LibraryMissing(
             "HTTP needs the extra 'serve'; pip install '.[serve]'"
         ) from error
 
 
-def listen_http(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket; InputError where the address is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-        made.listen(BACKLOG)
-    except OSError as error:
-        made.close()
-        raise InputError(f"{host}:{port}: {error.strerror}") from error
-    return made
+class Sent(NamedTuple):
+    """What a page answers: status, media type, and body."""
+
+    status: int
+    kind: str
+    body: bytes
 
 
-class HttpDoor:
-    """Accepts clients on a listening TCP socket."""
+class Site:
+    """The pages that a service answers to ``GET``, and the guard of its operations."""
 
-    def __init__(self, service: Service, listening: socket.socket, token: str) -> None:
-        load_libraries()
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self.guard = guard
         self._service = service
-        self._socket = listening
-        self._app = Routes(service, token)
-        self._server: Server | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Start accepting clients."""
-        import uvicorn  # noqa: PLC0415
-
-        from distbfs.service.connection import HttpConnection  # noqa: PLC0415
-
-        limits = self._service.limits
-        config = uvicorn.Config(
-            self._app.starlette(),
-            http=partial(HttpConnection, limits, self._app.refuse),  # type: ignore[arg-type]
-            log_config=None,
-            log_level="error",  # its warnings are of what clients send
-            ws="none",  # connections of a WebSocket have no limits
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,  # asyncio's retries before it waits for descriptors
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=ENDING,
-        )
-        self._server = uvicorn.Server(config)
-        self._task = asyncio.get_running_loop().create_task(
-            self._server.serve(sockets=[self._socket])
-        )
-        while not self._server.started and not self._task.done():
-            await asyncio.sleep(0.01)
-
-    async def close(self) -> None:
-        """Stop accepting clients and disconnect them."""
-        if self._server is not None and self._task is not None:
-            self._server.should_exit = True
-            await asyncio.wait([self._task], timeout=2 * ENDING)
-
-
-class Routes:
-    """The routes of the service."""
-
-    def __init__(self, service: Service, token: str) -> None:
-        self._service = service
-        self._guard = Guard(token)
-        self._quotas = Quotas(service.limits)
-        self._pages = {
-            path: (PAGE / name).read_bytes() for path, (name, _) in FILES.items()
+        described = encode(describe_api(service.names, service.limits))[0]
+        kept = {
+            path: Sent(200, kind, (PAGE / name).read_bytes())
+            for path, (name, kind) in FILES.items()
         }
-        self._described = describe_api(service.names, service.limits)
-        service.metrics.expose()
-        gauge = service.metrics.gauge
-        gauge(
-            "distbfs_queue_length", "Requests that wait.", lambda: len(service.tickets)
-        )
-        gauge(
-            "distbfs_stuck",
-            "1 while a rank is stuck, else 0.",
-            lambda: service.health()["state"] == "stuck",
-        )
-        gauge(
-            "distbfs_graph_vertices", "Vertices of the graph.", lambda: service.names.n
-        )
+        kept["/openapi.json"] = Sent(200, JSON, bytes(described))
+        self.pages: dict[str, Callable[[], Sent]] = {
+            path: partial(Sent, *sent) for path, sent in kept.items()
+        }
+        self.pages["/healthz"] = lambda: self._state(bad=("stuck",))
+        self.pages["/readyz"] = lambda: self._state(bad=("stuck", "draining"))
+        self.pages["/metrics"] = lambda: Sent(200, TEXT, service.metrics.text())
 
-    def starlette(self) -> Any:
-        """Return the ASGI application."""
-        from starlette.applications import Starlette  # noqa: PLC0415
-        from starlette.exceptions import HTTPException  # noqa: PLC0415
-        from starlette.routing import Route  # noqa: PLC0415
+    def _state(self, bad: tuple[str, ...]) -> Sent:
+        health = self._service.health()
+        status = 503 if health["state"] in bad else 200
+        return Sent(status, JSON, bytes(encode(health)[0]))
 
-        routes = [
-            *(Route(path, self._file, methods=["GET"]) for path in FILES),
-            Route("/openapi.json", self._openapi, methods=["GET"]),
-            Route("/healthz", self._healthz, methods=["GET"]),
-            Route("/readyz", self._readyz, methods=["GET"]),
-            Route("/metrics", self._metrics, methods=["GET"]),
-            *(
-                Route(f"/v1/{op}", self._operation, methods=["POST"])
-                for op in OPERATIONS
-            ),
-        ]
-        made = Starlette(
-            routes=routes,
-            exception_handlers={
-                HTTPException: self._no_route,
-                ServiceError: self._refused,
-            },
-        )
-        made.router.redirect_slashes = False
+
+@dataclass
+class HttpRequest:
+    """A request of HTTP.
+
+    fault: why it is none to be answered, None for a good one
+    close: whether the client is to be disconnected after the answer
+    """
+
+    method: str = ""
+    path: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    fault: ServiceError | None = None
+    close: bool = False
+
+    @property
+    def op(self) -> str | None:
+        """The operation that it is for, None for that of a page."""
+        return self.path[4:] if self.path.startswith("/v1/") else None
+
+
+class HttpSplitter:
+    """Splits bytes into requests; keeps at most the allowed bytes of a body.
+
+    The rest of a longer one is read, as some clients hear no answer before.
+
+    go: called where a client sends the body only when it is asked for it
+    """
+
+    def __init__(self, limits: Limits, go: Callable[[], object]) -> None:
+        import h11  # noqa: PLC0415
+
+        self._h11, self._limits, self._go = h11, limits, go
+        self._begin(b"")
+
+    def _begin(self, data: bytes) -> None:
+        """Expect a new request, of which some data are here."""
+        role = self._h11.SERVER
+        self._parser = self._h11.Connection(role, max_incomplete_event_size=HEAD)
+        self.begun: HttpRequest | None = None  # whose head is complete
+        self.within = bool(data)
+        if data:
+            self._parser.receive_data(data)
+
+    def feed(self, data: bytes) -> list[HttpRequest]:
+        """Return complete requests, and as the last one what is none; b"": the end."""
+        h11, made = self._h11, []
+        self.within = self.within or bool(data)
+        try:
+            self._parser.receive_data(data)
+            while (event := self._parser.next_event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.Request):
+                    self.begun = self._head(event)
+                elif isinstance(event, h11.Data) and self.begun is not None:
+                    self._keep(self.begun, event.data)
+                elif isinstance(event, h11.EndOfMessage) and self.begun is not None:
+                    made.append(self.begun)
+                    self._begin(self._parser.trailing_data[0])
+                else:  # the end
+                    break
+            if self._parser.they_are_waiting_for_100_continue and data and not made:
+                self._go()
+        except h11.RemoteProtocolError:
+            if data:
+                made.append(self._refuse("bad_request", NO_HTTP))
+            elif self.begun is not None:
+                text = "the client has left before the end of the body"
+                made.append(self._refuse("gone", text))
         return made
 
-    def refuse(self, error: ServiceError) -> Response:
-        """Return the answer to a refused client."""
-        response = self._error(error)
-        response.headers["Connection"] = "close"
-        return response
+    def late(self) -> HttpRequest | None:
+        """Return the request whose body has not come in time, None without a head."""
+        if self.begun is None:
+            return None
+        text = f"the body has not come within {self._limits.patience:g} seconds"
+        return self._refuse("bad_request", text)
 
-    def _json(
-        self, value: Any, status: int = 200, headers: dict[str, str] | None = None
-    ) -> Response:
-        from starlette.responses import Response, StreamingResponse  # noqa: PLC0415
+    def _refuse(self, code: str, text: str) -> HttpRequest:
+        """Return a request that cannot be answered; it is the last one."""
+        made, self.begun = self.begun or HttpRequest(), None
+        made.fault, made.close = made.fault or ServiceError(code, text), True
+        self.within = False
+        return made
 
-        head, *arrays = encode(value)
-        made = {**SAFE, **(headers or {})}
-        if not arrays:
-            return Response(head, status, made, "application/json")
-        made["Content-Length"] = str(len(head) + sum(map(len, arrays)))
+    def _head(self, event: h11.Request) -> HttpRequest:
+        path = event.target.decode("latin-1").partition("?")[0]
+        headers = {k.decode(): v.decode("latin-1") for k, v in event.headers}
+        goes_on = event.http_version == b"1.1"
+        close = not goes_on or "close" in headers.get("connection", "").lower()
+        return HttpRequest(event.method.decode(), unquote(path), headers, close=close)
 
-        async def pieces() -> AsyncIterator[Buffer]:
-            for piece in chunks([head, *arrays]):
-                yield piece
+    def _keep(self, request: HttpRequest, data: bytes) -> None:
+        if len(request.body) + len(data) > self._limits.line:
+            request.fault = too_long(self._limits)
+        if request.fault is None:
+            request.body += data
 
-        return StreamingResponse(pieces(), status, made, MEDIA_TYPE)
 
-    def _error(self, error: ServiceError, op: str = "") -> Response:
-        name = self._service.name()
-        answer = self._service.refused(error, op, name)
-        status = STATUS.get(error.code, 500)
-        headers = {"X-Request-Id": name}
-        if status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        if status in (429, 503):
-            headers["Retry-After"] = str(math.ceil(getattr(error, "retry", 1)))
-        return self._json(answer, status, headers)
+class HttpConnection(Connection):
+    """A client that speaks HTTP, with one request open at a time.
 
-    async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
-        path, headers = request.url.path, getattr(error, "headers", None) or {}
-        if getattr(error, "status_code", 404) == 405:
-            text = f"{path} takes no {legible(request.method)}"
-            text = f"{text}; allowed: {headers['Allow']}"
-            refused = ServiceError("not_allowed", text)
-        elif path.startswith("/v1/"):
-            refused = unknown_op(path.removeprefix("/v1/"))
-        else:
-            refused = ServiceError("not_found", f"there is no page {legible(path)}")
-        response = self._error(refused)
-        response.headers.update(headers)
-        return response
+    refused: why there is no room for it, which answers what it asks; None if there is
+    """
 
-    async def _refused(self, request: HttpRequest, error: Exception) -> Response:
-        if not isinstance(error, ServiceError):
-            raise error
-        return self._error(error, request.url.path.rpartition("/")[2])
+    ENDS = select.POLLRDHUP  # whoever says no more has left
+    KEPT = 30.0
 
-    def _check_token(self, request: HttpRequest) -> None:
-        header = request.headers.get("authorization")
-        if not self._guard.allows(header):
+    def __init__(
+        self,
+        service: Service,
+        connected: socket.socket,
+        left: Callable[[Connection], object],
+        quota: Quota,
+        address: str,
+        site: Site,
+        refused: ServiceError | None,
+    ) -> None:
+        parts = HttpSplitter(service.limits, self._let_go)
+        super().__init__(service, connected, left, quota, parts, address=address)
+        self._site, self._refused = site, refused
+        self._part = HttpRequest()  # that is being answered
+
+    def _let_go(self) -> None:
+        """Tell a client to send the body of its request."""
+        if self.idle:
+            with self._sending:
+                self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def op_of(self, part: HttpRequest) -> str:
+        """Return the operation of a path."""
+        return part.op or ""
+
+    def request_of(self, part: HttpRequest) -> Request | Sent:
+        """Return the request of an operation, or a page."""
+        self._part = part
+        if self._refused is not None or part.close:
+            part.close = True
+            self._parts.clear()
+            self.stop_reading()
+        if self._refused is not None:
+            raise self._refused
+        if part.op is None:
+            return self._page(part)
+        if part.op not in OPERATIONS:
+            raise unknown_op(part.op)
+        self._check_method(part, "POST")
+        self._check_token(part)
+        _check_kind(part.headers)
+        if part.fault is not None:
+            raise part.fault
+        request = self._service.checker.check(bytes(part.body), part.op)
+        if MEDIA_TYPE in part.headers.get("accept", "") and hasattr(request, "arrays"):
+            setattr(request, "arrays", "npy")  # noqa: B010 - declared when it runs
+        return request
+
+    def _page(self, part: HttpRequest) -> Sent:
+        """Return the page at a path."""
+        page = self._site.pages.get(part.path)
+        if page is None:
+            text = f"there is no page {legible(part.path)}; /docs lists what there is"
+            raise part.fault or ServiceError("not_found", text)
+        self._check_method(part, READ)
+        if part.path == "/metrics":
+            self._check_token(part)
+        return page()
+
+    def _check_method(self, part: HttpRequest, allowed: str) -> None:
+        if part.method not in allowed.split(", "):
+            text = f"{legible(part.path)} takes no {legible(part.method)}"
+            raise ServiceError("not_allowed", f"{text}; allowed: {allowed}")
+
+    def _check_token(self, part: HttpRequest) -> None:
+        header = part.headers.get("authorization")
+        if not self._site.guard.allows(header):
             text = f"the token is {'wrong' if header else 'missing'}; send the header "
             raise ServiceError("unauthorized", f"{text}Authorization: Bearer TOKEN")
 
-    async def _file(self, request: HttpRequest) -> Response:
-        from starlette.responses import Response  # noqa: PLC0415
-
-        path = request.url.path
-        return Response(self._pages[path], 200, SAFE, FILES[path][1])
-
-    async def _openapi(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        return self._json(self._described)
-
-    async def _healthz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        health = self._service.health()
-        return self._json(health, 503 if health["state"] == "stuck" else 200)
-
-    async def _readyz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        health = self._service.health()
-        return self._json(health, 200 if health["state"] == "ready" else 503)
-
-    async def _metrics(self, request: HttpRequest) -> Response:
-        from starlette.responses import Response  # noqa: PLC0415
-
-        self._check_token(request)
-        text, kind = self._service.metrics.text()
-        return Response(text, 200, SAFE, kind)
-
-    async def _operation(self, request: HttpRequest) -> Response:
-        self._check_token(request)
-        op = request.url.path.rpartition("/")[2]
-        _check_kind(request.headers)
-        checked = self._service.checker.check(await self._body(request), op)
-        if MEDIA_TYPE in request.headers.get("accept", "") and hasattr(
-            checked, "arrays"
-        ):
-            checked.arrays = "npy"
-        name = self._service.name()
-        quota = self._quotas.of(request.client.host if request.client else "")
-        try:
-            quota.begin()
-        except ServiceError as error:
-            error.id = checked.id
-            raise
-        try:
-            self._service.answers.check(checked)
-            answer = self._service.now(checked, name)
-            if answer is None:
-                answer = await self._search(request, checked, name)
-        except ServiceError as error:
-            error.id = checked.id
-            raise
-        finally:
-            quota.end()
-        status = 200
-        if isinstance(answer, Refusal):
-            status = STATUS.get(answer.error.code, 500)
-        return self._json(answer, status, {"X-Request-Id": name})
-
-    async def _body(self, request: HttpRequest) -> bytes:
-        """Return the body; keeps at most the allowed length of a request.
-
-        The rest of a longer one is read, as some clients hear no answer before.
-        """
-        from starlette.requests import ClientDisconnect  # noqa: PLC0415
-
-        most, data = self._service.limits.line, bytearray()
-        patience, long = self._service.limits.patience, False
-
-        async def read() -> None:
-            nonlocal long
-            async for part in request.stream():
-                long = long or len(data) + len(part) > most
-                if not long:
-                    data.extend(part)
-
-        try:
-            await asyncio.wait_for(read(), patience)
-        except asyncio.TimeoutError as error:
-            if not long:
-                text = f"the body has not come within {patience:g} seconds"
-                raise ServiceError("bad_request", text) from error
-        except ClientDisconnect as error:
-            text = "the client has left before the end of the body"
-            raise ServiceError("gone", text) from error
-        if long:
-            raise too_long(self._service.limits)
-        return bytes(data)
-
-    async def _search(
-        self, request: HttpRequest, checked: Request, name: str
-    ) -> Answer:
-        """Enqueue a request; wait for its answer or until its client disconnects."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
-        gone = False
-
-        def take(value: Answer) -> None:
-            if not answer.done():
-                answer.set_result(value)
-
-        def done(value: Answer) -> None:
-            loop.call_soon_threadsafe(take, value)
-
-        self._service.submit(checked, name, done, lambda: gone)
-        try:
-            while not answer.done():
-                await asyncio.wait([answer], timeout=LOOK)
-                if not answer.done() and await request.is_disconnected():
-                    gone = True
-        finally:
-            gone = gone or not answer.done()
-        return answer.result()
+    def encode(self, answer: Any) -> list[Buffer]:
+        """Return head and body of an answer."""
+        part, status, kind = self._part, 200, JSON
+        headers = {"Date": formatdate(usegmt=True), **SAFE, "X-Request-Id": self._name}
+        body: list[Buffer]
+        if isinstance(answer, Sent):
+            status, kind, body = answer.status, answer.kind, [answer.body]
+        elif isinstance(answer, ServiceError):
+            status, body = STATUS.get(answer.code, 500), encode(refusal(answer))
+            if status == 401:
+                headers["WWW-Authenticate"] = "Bearer"
+            if status == 405:
+                headers["Allow"] = READ if part.op is None else "POST"
+            if status in (429, 503):
+                headers["Retry-After"] = str(math.ceil(answer.retry))
+        else:
+            body = encode(answer)
+            kind = MEDIA_TYPE if len(body) > 1 else JSON
+        headers["Content-Type"] = kind
+        headers["Content-Length"] = str(sum(map(len, body)))
+        if part.close:
+            headers["Connection"] = "close"
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        return [head] if part.method == "HEAD" else [head + body[0], *body[1:]]
 
 
-def _check_kind(headers: Headers) -> None:
+def _check_kind(headers: dict[str, str]) -> None:
     """Raise ServiceError unless a body is announced as JSON, not compressed."""
     kind = headers.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != "application/json":
+    if kind.partition(";")[0].strip().lower() != JSON:
         sent = f"Content-Type is {legible(kind)}" if kind else "Content-Type is missing"
-        raise ServiceError("not_json", f"{sent}; send Content-Type: application/json")
+        raise ServiceError("not_json", f"{sent}; send Content-Type: {JSON}")
     packing = headers.get("content-encoding", "identity")
     if packing.strip().lower() != "identity":
         text = f"Content-Encoding is {legible(packing)}; send the body as it is"

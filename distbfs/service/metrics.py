@@ -1,19 +1,70 @@
-"""Counters of a service; also Prometheus metrics if prometheus-client is installed."""
+"""Counters of a service, as JSON values and as text for Prometheus."""
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
-from distbfs.errors import LibraryMissing
 from distbfs.service.operations import Search
 
-SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30)
-GTEPS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-KEPT = 4096  # searches for quantiles and the rate
+SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+GTEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
+KEPT = 4096  # values for quantiles and the rate
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+HISTOGRAMS = (
+    ("queue_wait_seconds", "Time of a request in the queue.", SECONDS),
+    ("search_seconds", "Time of a search, the slowest rank's.", SECONDS),
+    ("batch_requests", "Requests that one search answers.", SIZES),
+    ("batch_sources", "Distinct sources of such a batch.", SIZES),
+    ("search_gteps", "1e9 traversed tuples a second, of bfs and multi_bfs.", GTEPS),
+)
+
+
+class Histogram:
+    """The last values, and the number of all up to each of some bounds.
+
+    name: of the metric for Prometheus, after "distbfs_"; text: what it counts
+    """
+
+    def __init__(self, name: str, text: str, bounds: Sequence[float]) -> None:
+        self.name, self.text, self._bounds = f"distbfs_{name}", text, bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+        self.last: deque[float] = deque(maxlen=KEPT)
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+        self.last.append(value)
+
+    def quantiles(self) -> dict[str, float | None]:
+        """Return the median and 99th percentile of the last values, None for none."""
+        values = sorted(self.last.copy())
+        if not values:
+            return {"p50": None, "p99": None}
+        end = len(values) - 1
+        return {"p50": values[end // 2], "p99": values[round(end * 0.99)]}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the metric as text."""
+        yield from _heading(self.name, self.text, "histogram")
+        *up_to, total = accumulate(self._counts)
+        for bound, count in zip((*self._bounds, "+Inf"), (*up_to, total), strict=True):
+            yield f'{self.name}_bucket{{le="{bound}"}} {count}.0'
+        yield f"{self.name}_count {total}.0"
+        yield f"{self.name}_sum {self._sum}"
+
+
+def _heading(name: str, text: str, kind: str) -> tuple[str, str]:
+    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
 
 
 class Metrics:
@@ -22,102 +73,39 @@ class Metrics:
     def __init__(self) -> None:
         self.began = time.time()
         self._answers: Counter[tuple[str, str]] = Counter()
-        self._waits: deque[float] = deque(maxlen=KEPT)
-        self._searches: deque[tuple[float, float]] = deque(maxlen=KEPT)
-        self._batches: deque[float] = deque(maxlen=KEPT)
+        self._waits, self._searches, self._requests, self._sources, self._gteps = (
+            Histogram(*shown) for shown in HISTOGRAMS
+        )
+        self._ends: deque[float] = deque(maxlen=KEPT)  # of searches
         self._count = self._shared = 0
         self.last: Search | None = None
-        self._shown: dict[str, Any] = {}
-        self._registry: Any = None
-
-    def expose(self) -> None:
-        """Also keep Prometheus metrics; LibraryMissing without the package."""
-        try:
-            import prometheus_client as prometheus  # noqa: PLC0415
-        except ImportError as error:
-            raise LibraryMissing(
-                "HTTP needs the extra 'serve'; pip install '.[serve]'"
-            ) from error
-        self._registry = registry = prometheus.CollectorRegistry()
-        self._shown = {
-            "answers": prometheus.Counter(
-                "distbfs_answers",
-                "Answers by operation and code.",
-                ["op", "code"],
-                registry=registry,
-            ),
-            "waits": prometheus.Histogram(
-                "distbfs_queue_wait_seconds",
-                "Time of a request in the queue.",
-                buckets=SECONDS,
-                registry=registry,
-            ),
-            "searches": prometheus.Histogram(
-                "distbfs_search_seconds",
-                "Time of a search, the slowest rank's.",
-                buckets=SECONDS,
-                registry=registry,
-            ),
-            "requests": prometheus.Histogram(
-                "distbfs_batch_requests",
-                "Requests that one search answers.",
-                buckets=SIZES,
-                registry=registry,
-            ),
-            "sources": prometheus.Histogram(
-                "distbfs_batch_sources",
-                "Distinct sources of such a batch.",
-                buckets=SIZES,
-                registry=registry,
-            ),
-            "gteps": prometheus.Histogram(
-                "distbfs_search_gteps",
-                "1e9 traversed input tuples a second, of bfs and multi_bfs.",
-                buckets=GTEPS,
-                registry=registry,
-            ),
-        }
-
-    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Expose the value of a function under a name."""
-        if self._registry is not None:
-            import prometheus_client as prometheus  # noqa: PLC0415
-
-            made = prometheus.Gauge(name, text, registry=self._registry)
-            made.set_function(value)
+        self.gauges: dict[str, tuple[str, Callable[[], float]]] = {}  # text, value
 
     def answered(self, op: str, code: str, count: int = 1) -> None:
         """Count answers; ``code`` is "ok" or that of an error."""
         self._answers[op, code] += count
-        if self._shown:
-            self._shown["answers"].labels(op, code).inc(count)
 
     def waited(self, times: Sequence[float]) -> None:
         """Record the seconds that requests were in the queue."""
-        self._waits.extend(times)
-        if self._shown:
-            for seconds in times:
-                self._shown["waits"].observe(seconds)
+        for seconds in times:
+            self._waits.add(seconds)
 
     def batched(self, requests: int, sources: int) -> None:
         """Record the requests, and their distinct sources, that a search answers."""
-        self._batches.append(requests)
+        self._requests.add(requests)
+        self._sources.add(sources)
         self._shared += requests if requests > 1 else 0
-        if self._shown:
-            self._shown["requests"].observe(requests)
-            self._shown["sources"].observe(sources)
 
     def searched(self, seconds: float) -> None:
         """Record a search."""
         self._count += 1
-        self._searches.append((time.monotonic(), seconds))
-        if self._shown:
-            self._shown["searches"].observe(seconds)
+        self._ends.append(time.monotonic())
+        self._searches.add(seconds)
 
     def traversed(self, nedge: int, seconds: float) -> None:
         """Record the input tuples that a search traversed."""
-        if self._shown and seconds:
-            self._shown["gteps"].observe(nedge / seconds / 1e9)
+        if seconds:
+            self._gteps.add(nedge / seconds / 1e9)
 
     def as_dict(self) -> dict[str, Any]:
         """Return counts and times as JSON values.
@@ -127,37 +115,30 @@ class Metrics:
         search; batch: requests that a search answered.
         """
         counts: dict[str, dict[str, int]] = {}
-        for (op, code), count in sorted(dict(self._answers).items()):
+        for (op, code), count in sorted(self._answers.copy().items()):
             counts.setdefault(op, {})[code] = count
-        searches = list(self._searches)
         now = time.monotonic()
-        recent = sum(1 for at, _ in searches if now - at <= 10)
         return {
             "uptime": time.time() - self.began,
             "answers": counts,
             "searches": self._count,
-            "rate": recent / 10,
+            "rate": sum(now - at <= 10 for at in self._ends.copy()) / 10,
             "shared": self._shared,
-            "batch": quantiles(list(self._batches)),
-            "queue_wait": quantiles(list(self._waits)),
-            "search": quantiles([seconds for _, seconds in searches]),
+            "batch": self._requests.quantiles(),
+            "queue_wait": self._waits.quantiles(),
+            "search": self._searches.quantiles(),
             "last": self.last,
         }
 
-    def text(self) -> tuple[bytes, str]:
-        """Return the Prometheus text and its content type."""
-        import prometheus_client as prometheus  # noqa: PLC0415
-
-        return (
-            prometheus.generate_latest(self._registry),
-            prometheus.CONTENT_TYPE_LATEST,
-        )
-
-
-def quantiles(values: list[float]) -> dict[str, float | None]:
-    """Return the median and the 99th percentile, None without values."""
-    if not values:
-        return {"p50": None, "p99": None}
-    values.sort()
-    last = len(values) - 1
-    return {"p50": values[last // 2], "p99": values[round(last * 0.99)]}
+    def text(self) -> bytes:
+        """Return all metrics for Prometheus, of content type TEXT."""
+        name = "distbfs_answers_total"
+        lines = [*_heading(name, "Answers by operation and code.", "counter")]
+        for (op, code), count in sorted(self._answers.copy().items()):
+            lines.append(f'{name}{{code="{code}",op="{op}"}} {count}.0')
+        for histogram in (self._waits, self._searches, self._requests, self._sources):
+            lines += histogram.lines()
+        lines += self._gteps.lines()
+        for name, (text, value) in self.gauges.items():
+            lines += *_heading(name, text, "gauge"), f"{name} {float(value())}"
+        return ("\n".join(lines) + "\n").encode()

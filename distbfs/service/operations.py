@@ -1,47 +1,39 @@
-"""The operations of a service: models of their requests and answers.
+"""The operations of a service, each declared once: its fields, an example, its answer.
 
 A request is a JSON object: ``{"id": 7, "op": "path", "source": 0, "target": 3}``.
 ``"sources": [0, 9]`` instead of ``source`` searches from a set of vertices at once.
 ``id`` is an integer or a short text that the answer repeats; ``deadline`` is the number
-of seconds the answer may take. ``checker`` checks requests against these models, and
-``openapi`` derives their JSON schemas.
+of seconds the answer may take. ``checker`` checks requests against OPERATIONS,
+``openapi`` describes them.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.inspect import BoolType, Field, Metadata, UnionType, type_info
 
 from distbfs.errors import ServiceError
-from distbfs.service.limits import MAX_ID_TEXT, Limits
+from distbfs.service.fields import (
+    FILE_NAME,
+    FLAG,
+    REQUEST_ID,
+    REQUIRED,
+    SECONDS,
+    VERTEX,
+    VERTICES,
+    Field,
+    Served,
+    one_of,
+)
+from distbfs.service.limits import Limits
+from distbfs.service.vertex_names import Names
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?!\n)$"
-SMALLEST_DEADLINE = 1e-3
-WHOLE = 1 << 63
-ID_SCHEMA = {
-    "oneOf": [
-        {"type": "integer", "minimum": -WHOLE, "maximum": WHOLE - 1},
-        {"type": "string", "maxLength": MAX_ID_TEXT},
-        {"type": "null"},
-    ]
-}
-
-Id: TypeAlias = int | str | None
 Name: TypeAlias = int | str | None  # of a vertex; None: no vertex
-
-
-class Vertex(int):
-    """The number of a vertex; in a request its name."""
-
-
-class Vertices(list[int]):
-    """The numbers of vertices; in a request a list of their names."""
-
-
-class Seconds(float):
-    """A time that an answer may take."""
 
 
 def about(text: str, **more: Any) -> Meta:
@@ -49,183 +41,9 @@ def about(text: str, **more: Any) -> Meta:
     return Meta(description=text, **more)
 
 
-def array_of(*kinds: str) -> dict[str, Any]:
-    """Return the JSON schema of an array."""
-    return {"type": "array", "items": {"type": list(kinds)}}
-
-
-class Request(Struct, tag_field="op", forbid_unknown_fields=True, kw_only=True):
-    """What all requests have; ``immediate`` ones are answered without the queue."""
-
-    immediate: ClassVar[bool] = False
-    op: ClassVar[str]  # the name of the operation, as its tag
-
-    id: Annotated[Any, about("repeated in the answer", extra_json_schema=ID_SCHEMA)] = (
-        None
-    )
-    deadline: (
-        Annotated[Seconds, about("seconds that the answer may take")] | UnsetType
-    ) = UNSET
-
-
-Source: TypeAlias = Annotated[Vertex, about("where the search begins")] | UnsetType
-Set: TypeAlias = (
-    Annotated[Vertices, about("instead of it: a set, whose nearest counts")] | UnsetType
-)
-
-
-class Start:
-    """What requests for one search have: ``source``, or ``sources`` of a set."""
-
-    __slots__ = ()
-    source: Source
-    sources: Set
-
-    @property
-    def start(self) -> int | tuple[int, ...]:
-        """The source, or the vertices of a set, rising; a single one as such."""
-        if self.source is not UNSET:
-            return self.source
-        several = sorted(set(self.sources or ()))
-        return several[0] if len(several) == 1 else tuple(several)
-
-
-Arrays: TypeAlias = Annotated[
-    Literal["json", "npy"], about("how arrays come; npy: each as .npy after the answer")
-]
-
-
-class WithResults(Request, kw_only=True):
-    """What requests for the levels and parents of all vertices have."""
-
-    result: Annotated[
-        Literal["auto", "inline", "file", "summary"],
-        about("where levels and parents go; auto: inline where they are few"),
-    ] = "auto"
-    format: Annotated[Literal["hdf5", "npy"], about("of a result file")] = "hdf5"
-    name: (
-        Annotated[
-            str,
-            about(
-                "of a result file, without its ending",
-                pattern=NAME,
-                extra={
-                    "allowed": "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -"
-                },
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    parents: Annotated[bool, about("whether parents are wanted")] = True
-    arrays: Arrays = "json"
-
-
-class Bfs(WithResults, Start, tag="bfs", kw_only=True):
-    """Search from a source, or a set."""
-
-    source: Source = UNSET
-    sources: Set = UNSET
-
-
-class ToTargets(Request, Start, kw_only=True):
-    """What small requests have: those that one traversal answers for many sources."""
-
-    source: Source = UNSET
-    sources: Set = UNSET
-    targets: Annotated[Vertices, about("vertices that are asked for")]
-
-
-class Distances(ToTargets, tag="distances", kw_only=True):
-    """Levels of targets from a source, -1 where it does not reach."""
-
-    arrays: Arrays = "json"
-
-
-class Reachable(ToTargets, tag="reachable", kw_only=True):
-    """Whether a source reaches targets."""
-
-
-class ToTarget(Request, Start, kw_only=True):
-    """What requests for paths have."""
-
-    source: Source = UNSET
-    sources: Set = UNSET
-    target: Annotated[Vertex, about("where a path ends")]
-
-
-class Path(ToTarget, tag="path", kw_only=True):
-    """One shortest path, null where there is none."""
-
-
-class AllPaths(ToTarget, tag="all_paths", kw_only=True):
-    """All shortest paths: their number and edges, null where there are none."""
-
-
-class MultiBfs(WithResults, tag="multi_bfs", kw_only=True):
-    """Search from several sources."""
-
-    sources: Annotated[Vertices, about("where searches begin")]
-
-
-class Stats(Request, tag="stats", kw_only=True):
-    """Counts and times so far, and the graph."""
-
-    immediate: ClassVar[bool] = True
-
-
-class Health(Request, tag="health", kw_only=True):
-    """Whether the service answers."""
-
-    immediate: ClassVar[bool] = True
-
-
-class Shutdown(Request, tag="shutdown", kw_only=True):
-    """Answer what is queued, then end."""
-
-    immediate: ClassVar[bool] = True
-
-
-AnyRequest: TypeAlias = (
-    Bfs | Distances | Path | AllPaths | Reachable | MultiBfs | Stats | Health | Shutdown
-)
-
-
-def name_of(model: type[Request]) -> str:
-    """Return the name of a model's operation."""
-    return str(model.__struct_config__.tag)
-
-
-OPERATIONS: dict[str, type[Request]] = {
-    name_of(model): model for model in get_args(AnyRequest)
-}
-for _op, _model in OPERATIONS.items():
-    _model.op = _op
-
-
-def fields_of(op: str) -> dict[str, Field]:
-    """Return the fields of an operation's requests."""
-    return {field.name: field for field in type_info(OPERATIONS[op]).fields}  # type: ignore[attr-defined]
-
-
-def kinds_of(op: str) -> dict[str, type]:
-    """Return the type of each field of an operation's requests."""
-    kinds = {}
-    for name, field in fields_of(op).items():
-        kind: Any = field.type
-        while isinstance(kind, Metadata | UnionType):
-            kind = kind.type if isinstance(kind, Metadata) else kind.types[0]
-        kinds[name] = bool if isinstance(kind, BoolType) else getattr(kind, "cls", str)
-    return kinds
-
-
-# answers
-
-
-class Problem(Struct):
-    """Why there is no good answer."""
-
-    code: str
-    message: str
+def array_of(*kinds: str) -> Meta:
+    """Return the description of an array, which is a list or an array of NumPy."""
+    return Meta(extra_json_schema={"type": "array", "items": {"type": list(kinds)}})
 
 
 class Refusal(Struct, kw_only=True):
@@ -233,21 +51,14 @@ class Refusal(Struct, kw_only=True):
 
     id: Any = None
     ok: Literal[False] = False
-    error: Problem
+    error: dict[str, str]  # code and message
 
 
 class Good(Struct, kw_only=True):
     """What answers to completed requests have; fields without a value are left out."""
 
-    id: Id = None
+    id: int | str | None = None
     ok: Literal[True] = True
-
-
-# lists, or arrays of NumPy where they are asked for; parents with other names: lists
-Levels: TypeAlias = Annotated[Any, Meta(extra_json_schema=array_of("integer"))]
-Parents: TypeAlias = Annotated[
-    Any, Meta(extra_json_schema=array_of("integer", "string", "null"))
-]
 
 
 class Search(Struct, kw_only=True):
@@ -261,8 +72,8 @@ class Search(Struct, kw_only=True):
     seconds: float
     TEPS: float
     levels: list[int]
-    level: Levels = UNSET
-    parent: Parents = UNSET
+    level: Annotated[Any, array_of("integer")] = UNSET
+    parent: Annotated[Any, array_of("integer", "string", "null")] = UNSET
 
 
 Ids: TypeAlias = Annotated[list[Name], about("of all vertices")] | UnsetType
@@ -273,7 +84,7 @@ Files: TypeAlias = Annotated[list[str], about("paths of results")] | UnsetType
 class BfsAnswer(Search, kw_only=True):
     """Counts of a search, and its results inline or in files."""
 
-    id: Id = None
+    id: int | str | None = None
     ok: Literal[True] = True
     ids: Ids = UNSET
     first_id: FirstId = UNSET
@@ -292,7 +103,7 @@ class MultiBfsAnswer(Good, kw_only=True):
 class DistancesAnswer(Good, kw_only=True):
     """A level for each target, -1 for unreached."""
 
-    distances: Levels
+    distances: Annotated[Any, array_of("integer")]
 
 
 class ReachableAnswer(Good, kw_only=True):
@@ -341,21 +152,162 @@ class StatsAnswer(HealthAnswer, kw_only=True):
     last: Search | None
 
 
-Answer: TypeAlias = Good | BfsAnswer | Refusal
-ANSWERS: dict[str, type[Good | BfsAnswer]] = {
-    "bfs": BfsAnswer,
-    "distances": DistancesAnswer,
-    "path": PathAnswer,
-    "all_paths": AllPathsAnswer,
-    "reachable": ReachableAnswer,
-    "multi_bfs": MultiBfsAnswer,
-    "stats": StatsAnswer,
-    "health": HealthAnswer,
-    "shutdown": HealthAnswer,
-}
+Answer: TypeAlias = Good | BfsAnswer
 
 
 def refusal(error: ServiceError) -> Refusal:
     """Return the answer for an error."""
     message = " ".join(str(error).split())
-    return Refusal(id=error.id, error=Problem(error.code, message))
+    return Refusal(id=error.id, error={"code": error.code, "message": message})
+
+
+ID = Field("id", REQUEST_ID, "repeated in the answer", None)
+DEADLINE = Field("deadline", SECONDS, "seconds that the answer may take")
+SOURCE = Field("source", VERTEX, "where the search begins", example=0)
+SET = Field("sources", VERTICES, "instead of source: a set, whose nearest counts")
+SOURCES = Field("sources", VERTICES, "where searches begin", REQUIRED, [0, 1])
+TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED, [1, 2])
+TARGET = Field("target", VERTEX, "where a path ends", REQUIRED, 2)
+RESULT = Field(
+    "result",
+    one_of("auto", "inline", "file", "summary"),
+    "where levels and parents go; auto: inline where they are few",
+    "auto",
+    "summary",
+)
+FILE, INLINE = ("auto", "file"), ("auto", "inline")
+FORMAT = Field(
+    "format", one_of("hdf5", "npy"), "of a result file", "hdf5", read_with=FILE
+)
+NAME = Field("name", FILE_NAME, "of a result file, without its ending", read_with=FILE)
+PARENTS = Field(
+    "parents", FLAG, "whether parents are wanted", True, read_with=(*INLINE, "file")
+)
+ARRAYS = Field(
+    "arrays",
+    one_of("json", "npy"),
+    "how arrays come; npy: each as .npy after the answer",
+    "json",
+    read_with=INLINE,
+)
+START = (SOURCE, SET)
+RESULTS = (RESULT, FORMAT, NAME, PARENTS, ARRAYS)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An operation: what it does, its own fields, and the model of its answers.
+
+    immediate: whether it is answered without the queue, and so has no deadline
+    """
+
+    name: str
+    text: str
+    own: tuple[Field, ...]
+    answer: type[Answer]
+    immediate: bool = False
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """All fields of its requests, by name."""
+        common = (ID,) if self.immediate else (ID, DEADLINE)
+        return {field.name: field for field in (*common, *self.own)}
+
+    @property
+    def required(self) -> list[Field]:
+        """Fields that each request has, but for the start of a search."""
+        return [x for x in self.own if x.default is REQUIRED]
+
+    @cached_property
+    def begins(self) -> bool:
+        """Whether it searches once, from ``source`` or the set ``sources``."""
+        return SOURCE in self.own
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether one traversal answers its requests for many sources."""
+        return TARGETS in self.own
+
+    @cached_property
+    def with_results(self) -> bool:
+        """Whether its answers have levels and parents of all vertices."""
+        return RESULT in self.own
+
+    def model(self, served: Served) -> type[Request]:
+        """Return the type of its requests to a service."""
+        made: Any = msgspec.defstruct(
+            self.name,
+            [field.declared(served) for field in self.fields.values()],
+            bases=(Request,),
+            namespace={"operation": self, "op": self.name},
+            tag=self.name,
+            tag_field="op",
+            kw_only=True,
+            forbid_unknown_fields=True,
+        )
+        return made
+
+    def example_for(self, names: Names) -> dict[str, Any]:
+        """Return an example of a request for a graph, without ``op``."""
+        if not names.n:
+            return {}
+        return {
+            field.name: field.kind.example(field.example, names)
+            for field in self.own
+            if field.example is not None
+        }
+
+    def advice(self, names: Names) -> str:
+        """Return what to send, for messages."""
+        example = {"op": self.name, **self.example_for(names)}
+        return f"send, for example, {json.dumps(example)}"
+
+
+class Request(Struct):
+    """A checked request; the fields of its operation are attributes."""
+
+    operation: ClassVar[Operation]
+    op: ClassVar[str]
+
+    @property
+    def start(self) -> int | tuple[int, ...] | None:
+        """The source, or the rising vertices of a set, a single one as such.
+
+        None where the operation does not search once.
+        """
+        if not self.operation.begins:
+            return None
+        if self.source is not UNSET:
+            return int(self.source)
+        several = sorted(set(self.sources))
+        return several[0] if len(several) == 1 else tuple(several)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+BFS = "Search from a source, or a set."
+DISTANCES = "Levels of targets from a source, -1 where it does not reach."
+PATH = "One shortest path, null where there is none."
+ALL_PATHS = "All shortest paths: their number and edges, null where there are none."
+REACHABLE = "Whether a source reaches targets."
+MULTI_BFS = "Search from several sources."
+STATS = "Counts and times so far, and the graph."
+HEALTH = "Whether the service answers."
+SHUTDOWN = "Answer what is queued, then end."
+OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        Operation("bfs", BFS, (*START, *RESULTS), BfsAnswer),
+        Operation("distances", DISTANCES, (*START, TARGETS, ARRAYS), DistancesAnswer),
+        Operation("path", PATH, (*START, TARGET), PathAnswer),
+        Operation("all_paths", ALL_PATHS, (*START, TARGET), AllPathsAnswer),
+        Operation("reachable", REACHABLE, (*START, TARGETS), ReachableAnswer),
+        Operation("multi_bfs", MULTI_BFS, (SOURCES, *RESULTS), MultiBfsAnswer),
+        Operation("stats", STATS, (), StatsAnswer, immediate=True),
+        Operation("health", HEALTH, (), HealthAnswer, immediate=True),
+        Operation("shutdown", SHUTDOWN, (), HealthAnswer, immediate=True),
+    )
+}
+NAMES = ", ".join(OPERATIONS)

@@ -10,6 +10,7 @@ signal; ``{"do": "end"}`` is the last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,20 +24,10 @@ from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.service.shared_traversal import Levels, together
 from distbfs.timing import Trace, kept
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, Stop
 
 Step = Sequence[Any]
 OFTEN = 256  # vertices of a path between two looks at the deadline
-
-
-def _never() -> bool:
-    """Return False: rank 0 decides when a search is aborted."""
-    return False
-
-
-def with_ids(step: Step) -> Step:
-    """Return a step with its vertices as int64 [k], converted once."""
-    return ("at", np.array(step[1], dtype=np.int64)) if step[0] == "at" else step
 
 
 class ServiceRank:
@@ -54,11 +45,11 @@ class ServiceRank:
         self._trace = trace
         self.together = together(session)
         self._steps: dict[str, Callable[..., Any]] = {
-            "at": self._at,
+            "at": lambda result, ids: result.at(ids)[0].tolist(),
             "path": self._path,
             "all_paths": self._all_paths,
-            "counts": self._counts,
-            "traversed": self._traversed,
+            "counts": lambda result: result.level_counts().tolist(),
+            "traversed": lambda result: result.nedge,
             "block": self._block,
         }
 
@@ -73,13 +64,9 @@ class ServiceRank:
             if call["do"] == "look":
                 self.flag.agreed(world)
                 continue
-            try:
-                if call["do"] == "together":
-                    self._at_once(call, _never)
-                else:
-                    self._run(call, _never)
-            except (SearchStopped, ValidationError):
-                continue
+            run = self._at_once if call["do"] == "together" else self._run
+            with suppress(SearchStopped, ValidationError):
+                run(call, lambda: False)  # rank 0 decides when a search is stopped
 
     def search(
         self,
@@ -149,21 +136,20 @@ class ServiceRank:
         return self.together.levels(call["sources"], call["asked"], stop)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
-        steps = [with_ids(step) for step in call["steps"]]
-        wanted = [step[1] for step in steps if step[0] == "at"]
+        steps: list[Any] = [
+            ["at", np.array(step[1], dtype=np.int64)] if step[0] == "at" else step
+            for step in call["steps"]
+        ]
+        wanted = next((step[1] for step in steps if step[0] == "at"), None)
         result = self.session.search(
-            call["source"],
-            parents=call["parents"],
-            stop=stop,
-            wanted=wanted[0] if wanted else None,
+            call["source"], parents=call["parents"], stop=stop, wanted=wanted
         )
         values = []
         for name, *arguments in steps:
             self._go_on(stop)
+            more = [stop] if name == "path" else []
             with kept(self._trace, name):
-                if name == "path":
-                    arguments.append(stop)
-                values.append(self._steps[name](result, *arguments))
+                values.append(self._steps[name](result, *arguments, *more))
         return result.seconds, values
 
     def _go_on(self, stop: Stop) -> None:
@@ -173,10 +159,6 @@ class ServiceRank:
             asked = bool(world.allreduce(np.array([asked], dtype=np.int64), "max")[0])
         if asked:
             raise SearchStopped("the answer was not finished")
-
-    def _at(self, result: Result, ids: Ids) -> list[int]:
-        """Return the levels of vertices."""
-        return result.at(ids)[0].tolist()
 
     def _path(
         self, result: Result, target: int, longest: int, stop: Stop
@@ -212,14 +194,6 @@ class ServiceRank:
         if len(pairs) > most:
             return distance, 0, None
         return distance, count_back(pairs, target), pairs.tolist()
-
-    def _counts(self, result: Result) -> list[int]:
-        """Return the number of vertices on each level."""
-        return result.level_counts().tolist()
-
-    def _traversed(self, result: Result) -> int:
-        """Return the input tuples of the component."""
-        return result.nedge
 
     def _block(self, result: Result) -> tuple[Array | None, Array | None]:
         """Return level and parent of all vertices, on rank 0."""

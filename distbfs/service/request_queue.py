@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 from typing import Any
 
 from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
-from distbfs.service.operations import Answer, Request, Start, ToTargets
+from distbfs.service.operations import Answer, Request
+
+Ended = Answer | ServiceError
 
 
 @dataclass(eq=False, slots=True)
@@ -22,24 +25,24 @@ class Ticket:
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
-    small: whether it asks for some vertices' levels from one source, not from a set
+    start: of a request for one search; small: whether it asks for some vertices' levels
+    from one source, not from a set
     """
 
     request: Request
-    done: Callable[[Answer], None]
+    done: Callable[[Ended], None]
     gone: Callable[[], bool]
     name: str
     arrived: float
     until: float
     waited: float = 0.0
     searched: float = 0.0
-    start: Any = field(init=False)  # of a request for one search
-    small: bool = field(init=False)
+    start: Any = None
+    small: bool = False
 
     def __post_init__(self) -> None:
-        start = self.start = getattr(self.request, "start", None)
-        few = isinstance(self.request, ToTargets)
-        self.small = few and not isinstance(start, tuple)
+        self.start = self.request.start
+        self.small = self.request.operation.small and type(self.start) is int
 
     @property
     def late(self) -> bool:
@@ -50,6 +53,13 @@ class Ticket:
     def lost(self) -> bool:
         """Whether it need not be answered."""
         return self.late or self.gone()
+
+    def why_lost(self) -> ServiceError:
+        """Return the answer where it is lost, or its search was stopped."""
+        if self.gone():
+            return ServiceError("gone", "nobody waits for the answer")
+        spent = self.until - self.arrived
+        return ServiceError("deadline", f"no answer within {spent:g} seconds")
 
 
 class Tickets:
@@ -73,11 +83,8 @@ class Tickets:
         """Add a ticket; ServiceError ``busy`` where the queue is full."""
         with self._changing:
             if len(self._waiting) >= self._limit:
-                raise ServiceError(
-                    "busy",
-                    f"{self._limit} requests wait already; try again",
-                    ticket.request.id,
-                )
+                text = f"{self._limit} requests wait already; try again"
+                raise ServiceError("busy", text, ticket.request.id)
             self._waiting.append(ticket)
         self.arrivals.ring()
 
@@ -95,16 +102,12 @@ class Tickets:
             if not self._waiting:
                 return []
             first = self._waiting.popleft()
-            if not isinstance(first.request, Start):
+            if first.start is None:
                 return [first]
             if gathered := self._small(first, half=half):
                 return gathered
             source = first.start
-            same = [
-                ticket
-                for ticket in self._waiting
-                if isinstance(ticket.request, Start) and ticket.start == source
-            ]
+            same = [ticket for ticket in self._waiting if ticket.start == source]
             for ticket in same:
                 self._waiting.remove(ticket)
             return [first, *same]
@@ -125,17 +128,11 @@ class Tickets:
             return []
         if half and all_here >= 2 * fewest:
             most = min(most, (all_here + 1) // 2)
-        sources: set[int] = set()
-        group = []
-        for ticket in (first, *self._waiting):
-            if not ticket.small:
-                continue
-            source = ticket.start
-            if source in sources or len(sources) < most:
-                sources.add(source)
-                group.append(ticket)
+        small = [ticket for ticket in (first, *self._waiting) if ticket.small]
+        sources = {*islice(dict.fromkeys(ticket.start for ticket in small), most)}
         if len(sources) < fewest:
             return []
+        group = [ticket for ticket in small if ticket.start in sources]
         for ticket in group[1:]:
             self._waiting.remove(ticket)
         return group

@@ -15,19 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import (
-    FULL,
-    DiskFull,
-    DistbfsError,
-    InputError,
-    ResourceError,
-    ServiceError,
-)
+from distbfs.errors import FULL, DiskFull, InputError, ResourceError, ServiceError
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import allocate
 from distbfs.search.result_file import ResultFile
@@ -35,13 +27,6 @@ from distbfs.types import Array, Root
 
 KEPT = ".ids.npy"
 ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
-
-
-class ResultWriter(Protocol):
-    """Receives the results of searches, one after the other."""
-
-    def write(self, row: int, level: Array, parent: Array | None) -> None:
-        """Store the levels and parents of one search."""
 
 
 class ArrayFiles:
@@ -104,9 +89,8 @@ class ResultFolder:
     def check_name(self, form: str, name: str | None, *, parents: bool) -> None:
         """Raise ServiceError if new files of that name are not possible."""
         if form == "npy" and self._ids is not None and self._ids.kind == "text":
-            raise ServiceError(
-                "bad_request", "format npy holds no ids that are text; use hdf5"
-            )
+            text = "format npy holds no ids that are text; use hdf5"
+            raise ServiceError("bad_request", text)
         if name is not None:
             endings = self._endings(form, parents=parents)
             self._check([name + end for end in endings])
@@ -124,11 +108,9 @@ class ResultFolder:
                 raise ServiceError("exists", f"there is a result {name} already")
 
     def _free_name(self, stem: str, endings: Sequence[str]) -> str:
-        for number in self._numbers:
-            name = f"{stem}-{number}"
-            if not any(os.path.lexists(self.path / f"{name}{end}") for end in endings):
-                return name
-        raise ValueError("count ended")
+        names = (f"{stem}-{number}" for number in self._numbers)
+        taken = {*os.listdir(self.path)}
+        return next(x for x in names if not taken & {x + end for end in endings})
 
     @contextmanager
     def new(
@@ -140,7 +122,7 @@ class ResultFolder:
         name: str | None,
         stem: str,
         parents: bool,
-    ) -> Iterator[tuple[ResultWriter, list[str]]]:
+    ) -> Iterator[tuple[ResultFile | ArrayFiles, list[str]]]:
         """Yield the writer of new files, and their paths.
 
         form: "hdf5" or "npy"; name: without its ending, None for one made from
@@ -192,7 +174,7 @@ class ResultFolder:
             raise
 
 
-def _refusal(error: OSError | DistbfsError) -> ServiceError:
+def _refusal(error: Exception) -> ServiceError:
     if isinstance(error, FileExistsError):
         return ServiceError("exists", "there is a result of that name already")
     if isinstance(error, OSError) and error.errno in FULL:

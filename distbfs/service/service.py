@@ -15,23 +15,13 @@ from distbfs.errors import SearchStopped, ServiceError, ValidationError
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
 from distbfs.ranks.signals import StopFlag
-from distbfs.service.answers import Answers, Searched, targets_of
+from distbfs.service.answers import Answers, Searched
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.operations import (
-    OPERATIONS,
-    Answer,
-    HealthAnswer,
-    MultiBfs,
-    Request,
-    Shutdown,
-    Stats,
-    StatsAnswer,
-    refusal,
-)
+from distbfs.service.operations import OPERATIONS, Answer, Request
 from distbfs.service.rank_calls import ServiceRank
-from distbfs.service.request_queue import Ticket, Tickets
+from distbfs.service.request_queue import Ended, Ticket, Tickets
 from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
@@ -40,9 +30,6 @@ LOG = logging.getLogger("distbfs.service")
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
-
-Done = Callable[[Answer], None]
-Ended = Answer | ServiceError
 
 
 def log_together(tickets: Sequence[Ticket], how: str) -> None:
@@ -96,15 +83,18 @@ class Service:
         self._unanswered: set[Ticket] = set()
         self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
-        self.answers = Answers(
-            self.names, limits, self.metrics, results, parents=self._parents
-        )
+        self.answers = Answers(self.names, limits, self.metrics, results, self._parents)
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._running = 0
         self._flight: tuple[list[Ticket], Started[Levels]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
+        self.metrics.gauges = {
+            "distbfs_queue_length": ("Requests that wait.", lambda: len(self.tickets)),
+            "distbfs_stuck": ("1 while a rank is stuck, else 0.", lambda: self.stuck),
+            "distbfs_graph_vertices": ("Vertices of the graph.", lambda: self.names.n),
+        }
 
     # taken out of the queue by other threads
 
@@ -112,6 +102,11 @@ class Service:
     def draining(self) -> bool:
         """Whether the service is ending and refuses requests."""
         return self._draining.is_set()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a rank is stuck."""
+        return bool(self._trouble())
 
     def drain(self) -> None:
         """Refuse new requests, answer those that wait, then end."""
@@ -130,21 +125,23 @@ class Service:
 
     def now(self, request: Request, name: str) -> Answer | None:
         """Return the answer to a request that needs no search, else None."""
-        if not request.immediate:
+        operation = request.operation
+        if not operation.immediate:
             return None
-        if isinstance(request, Shutdown):
+        if request.op == "shutdown":
             self.drain()
-        answer: Answer
-        if isinstance(request, Stats):
-            answer = StatsAnswer(id=request.id, **self.stats())
-        else:
-            answer = HealthAnswer(id=request.id, **self.health())
+        facts = self.stats() if request.op == "stats" else self.health()
+        answer = operation.answer(id=request.id, **facts)
         self.metrics.answered(request.op, "ok")
         LOG.info("%s %s: ok", name, request.op, extra={"request": name})
         return answer
 
     def submit(
-        self, request: Request, name: str, done: Done, gone: Callable[[], bool]
+        self,
+        request: Request,
+        name: str,
+        done: Callable[[Ended], None],
+        gone: Callable[[], bool],
     ) -> None:
         """Put a request into the queue.
 
@@ -154,13 +151,12 @@ class Service:
         parents and for paths that the session does not support.
         """
         if self.draining:
-            raise ServiceError("draining", "the service ends", request.id)
+            raise ServiceError("draining", "the service ends")
         if request.op == "path" and not self._parents:
-            raise ServiceError(
-                "bad_request", "the service runs with --no-parents", request.id
-            )
+            text = "the service runs with --no-parents; ask for distances"
+            raise ServiceError("bad_request", text)
         if request.op == "all_paths" and (why := self.ranks.session.paths.refusal):
-            raise ServiceError("bad_request", why, request.id)
+            raise ServiceError("bad_request", why)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
@@ -172,13 +168,12 @@ class Service:
         """Answer requests whose deadline has passed, even while a search is stuck."""
         for ticket in [ticket for ticket in self._unanswered.copy() if ticket.late]:
             self.tickets.drop(ticket)
-            self._finish(ticket, _late(ticket))
+            self._end([(ticket, ticket.why_lost())])
 
-    def refused(self, error: ServiceError, op: str, name: str) -> Answer:
-        """Count and log an error of a request; return its answer."""
+    def refused(self, error: ServiceError, op: str, name: str) -> None:
+        """Count and log an error of a request."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
-        return refusal(error)
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service: ready, draining, or stuck with a reason."""
@@ -215,13 +210,13 @@ class Service:
         while True:
             if self._flight is None:
                 group = self.tickets.take(TICK, half=self._half)
-                answer_landed = _nothing
+                landed = None
             else:
                 self.tickets.read_until(self._flight[1].ended, SHORT)
                 group = self.tickets.take(0)
-                answer_landed = self._land(*self._flight)
+                landed = self._land(*self._flight)
             self._running = len(group)
-            self._serve(group, answer_landed)
+            self._serve(group, landed)
             self._running = 0 if self._flight is None else len(self._flight[0])
             if flag.requested:
                 self.drain()
@@ -235,26 +230,28 @@ class Service:
             if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(self, group: list[Ticket], answer_landed: Callable[[], None]) -> None:
+    def _serve(
+        self, group: list[Ticket], landed: tuple[list[Ticket], float, Levels] | None
+    ) -> None:
         """Answer requests of one search, or let it fly.
 
-        answer_landed: answers those of the search before; called once, while a search
-        flies, or before one that cannot
+        landed: requests of the search before, answered while a search flies, or before
+        one that cannot; None for none
         """
         wanted = self._still_wanted(group)
-        several = bool(wanted) and self._several(wanted)
+        several = len({ticket.start for ticket in wanted}) > 1
         flies = several and self.ranks.ahead
         if flies:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._start_together(wanted)
-        answer_landed()
+        if landed is not None:
+            self._answer_landed(*landed)
         if flies or not wanted:
             return
         self.tickets.arrivals.leave()
         with self._stopped_for(wanted):
-            first = wanted[0].request
-            if isinstance(first, MultiBfs):
-                self._several_searches(wanted[0], first)
+            if wanted[0].start is None:
+                self._several_searches(wanted[0])
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
             elif near := self._near(wanted):
@@ -268,15 +265,9 @@ class Service:
         for ticket in group:
             ticket.waited = now - ticket.arrived
         self.metrics.waited([ticket.waited for ticket in group])
-        wanted = []
-        for ticket in group:
-            if ticket.gone():
-                self._finish(ticket, _gone(ticket))
-            elif now >= ticket.until:
-                self._finish(ticket, _late(ticket))
-            else:
-                wanted.append(ticket)
-        return wanted
+        lost = [ticket for ticket in group if ticket.lost]
+        self._end([(ticket, ticket.why_lost()) for ticket in lost])
+        return [ticket for ticket in group if ticket not in lost] if lost else group
 
     @contextmanager
     def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
@@ -284,17 +275,15 @@ class Service:
         try:
             yield
         except SearchStopped:
-            for ticket in group:
-                self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
+            self._end([(ticket, ticket.why_lost()) for ticket in group])
         except ValidationError as error:
-            for ticket in group:
-                wrong = ServiceError("broken", str(error), ticket.request.id)
-                self._finish(ticket, wrong)
+            text = str(error)
+            self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
     def _land(
         self, group: list[Ticket], started: Started[Levels]
-    ) -> Callable[[], None]:
-        """Wait for the search that flies; return a function that answers its requests.
+    ) -> tuple[list[Ticket], float, Levels] | None:
+        """Wait for the search that flies; return what ``_answer_landed`` takes.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
@@ -303,35 +292,28 @@ class Service:
         if not started.ended():
             self.tickets.arrivals.leave()
         with self._stopped_for(group):
-            seconds, levels = started.finish()
+            return (group, *started.finish())
+        return None
 
-            def answer() -> None:
-                began = time.perf_counter()
-                self._answer_together(group, seconds, levels)
-                self._half = halves_pay(seconds, time.perf_counter() - began)
-
-            return answer
-        return _nothing
-
-    def _several(self, group: list[Ticket]) -> bool:
-        """Return whether requests are for more than one source."""
-        first = group[0].start
-        return any(ticket.start != first for ticket in group[1:])
+    def _answer_landed(
+        self, group: list[Ticket], seconds: float, levels: Levels
+    ) -> None:
+        """Answer requests; note whether two batches in turns are faster than one."""
+        began = time.perf_counter()
+        self._answer_together(group, seconds, levels)
+        self._half = halves_pay(seconds, time.perf_counter() - began)
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
-        asked = [(ticket.start, targets_of(ticket.request)) for ticket in group]
-        return self.ranks.start_together(
-            list(dict.fromkeys(source for source, _ in asked)),
-            asked,
-            lambda: all(ticket.lost for ticket in group),
-        )
+        asked = [(ticket.start, ticket.request.targets) for ticket in group]
+        sources = list(dict.fromkeys(source for source, _ in asked))
+        return self.ranks.start_together(sources, asked, all_lost(group))
 
     def _answer_together(
         self, group: list[Ticket], seconds: float, levels: Levels
     ) -> None:
         """Answer small requests with the levels that they asked for."""
-        self._answer_all(group, [[each] for each in levels], seconds)
+        self._answer_all(group, seconds, [[each] for each in levels])
 
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of small requests for one source by edge lookups.
@@ -340,7 +322,7 @@ class Service:
         """
         if not all(ticket.small for ticket in group):
             return None
-        targets = [targets_of(ticket.request) for ticket in group]
+        targets = [ticket.request.targets for ticket in group]
         return self.ranks.near(group[0].start, targets)
 
     def _one_search(self, group: list[Ticket]) -> None:
@@ -350,16 +332,16 @@ class Service:
             group[0].start,
             [step for steps, _ in needs for step in steps],
             parents=any(parents for _, parents in needs),
-            stop=lambda: all(ticket.lost for ticket in group),
+            stop=all_lost(group),
         )
         left = iter(values)
         own = [list(islice(left, len(steps))) for steps, _ in needs]
-        self._answer_all(group, own, seconds)
+        self._answer_all(group, seconds, own)
 
     def _answer_all(
-        self, group: list[Ticket], values: list[list[Any]], seconds: float
+        self, group: list[Ticket], seconds: float, values: Sequence[list[Any]]
     ) -> None:
-        """Answer requests of one search, each with the results of its steps."""
+        """Answer requests of one search, each with the values of its steps."""
         if len(group) > 1:  # two threads that run Python take turns at every answer
             self.tickets.arrivals.stay()
         self.metrics.searched(seconds)
@@ -368,15 +350,18 @@ class Service:
         ended: list[tuple[Ticket, Ended]] = []
         for ticket, own in zip(group, values, strict=True):
             if now >= ticket.until:
-                ended.append((ticket, _late(ticket)))
+                ended.append((ticket, ticket.why_lost()))
                 continue
             ticket.searched = seconds
-            ended.append((ticket, self._made(ticket, make, seconds, own)))
+            try:
+                ended.append((ticket, make(ticket.request, seconds, own)))
+            except ServiceError as error:
+                ended.append((ticket, error))
         self._end(ended)
 
-    def _several_searches(self, ticket: Ticket, request: MultiBfs) -> None:
+    def _several_searches(self, ticket: Ticket) -> None:
         """Search from one source after another, and answer."""
-        steps, parents = self.answers.steps(request)
+        steps, parents = self.answers.steps(ticket.request)
 
         def search(source: int) -> Searched:
             seconds, values = self.ranks.search(
@@ -386,20 +371,11 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        self._finish(ticket, self._made(ticket, self.answers.make_many, search))
-
-    @staticmethod
-    def _made(ticket: Ticket, make: Callable[..., Answer], *values: Any) -> Ended:
-        """Return what a function makes of a request and values, or its error."""
         try:
-            return make(ticket.request, *values)
+            answer: Ended = self.answers.make_many(ticket.request, search)
         except ServiceError as error:
-            error.id = ticket.request.id
-            return error
-
-    def _finish(self, ticket: Ticket, result: Ended) -> None:
-        """Answer a ticket unless it already has an answer."""
-        self._end([(ticket, result)])
+            answer = error
+        self._end([(ticket, answer)])
 
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
         """Answer tickets of one search, but those that already have an answer."""
@@ -408,25 +384,22 @@ class Service:
             self._unanswered.difference_update([ticket for ticket, _ in ended])
             lone = not self._unanswered
         alike: dict[str, list[Ticket]] = {}
-        answers: list[tuple[Ticket, Answer]] = []
         good = []
         for ticket, result in ended:
             if isinstance(result, ServiceError):
                 self.metrics.answered(ticket.request.op, result.code)
                 alike.setdefault(f"{result.code} ({result})", []).append(ticket)
-                answers.append((ticket, refusal(result)))
             else:
-                result.id = ticket.request.id
                 good.append(ticket)
-                answers.append((ticket, result))
+            result.id = ticket.request.id
         if good:
             alike["ok"] = good
         for op, number in Counter([x.request.op for x in good]).items():
             self.metrics.answered(op, "ok", number)
         if lone and good:  # only the searching thread has results; it reads the next
             self.tickets.arrivals.stay()
-        for ticket, answer in answers:
-            ticket.done(answer)
+        for ticket, result in ended:
+            ticket.done(result)
         for how, tickets in alike.items():
             log_together(tickets, how)
 
@@ -440,16 +413,6 @@ def halves_pay(searched: float, answered: float) -> bool:
     return searched < 3 * answered
 
 
-def _nothing() -> None:
-    """Answer nobody."""
-
-
-def _late(ticket: Ticket) -> ServiceError:
-    spent = ticket.until - ticket.arrived
-    return ServiceError(
-        "deadline", f"no answer within {spent:g} seconds", ticket.request.id
-    )
-
-
-def _gone(ticket: Ticket) -> ServiceError:
-    return ServiceError("gone", "nobody waits for the answer", ticket.request.id)
+def all_lost(group: list[Ticket]) -> Callable[[], bool]:
+    """Return a function that tells whether nobody waits for answers any more."""
+    return lambda: all(ticket.lost for ticket in group)

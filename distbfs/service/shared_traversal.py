@@ -210,14 +210,12 @@ class OnDeviceAndHost(AtTheEnd):
     What looks back would read them at each vertex.
     """
 
-    def __init__(self, search: cuda_bits.BitSearches) -> None:
-        self._search = search
+    def __init__(self, graph: DeviceGraph) -> None:
+        self._search = cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES)
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        levels: Array = (
-            self._search.search(sources, stop=stop).levels_at(rows, vertices).get()
-        )
-        return levels
+        searches: Any = self._search.search(sources, stop=stop)
+        return searches.levels_at(rows, vertices).get()
 
 
 def together(session: Session) -> Together | None:
@@ -261,5 +259,5 @@ def _on_one_device(graph: DeviceGraph) -> Together | None:
     if not graph.active:
         return None
     if graph.tails is not None:
-        return OnDeviceAndHost(cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES))
+        return OnDeviceAndHost(graph)
     return MeetingOnDevice(cuda_meet.MeetingSearches(graph))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
+import signal
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 
-from distbfs.errors import InputError, UsageError, system_error
+from distbfs.errors import DistbfsError, InputError, UsageError, system_error
 
+LOG = logging.getLogger("distbfs.service")
 SHORTEST, LONGEST = 16, 4096
 
 
@@ -54,6 +60,10 @@ class Guard:
     """Compares tokens in constant time."""
 
     def __init__(self, token: str) -> None:
+        self.change(token)
+
+    def change(self, token: str) -> None:
+        """Let another token in, and no more the one before; from any thread."""
         self._digest = hashlib.sha256(token.encode()).digest()
 
     def allows(self, header: str | None) -> bool:
@@ -62,6 +72,28 @@ class Guard:
         digest = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, self._digest)
         return same and scheme.lower() == "bearer"
+
+
+@contextmanager
+def renewed(guard: Guard, path: Path) -> Iterator[None]:
+    """Read the token of a file again at each SIGHUP; keep the old one on errors."""
+
+    def renew() -> None:
+        try:
+            guard.change(_read(path))
+            LOG.info("the token was read again")
+        except DistbfsError as error:
+            LOG.warning("%s; the token from before stays", error)
+
+    def note(*_: object) -> None:
+        """Leave the work to a thread: the signal may come while a log is written."""
+        threading.Thread(target=renew, daemon=True).start()
+
+    before = signal.signal(signal.SIGHUP, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def check_host(host: str, *, remote: bool) -> None:

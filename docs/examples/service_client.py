@@ -33,7 +33,7 @@ def main(url: str, source: int, target: int) -> int:
     try:
         with distbfs.connect(url, token=os.environ.get("DISTBFS_TOKEN")) as client:
             facts = patiently(client.stats)
-            print(f"a graph of {facts['graph']['n']} vertices")
+            print(f"a graph of {facts['graph']['vertices']} vertices")
             (distance,) = patiently(lambda: client.distances(source, [target]))
             print(f"{distance} hops from {source} to {target}")
             if distance >= 0:

@@ -119,8 +119,9 @@ def request(trial: Trial, made: Written, number: int) -> dict[str, Any]:
         one["result"] = trial.choose("summary", "auto")
     else:
         one["result"] = trial.choose("auto", "summary", "file")
-        one["format"] = "hdf5" if made.names else trial.choose("hdf5", "npy")
-        one["parents"] = trial.chance(0.7)
+        if one["result"] != "summary":
+            one["format"] = "hdf5" if made.names else trial.choose("hdf5", "npy")
+            one["parents"] = trial.chance(0.7)
     return one
 
 

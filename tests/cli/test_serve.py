@@ -113,7 +113,11 @@ def test_query(ranks, stores, tmp_path):
         ).values
         assert report["files"] == [str(out / "two.h5")]
         check_results(SOURCE, out / "two.h5", [3, 4])
-        assert here(*ask, "stats").values["graph"]["ranks"] == ranks
+        graph = here(*ask, "stats").values["graph"]
+        assert graph["ranks"] == ranks
+        pairs = SOURCE.edges[SOURCE.edges[:, 0] < SOURCE.edges[:, 1]]
+        assert graph["edges"] == len(np.unique(pairs, axis=0))
+        assert (graph["vertices"], graph["directed"]) == (SOURCE.n, False)
         refused = here(*ask, "path", "source=0", f"target={SOURCE.n}")
         assert refused.refusal.startswith("distbfs: bad_request: target is 512; allow")
         for words, text in [

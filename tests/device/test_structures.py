@@ -110,7 +110,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
 def structures():
     """Return all structures of the package that no text of it declares."""
     for module in pkgutil.walk_packages(distbfs.__path__, "distbfs."):
-        if module.name.endswith(("__main__", "service.connection")):  # needs uvicorn
+        if module.name.endswith("__main__"):
             continue
         importlib.import_module(module.name)
     found, waiting = [], [ctypes.Structure]

@@ -192,7 +192,7 @@ def free_port():
 @pytest.fixture
 def proxied(tmp_path):
     """A service, and nginx in front of it as the example configures it: its port."""
-    pytest.importorskip("uvicorn", reason="needs the extra 'serve'")
+    pytest.importorskip("h11", reason="needs the extra 'serve'")
     path = f"{os.environ['PATH']}:/usr/sbin"
     nginx, openssl = (shutil.which(x, path=path) for x in ("nginx", "openssl"))
     if not nginx or not openssl:

@@ -106,6 +106,27 @@ def test_directed_graphs_on_ranks(
         np.testing.assert_array_equal(session.search(several).at(every)[0], wanted)
 
 
+@pytest.mark.parametrize("form", [*FORMS, "graph"])
+@pytest.mark.parametrize("seed", range(4))
+def test_reversed_edges(world: Ranks, form: str, seed: int, folder: Path) -> None:
+    """As of the graph of turned tuples; those of a store count once."""
+    if form == "graph":
+        n, u, v = tuples(seed)
+        graph = distbfs.Graph.from_edges(u, v, n, directed=True)
+        session = distbfs.open(graph, engine="openmp", reverse=True)
+    else:
+        n, u, v, session = opened(world, seed, form, folder, reverse=True)
+    matrix = matrix_of(n, u, v)
+    inside = np.diff(matrix.tocsc().indptr) if form == "store" else np.bincount(v)
+    inside = np.append(inside, np.zeros(n - len(inside), int))
+    with session:
+        for root in np.random.default_rng(seed).integers(0, n, 4).tolist():
+            result = session.search(root)
+            level, parent = result.at(np.arange(n))
+            check_arrays(matrix.T.tocsr(), root, level, parent)
+            assert result.nedge == inside[level >= 0].sum()
+
+
 def test_masks_of_directed_parts(world: Ranks) -> None:
     for seed in range(1, 9):
         search_parts(seed, getattr(world, "comm", None), directed=True)
@@ -122,3 +143,5 @@ def test_what_directed_parts_are_not_for(world: Ranks) -> None:
         distbfs.open(made, directed=True, threshold=3)
     with pytest.raises(UsageError, match="stores and graphs know it"):
         distbfs.open(distbfs.Graph.from_edges(u, v, n), directed=True)
+    with pytest.raises(UsageError, match="reverse is for directed graphs"):
+        distbfs.open(made, reverse=True)

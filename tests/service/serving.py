@@ -14,8 +14,7 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.session import Session
-from distbfs.service.client_thread import Front, listen
-from distbfs.service.json_lines import SocketDoor
+from distbfs.service.doors import Front, SocketDoor, listen
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import ServiceRank
@@ -78,7 +77,7 @@ def make_service(
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
         ranks.together.fewest = FEWEST  # as where no edges are looked up
-    known = {"n": source.n}
+    known = {"vertices": source.n}
     return Service(ranks, limits, known, folder, metrics or Metrics(), ids=ids)
 
 

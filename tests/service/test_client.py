@@ -20,6 +20,7 @@ import distbfs
 from distbfs.errors import ServiceError
 from distbfs.formats.ids import CountedIds
 from distbfs.service import client as module
+from distbfs.service.fields import Served
 from distbfs.service.limits import Limits
 from distbfs.service.openapi import request_schemas
 from distbfs.service.vertex_names import Names
@@ -94,7 +95,8 @@ def test_vertices_that_count_from_1(tmp_path):
     with h5py.File(results / "b.h5") as found:
         assert found["ids"][:].tolist() == [1, 2, 3, 4]
         assert found["level"][0].tolist() == [2, 1, 0, -1]
-    vertex = request_schemas(Names(4, ids), Limits())["bfs"]["properties"]["source"]
+    schema = request_schemas(Served(Names(4, ids), Limits()))[0]
+    vertex = schema["properties"]["source"]
     assert {"minimum": 1, "maximum": 4}.items() <= vertex.items()
 
 

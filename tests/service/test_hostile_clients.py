@@ -15,7 +15,7 @@ from test_http import serving as serving_http
 from distbfs.cli.shared import TextLines
 from distbfs.errors import legible
 from distbfs.service.client import connect
-from distbfs.service.json_lines import StreamDoor
+from distbfs.service.doors import StreamDoor
 
 HEALTH = {"op": "health"}
 HALVES = {"nothing": b"", "half a line": b'{"op":', "no line": b"x" * 3000}

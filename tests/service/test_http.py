@@ -2,26 +2,30 @@
 
 import io
 import json
+import logging
+import os
 import re
+import signal
 import socket
 import stat
 import threading
+import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 from serving import LONE, SECONDS, SOURCE, make_service, running, wait_for
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
+from distbfs.service.doors import HttpDoor, listen_http
 from distbfs.service.encoding import MEDIA_TYPE, fill
-from distbfs.service.http import FILES, HttpDoor, listen_http
+from distbfs.service.http import FILES, PAGE
 from distbfs.service.openapi import STATUS
 from distbfs.service.operations import OPERATIONS
-from distbfs.service.tokens import Guard, check_host, read_token
+from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
 httpx = pytest.importorskip("httpx", reason="needs the extra 'test'")
-pytest.importorskip("uvicorn", reason="needs the extra 'serve'")
+pytest.importorskip("h11", reason="needs the extra 'serve'")
 
 TOKEN = "a-token-of-some-length"
 WANTED = SOURCE.distances(3)
@@ -35,7 +39,7 @@ def serving(**options):
     service = make_service(**options)
     listening = listen_http("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with running(service, [HttpDoor(service, listening, TOKEN)]):
+    with running(service, [HttpDoor(service, listening, Guard(TOKEN))]):
         yield service, address
 
 
@@ -99,7 +103,7 @@ def test_what_needs_no_token(shared, path):
 
 def test_pages_load_nothing_from_elsewhere():
     for name, _ in FILES.values():
-        text = (Path(HttpDoor.__init__.__globals__["PAGE"]) / name).read_text()
+        text = (PAGE / name).read_text()
         assert not re.findall(r"(?:src|href)=\"(?!/)|https?://", text)
 
 
@@ -167,6 +171,66 @@ def test_metrics(http, shared):
         "distbfs_queue_length 0.0",
     ):
         assert line in text
+
+
+def test_metrics_are_in_the_format_of_prometheus(http):
+    parser = pytest.importorskip("prometheus_client.parser")
+    http.post("/v1/bfs", json={"source": 3, "result": "summary"})
+    families = parser.text_string_to_metric_families(http.get("/metrics").text)
+    kinds = {family.name: family.type for family in families}
+    assert kinds["distbfs_answers"] == "counter"
+    assert kinds["distbfs_search_seconds"] == "histogram"
+    assert kinds["distbfs_stuck"] == "gauge"
+
+
+def test_one_connection_takes_any_requests(http, shared):
+    """One by one, several at once; bodies in pieces, on demand, and too long."""
+    auth = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    post = f"POST /v1/health HTTP/1.1\r\n{auth}Content-Type: application/json\r\n"
+    with dial(shared[1]) as talker:
+        stream = talker.makefile("rb")
+
+        def hear():
+            head = b"".join(iter(stream.readline, b"\r\n")).decode()
+            length = re.search(r"Content-Length: (\d+)", head)
+            return head, int(length[1]) if length else 0
+
+        talker.sendall(f"{post}Content-Length: 2\r\n\r\n{{}}".encode() * 3)
+        for _ in range(3):
+            head, length = hear()
+            assert head.startswith("HTTP/1.1 200 OK\r\n")
+            assert json.loads(stream.read(length))["state"] == "ready"
+        talker.sendall(f"HEAD /healthz HTTP/1.1\r\n{auth}\r\n".encode())
+        assert hear()[1] > 0  # of a body that does not come
+        talker.sendall(
+            f"{post}Expect: 100-continue\r\nContent-Length: 9999\r\n\r\n".encode()
+        )
+        assert hear()[0].startswith("HTTP/1.1 100 Continue")
+        talker.sendall(b"x" * 9999)  # of which 2000 bytes may be
+        head, length = hear()
+        assert head.startswith("HTTP/1.1 413 ")
+        stream.read(length)
+        talker.sendall(f"{post}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for piece in (b"1\r\n{\r\n", b"1\r\n}\r\n", b"0\r\n\r\n"):
+            talker.sendall(piece)
+        head, length = hear()
+        assert head.startswith("HTTP/1.1 200 ")
+        stream.read(length)
+        closing = f"GET /healthz HTTP/1.1\r\n{auth}Connection: close\r\n\r\n"
+        talker.sendall(closing.encode())
+        head, length = hear()
+        assert "Connection: close" in head
+        assert stream.read()[length:] == b""
+
+
+def test_answers_do_not_wait_for_each_other(http):
+    """A kept connection has no pauses of tens of milliseconds, as without NODELAY."""
+    taken = []
+    for _ in range(21):
+        began = time.monotonic()
+        assert http.post("/v1/health", json={}).status_code == 200
+        taken.append(time.monotonic() - began)
+    assert sorted(taken)[len(taken) // 2] < 0.03
 
 
 def test_a_body_without_end():
@@ -353,6 +417,24 @@ def test_tokens(tmp_path):
     assert not any(guard.allows(x) for x in (None, "", made, f"Bearer {made[:-1]}"))
 
 
+def test_a_token_is_read_again_at_sighup(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("distbfs"), "propagate", True)
+    path = tmp_path / "token"
+    old = read_token(path)
+    guard = Guard(old)
+    with renewed(guard, path):
+        path.write_text("another-token-of-some-length")
+        os.kill(os.getpid(), signal.SIGHUP)
+        wait_for(lambda: guard.allows("Bearer another-token-of-some-length"))
+        assert not guard.allows(f"Bearer {old}")
+        path.unlink()
+        os.kill(os.getpid(), signal.SIGHUP)
+        wait_for(lambda: "the token from before stays" in caplog.text)
+        assert guard.allows("Bearer another-token-of-some-length")
+        assert not path.exists()
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])
 def test_near_addresses(host):
     check_host(host, remote=False)
@@ -378,7 +460,15 @@ def test_the_description_fits_the_operations(shared):
     assert {path for path in api["paths"] if path.startswith("/v1/")} == {
         f"/v1/{op}" for op in OPERATIONS
     }
-    error = api["components"]["schemas"]["Problem"]
+    for op in OPERATIONS.keys() - {"shutdown"}:
+        content = api["paths"][f"/v1/{op}"]["post"]["requestBody"]["content"]
+        [example] = content["application/json"]["schema"]["examples"]
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        answer = httpx.post(
+            f"{shared[1]}/v1/{op}", json=example, headers=auth, **DIRECT
+        )
+        assert answer.status_code == 200, answer.text
+    error = api["components"]["schemas"]["Refusal"]["properties"]["error"]
     codes = set(error["properties"]["code"]["enum"])
     assert codes == set(STATUS)
     assert set(ServiceError.CODES) - codes == {"gone"}

@@ -12,9 +12,9 @@ def cut(pieces, limit=LIMIT):
     splitter = Splitter(limit)
     lines = []
     for piece in pieces:
-        lines += splitter.feed(piece)
+        lines += splitter.feed(piece) if piece else []
         assert len(splitter._rest) <= limit
-    return lines + list(splitter.end())
+    return lines + splitter.feed(b"")
 
 
 def expected(data):

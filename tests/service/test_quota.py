@@ -5,8 +5,8 @@ import json
 import pytest
 from serving import Talker, serving, wait_for
 
-from distbfs.service.limits import Limits
-from distbfs.service.quota import KEPT, Quota, Quotas, TooManyError
+from distbfs.errors import ServiceError
+from distbfs.service.limits import KEPT, Limits, Quota, Quotas
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 
 
 def refused(quota):
-    with pytest.raises(TooManyError) as caught:
+    with pytest.raises(ServiceError) as caught:
         quota.begin()
     assert caught.value.code == "too_many"
     return caught.value

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.errors import ServiceError
+from distbfs.service.fields import Served
+from distbfs.service.limits import Limits
 from distbfs.service.operations import OPERATIONS
 from distbfs.service.request_queue import Ticket, Tickets
+from distbfs.service.vertex_names import Names
+
+SERVED = Served(Names(99), Limits())
+MODELS = {name: operation.model(SERVED) for name, operation in OPERATIONS.items()}
 
 
 def ticket(number, op="distances", source=0):
@@ -18,7 +24,7 @@ def ticket(number, op="distances", source=0):
         values["targets"] = [source]
     if op in ("path", "all_paths"):
         values["target"] = source
-    request = OPERATIONS[op](id=number, **values)
+    request = MODELS[op](id=number, **values)
     return Ticket(request, lambda _: None, lambda: False, f"r{number}", 0.0, 1e18)
 
 

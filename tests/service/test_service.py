@@ -36,9 +36,8 @@ from distbfs.search.result import Result
 from distbfs.service import rank_calls
 from distbfs.service.checker import Checker
 from distbfs.service.client import connect
-from distbfs.service.client_thread import listen
+from distbfs.service.doors import SocketDoor, listen
 from distbfs.service.encoding import fill
-from distbfs.service.json_lines import SocketDoor
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
@@ -81,7 +80,7 @@ def test_answers(tmp_path):
         assert "parent" not in several[0]
         assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
         stats = client.stats()
-        assert stats["graph"] == {"n": N}
+        assert stats["graph"] == {"vertices": N}
         assert stats["answers"]["path"] == {"ok": 3}
         assert stats["searches"] == 9
         assert stats["search"]["p50"] > 0
@@ -282,8 +281,10 @@ def test_lone_surrogates(tmp_path):
     with serving(tmp_path) as (_, path), Talker(path) as talker:
         for line in LONE:
             talker.say(line)
-            assert code_of(answer := talker.hear()) == "bad_request"
-            assert answer["error"]["message"] == "not Unicode: a lone surrogate"
+            answer = talker.hear()
+            assert code_of(answer) == "bad_request"
+            text = answer["error"]["message"]
+            assert text.startswith("not Unicode: a lone surrogate; send, for example, ")
         whole = rb'{"id": "\ud83d\ude00", "op": "health"}'
         talker.say(whole)
         assert talker.hear() == {"id": "\U0001f600", "ok": True, "state": "ready"}
@@ -465,16 +466,17 @@ def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
     asked = {"op": "distances", "source": 3, "targets": [3]}
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         answering = []
-        finish = service._finish
+        end = service._end
 
         def finished(*arguments):
             answering.append(threading.current_thread().name)
-            finish(*arguments)
+            end(*arguments)
 
-        monkeypatch.setattr(service, "_finish", finished)
+        monkeypatch.setattr(service, "_end", finished)
         for _ in range(20):
             assert talker.ask(asked)["ok"]
             assert talker.ask({"op": "health"})["ok"]
+        assert answering
         assert "front" not in {*readers, *answering}
         readers.clear()
         block(service)

@@ -18,7 +18,7 @@ from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.plan import memory
 from distbfs.ranks.signals import StopFlag
-from distbfs.service.json_lines import SocketDoor
+from distbfs.service.doors import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets

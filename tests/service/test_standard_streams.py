@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from distbfs.service.client_thread import standard_streams
+from distbfs.service.doors import standard_streams
 
 
 def test_nothing_is_read_before_the_service_is_ready(monkeypatch):

@@ -39,6 +39,25 @@ function draw(levels) {
 
 const milliseconds = (seconds) => seconds === null ? "–" : (seconds * 1e3).toFixed(3) + " ms";
 
+function duration(seconds) {
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  if (hours) return hours + " h " + minutes % 60 + " min";
+  return minutes ? minutes + " min" : seconds.toFixed(0) + " s";
+}
+
+/* What is served, in words of those who run the service. */
+function about(graph) {
+  const engine = graph.engine || {}, lines = {
+    folder: graph.store, vertices: graph.vertices,
+    edges: graph.edges + (graph.directed ? ", directed" : ""),
+    processes: graph.ranks, "search program": engine.engine,
+  };
+  if (engine.threads) lines["threads a process"] = engine.threads;
+  if (engine.mode === "stepwise") lines["a search runs"] = "level by level";
+  if (engine.exchange && engine.exchange !== "none") lines["processes exchange data by"] = engine.exchange;
+  return lines;
+}
+
 const where = "It is in the file that --token-file named when the service was started; " +
   "cat FILE shows it.";
 function helpFor(code) {
@@ -57,16 +76,12 @@ function show(stats) {
   if (stats.ok) byId("content").hidden = false;
   if (code === "unauthorized") byId("content").hidden = true;
   if (!stats.ok) return;
-  const graph = stats.graph, engine = graph.engine || {};
-  fill(byId("graph"), {
-    store: graph.store, vertices: graph.n, "stored edges": graph.m, parts: graph.parts,
-    ranks: graph.ranks, engine: engine.engine, mode: engine.mode, exchange: engine.exchange,
-  });
+  fill(byId("graph"), about(stats.graph));
   fill(byId("rates"), {
     searches: stats.searches, "searches a second": stats.rate.toFixed(1),
-    "search, median": milliseconds(stats.search.p50), "search, p99": milliseconds(stats.search.p99),
-    "wait, median": milliseconds(stats.queue_wait.p50), queue: stats.queue,
-    "uptime, s": stats.uptime.toFixed(0),
+    "a search takes": milliseconds(stats.search.p50) + " (99 % at most " + milliseconds(stats.search.p99) + ")",
+    "a request waits": milliseconds(stats.queue_wait.p50), "requests waiting": stats.queue,
+    "running for": duration(stats.uptime),
   });
   if (stats.last) draw(stats.last.levels);
 }

@@ -10,7 +10,8 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from directed_graphs import check, matrix_of
+from directed_graphs import check, check_arrays, matrix_of
+from directed_graphs import stored as directed_store
 from emulated_device import DeviceArray
 from graphs import (
     Tuples,
@@ -305,6 +306,21 @@ def test_directed_arrays_of_many_edges(monkeypatch, name):
         level, parent = bfs(back, root).to_numpy()
         found = SimpleNamespace(level=level, parent=parent)
         check(matrix.T.tocsr(), root, found)
+
+
+@pytest.mark.parametrize("name", ["kronecker", "random", "hubs", "one edge"])
+def test_a_directed_store_turned_round(tmp_path, name):
+    source = GRAPHS[name]
+    directed_store(tmp_path / "graph", source.n, source.u, source.v)
+    matrix = matrix_of(source.n, source.u, source.v)
+    inside = np.diff(matrix.tocsc().indptr)
+    with distbfs.open(tmp_path / "graph", reverse=True) as session:
+        assert session.options.engine == "xbfs-paper"
+        for root in some_roots(source, 2):
+            result = session.search(root)
+            level, parent = result.to_numpy()
+            check_arrays(matrix.T.tocsr(), root, level, parent)
+            assert result.nedge == inside[level >= 0].sum()
 
 
 @pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])

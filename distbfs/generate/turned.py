@@ -1,0 +1,26 @@
+"""Edge tuples that lead the other way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from distbfs.types import Ids, TupleSource
+
+
+class Turned:
+    """A TupleSource of (v, u) for each (u, v) of another one, with its attributes."""
+
+    def __init__(self, source: TupleSource) -> None:
+        self._source = source
+        self.n, self.tuples = source.n, source.tuples
+        self.attributes: Mapping[str, Any] = getattr(source, "attributes", {})
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (v, u) int64 arrays of the tuples start … stop-1."""
+        for u, v in self._source.chunks(start, stop):
+            yield v, u
+
+    def describe(self) -> dict[str, Any]:
+        """Return the source's description, and that it is turned."""
+        return {**self._source.describe(), "turned": True}
