@@ -11,6 +11,7 @@ from distbfs.cli.graphs import (
 from distbfs.cli.options.convert import ConvertOptions
 from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.options import BuildOptions
+from distbfs.timing import Stopwatch
 
 
 def run(asked: ConvertOptions) -> None:
@@ -25,8 +26,18 @@ def run(asked: ConvertOptions) -> None:
         directed=asked.directed,
     )
     devices = devices_to_build(terminal, asked, directed=asked.directed)
-    source = read_file(terminal, asked.path, asked, asked.vertices)
+    watch = Stopwatch()
+    with watch("reading"):
+        source = read_file(terminal, asked.path, asked, asked.vertices)
     with source:
-        store_graph(terminal, source, asked, options, devices=devices, ids=source.ids)
+        store_graph(
+            terminal,
+            source,
+            asked,
+            options,
+            devices=devices,
+            ids=source.ids,
+            reading_seconds=watch.get("reading"),
+        )
     for note in source.notes:
         terminal.say(note)

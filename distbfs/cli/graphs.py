@@ -187,10 +187,12 @@ def store_graph(
     source: TupleSource,
     asked: StoreOptions,
     options: BuildOptions,
+    reading_seconds: float | None = None,
     **original: Any,
 ) -> None:
     """Build and store a graph and print what came of it (collective).
 
+    reading_seconds: that reading its file took, which count
     original: devices to build on, and what is known of the source; see ``write_graph``
     """
     world, output = terminal.world, asked.output
@@ -207,6 +209,9 @@ def store_graph(
         )
     values = {"store": str(output), **summary_fields(summary)}
     seconds = summary.generation_seconds + summary.construction_seconds
+    if reading_seconds is not None:
+        values["reading_seconds"] = reading_seconds
+        seconds += reading_seconds
     graph = {
         "store": str(output),
         **graph_fields(values, directed=options.directed),

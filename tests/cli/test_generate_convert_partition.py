@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
+from distbfs.cli import convert
 from distbfs.cli import shared as common
 from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.forest_fire import ForestFire
@@ -322,6 +324,21 @@ def test_weights_are_not_looked_at_and_that_is_said(tmp_path, kind):
     assert done.values["m"] == 4
     said = f"distbfs: {path}: columns after the second are ignored\n"
     assert done.err == ("" if kind == "pattern" else said)
+
+
+def test_time_of_reading_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "graph.el"
+    path.write_text("0 1\n")
+    read = convert.read_file
+
+    def slowly(*arguments):
+        time.sleep(0.2)
+        return read(*arguments)
+
+    monkeypatch.setattr(convert, "read_file", slowly)
+    words = ("convert", path, "-o", tmp_path / "store", "--force")
+    assert here(*words, "--json").values["reading_seconds"] >= 0.2
+    assert float(re.search(r"seconds +(\S+)", here(*words).out)[1]) >= 0.2
 
 
 def test_without_a_compiler_parts_are_the_same(make, tmp_path):
