@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
 from distbfs.formats.packed import BinaryFile
 
@@ -21,16 +21,13 @@ STREAM_MAGIC = b"\xff\xff\xff\xff"
 SCHEMA_BYTES = 1 << 20
 
 
-class ArrowReader:
+class ArrowReader(Reader):
     """Reads Arrow tables, batch by batch."""
 
     name = "arrow"
     text_ids = True
     named_columns = True
     suffixes = (".arrow", ".arrows", ".feather", ".ipc")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -42,8 +39,6 @@ class ArrowReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is broken or lacks such columns."""
         with BinaryFile(path, progress=self.options.progress) as file:
-            if not file.size:
-                raise file.refuse("the file is empty")
             head = file.peek(min(file.size, len(FILE_MAGIC)), 0)
             with hashed_aside(file):
                 edges = self._read(file, head == FILE_MAGIC, take)

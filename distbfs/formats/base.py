@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.compressed import plain_name
@@ -16,6 +16,8 @@ from distbfs.types import Ids
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from distbfs.formats.text_ids import Words
 
 Take: TypeAlias = Callable[[Ids], None]
 
@@ -150,7 +152,7 @@ class Sides:
 class EdgeFile:
     """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
-    words: for text ids, the distinct ones by number
+    words: for text ids, the distinct ones
     unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
     one_based: ids in the file start at 1, as requested, detected or by the format
@@ -161,32 +163,55 @@ class EdgeFile:
     n: int
     tuples: int
     digest: str
-    words: tuple[bytes, ...] | None = None
+    words: Words | None = None
     unread: str = ""
     directed: bool = False
     one_based: bool = False
     notes: tuple[str, ...] = ()
 
 
-class Reader(Protocol):
+class Reader:
     """Reads files of one format; one instance may read any number of files.
 
-    ``suffixes`` are the lower-case endings of its files' names. A class sets ``text_ids
-    = True`` where ids may be text, ``named_columns = True`` where columns have names,
-    ``header_line = True`` where a line names them, ``bipartite = True`` where files may
-    hold matrices; a method ``resembles(head)`` detects files without a magic number,
-    ``doubt(head, options)`` returns why a detected one may be of another format.
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Lower-case endings of its files' names.
+    text_ids : bool
+        Whether ids may be text.
+    named_columns, header_line : bool
+        Whether columns have names, and whether a line names them.
+    bipartite : bool
+        Whether files may hold matrices.
+    sized : tuple of (str, int), or None
+        What a file is called that states its size, and its lowest id.
     """
 
     name: str
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...] = ()
+    text_ids = named_columns = header_line = bipartite = False
+    sized: tuple[str, int] | None = None
 
-    def __init__(self, options: ReaderOptions) -> None:
+    def __init__(self, options: ReaderOptions | None = None) -> None:
         """Raise UsageError for options that do not apply to the format."""
+        self.options = options or ReaderOptions()
+        if self.sized is not None:
+            self.options.check_unneeded(*self.sized)
 
     @staticmethod
-    def recognises(head: bytes) -> bool:
+    def recognises(head: bytes) -> bool:  # noqa: ARG004
         """Return whether a file beginning with ``head`` is certainly of this format."""
+        return False
+
+    @staticmethod
+    def resembles(head: bytes) -> bool:  # noqa: ARG004
+        """Return whether a file without a magic number looks like one of these."""
+        return False
+
+    @staticmethod
+    def doubt(head: bytes, options: ReaderOptions) -> str:  # noqa: ARG004
+        """Return why a file detected by its name may be of another format, or ""."""
+        return ""
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file from start to end and pass its edges to ``take``.
@@ -196,6 +221,7 @@ class Reader(Protocol):
         Memory is bounded for any size of file. Raises InputError ``FILE:LINE: what is
         wrong``.
         """
+        raise NotImplementedError
 
 
 def sniff(path: Path) -> str:
@@ -214,8 +240,7 @@ def sniff(path: Path) -> str:
         if plain_name(path).endswith(reader.suffixes):
             return name
     for name, reader in readers.items():
-        resembles = getattr(reader, "resembles", None)
-        if resembles is not None and resembles(head):
+        if reader.resembles(head):
             return name
     endings = ", ".join(x for reader in readers.values() for x in reader.suffixes)
     raise InputError(
@@ -233,14 +258,13 @@ def _head(path: Path) -> bytes:
 def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
     """Return a reader for a file, of format ``name`` or, if empty, the detected one."""
     kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
-    if options.columns and not getattr(kind, "named_columns", False):
+    if options.columns and not kind.named_columns:
         raise UsageError(f"format {kind.name} has no named columns; leave out columns")
-    if options.bipartite and not getattr(kind, "bipartite", False):
+    if options.bipartite and not kind.bipartite:
         raise UsageError(f"format {kind.name} has no matrices; leave out --bipartite")
-    if options.header is not None and not getattr(kind, "header_line", False):
+    if options.header is not None and not kind.header_line:
         what = f"format {kind.name} has no line that names columns"
         raise UsageError(f"{what}; leave out --header and --no-header")
-    doubt = getattr(kind, "doubt", None)
-    if doubt is not None and not name and (why := doubt(_head(path), options)):
+    if not name and (why := kind.doubt(_head(path), options)):
         raise InputError(f"{path}: {why}")
     return kind(options)

@@ -7,19 +7,15 @@ whether edges lead one way (``distbfs.directed``: 0 or 1).
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from distbfs.device import cc
-from distbfs.distinct import distinct
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
@@ -31,12 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distbfs.formats.packed import BinaryFile
-    from distbfs.types import Array, Ids
+    from distbfs.types import Bytes, Ids
 
 Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id plus one
 
-SOURCE = Path(__file__).with_suffix(".c")
-COMPILED = {"int32", "uint32", "int64"}  # dtypes that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
 ONE_BASED = b"distbfs.one_based"
@@ -129,10 +123,7 @@ class Table:
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         self.options = options
-        self.words = Words() if options.relabel == "text" else None
-        self._library = None
-        if options.compiled and self.words is None:
-            self._library = cc.load_or_none(SOURCE)
+        self.words = Words.wanted(options.relabel, compiled=options.compiled)
         self.n = options.n
         if self.n is None and VERTICES in stated and not options.relabel:
             self.n = self._stated(stated[VERTICES])
@@ -165,32 +156,10 @@ class Table:
                 begin += len(columns[0])
 
     def _pairs(self, columns: tuple[Any, Any], begin: int) -> Piece:
-        count, ids = len(columns[0]), self._plain(columns)
-        pairs = np.empty((count, 2), dtype=np.int64)
-        if ids is not None:
-            base, most = self.options.base, self._most()
-            span = np.array([LARGEST_ID, -1], dtype=np.int64)
-            call = getattr(self._library, f"pairs_{ids[0].dtype}")
-            numbers = ctypes.c_int64(count), ctypes.c_int64(base)
-            arrays = [cc.pointer(x) for x in (*ids, pairs, span)]
-            call(numbers[0], *arrays[:2], numbers[1], *arrays[2:])
-            if base <= span[0] and span[1] <= most:
-                return pairs, int(span[1]) - base + 1
+        pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
         for side, (array, column) in enumerate(zip(columns, self.names, strict=True)):
             pairs[:, side] = self._ids(array, column, begin)
         return pairs, int(pairs.max()) + 1
-
-    def _plain(self, columns: tuple[Any, Any]) -> list[Array] | None:
-        """Return both columns as arrays for the kernel, None if it cannot take them."""
-        kinds = {str(array.type) for array in columns}
-        if self._library is None or len(kinds) > 1 or not kinds <= COMPILED:
-            return None
-        with sound(self.where):
-            for array in columns:
-                array.validate(full=True)
-            if any(array.null_count for array in columns):
-                return None
-            return [array.to_numpy(zero_copy_only=True) for array in columns]
 
     def _most(self) -> int:
         """Return the largest id as written."""
@@ -205,11 +174,11 @@ class Table:
             largest = max(largest, most)
         if not tuples and self.n is None:
             raise InputError(f"{self.where}: no edges")
-        words = None if self.words is None else tuple(self.words.index)
         unread = "columns beside the two ids" if self.others else ""
         n = largest if self.n is None else self.n
         one_based = bool(self.options.one_based)
-        return EdgeFile(name, n, tuples, "", words, unread, self.directed, one_based)
+        facts = self.words, unread, self.directed, one_based
+        return EdgeFile(name, n, tuples, "", *facts)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""
@@ -220,41 +189,33 @@ class Table:
             if array.null_count:
                 at = begin + int(np.argmax(array.is_null().to_numpy(False)))
                 raise InputError(f"{where}[{at}]: a null, where an id is expected")
+            if types.is_dictionary(array.type):
+                array = array.dictionary_decode()
             kind = array.type
-            if types.is_dictionary(kind):
-                kind = kind.value_type
-        if types.is_integer(kind):
-            with sound(where):
-                if types.is_dictionary(array.type):
-                    array = array.dictionary_decode()
-                values = array.to_numpy(False)
+            text = types.is_string(kind) or types.is_large_string(kind)
+            if not text and not types.is_integer(kind):
+                raise InputError(f"{where}: {kind} values, where integers are expected")
             if self.words is not None:
-                return self._text(values.astype(str).tolist(), where, begin)
-            base, most = self.options.base, self._most()
-            return checked(values, most, base, where, begin, 1)
-        text = types.is_string(kind) or types.is_large_string(kind)
-        if not text:
-            raise InputError(f"{where}: {kind} values, where integers are expected")
-        if self.words is None:
-            more = "" if self.options.relabel else "; --relabel takes them"
-            raise InputError(f"{where}: ids are text{more}")
-        with sound(where):
-            if not types.is_dictionary(array.type):
-                array = array.dictionary_encode()
-            words = array.dictionary.to_pylist()
-            codes = array.indices.to_numpy(False).astype(np.int64)
-        used = distinct(codes)
-        numbers = np.full(len(words), -1, dtype=np.int64)
-        numbers[used] = self._text([words[k] for k in used.tolist()], where, begin)
-        return numbers[codes]
+                return self._numbers(array, self.words, where, begin)
+            if text:
+                more = "" if self.options.relabel else "; --relabel takes them"
+                raise InputError(f"{where}: ids are text{more}")
+            values, base = array.to_numpy(False), self.options.base
+            return checked(values, self._most(), base, where, begin, 1)
 
-    def _text(self, words: Sequence[str | None], where: str, begin: int) -> Ids:
+    @staticmethod
+    def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
         """Return the numbers of words."""
-        if self.words is None:
-            raise ValueError("ids are no text here")
-        number = self.words.number
         try:
-            numbers = [number((word or "").encode()) for word in words]
+            return words.numbers(*text_in(array))
         except LineFault as fault:
             raise InputError(f"{where}, rows from {begin}: {fault}") from fault
-        return np.array(numbers, dtype=np.int64)
+
+
+def text_in(array: Any) -> tuple[Bytes, Ids]:
+    """Return the text of an Arrow array, and where each word begins, int64 [k + 1]."""
+    array = array.cast("large_string")
+    _, ends, data = array.buffers()
+    last = array.offset + len(array) + 1
+    offsets = np.frombuffer(ends, dtype=np.int64)[array.offset : last]
+    return np.frombuffer(data or b"", dtype=np.uint8), offsets

@@ -16,21 +16,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from distbfs.formats.base import HEAD_BYTES
 from distbfs.formats.columns import choose, usual
-from distbfs.formats.lines import NUMBER, LineFault
+from distbfs.formats.lines import NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from distbfs.formats.text import TextFile
-    from distbfs.types import Ids
+
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
 SAMPLE_RECORDS = 100
-PAIRS = 1 << 16
 BLANKS = " \t"
 COMMENTS = "#%"
 BRACKET = re.compile("[][{}<>]")
@@ -173,7 +170,7 @@ def _layout(
         return LineLayout(separator, first=tuple(first))
     records = cut(lines, separator, strict=False)
     next(records)
-    names = tuple(first[k] for k in columns)
+    names = tuple(first[k] for k in columns if k < len(first))
     return LineLayout(separator, columns, names, records.line_num)
 
 
@@ -235,50 +232,6 @@ class RecordLines:
                 yield line
 
 
-def read_records(
-    file: TextFile,
-    blocks: Iterable[bytes],
-    layout: LineLayout,
-    parse: tuple[Callable[[bytes], int], Callable[[bytes], int]],
-) -> Iterator[Ids]:
-    """Yield the pairs of blocks of whole lines, int64 [k, 2], in order.
-
-    parse: functions from an id of each side to its number, or LineFault. Raises
-    InputError ``FILE:LINE: what is wrong``, for the line where a record begins.
-    """
-    lines = RecordLines(file, blocks)
-    numbers: list[int] = []
-    try:
-        for row in cut(lines, layout.separator):
-            for place, number in zip(layout.columns, parse, strict=True):
-                numbers.append(number(_id(row, place)))
-            file.extra += len(row) > 2 and sum(map(bool, row)) > 2
-            if len(numbers) >= 2 * PAIRS:
-                yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-                numbers = []
-            lines.within = False
-    except LineFault as fault:
-        raise file.refuse(str(fault), lines.begin) from fault
-    except csv.Error as error:
-        raise file.refuse(quote_fault(error), lines.begin) from error
-    if numbers:
-        yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-
-
 def quote_fault(error: csv.Error) -> str:
     """Return what an error of Python's ``csv`` means."""
     return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
-
-
-def _id(row: list[str], place: int) -> bytes:
-    """Return a column of a record without blanks around it; LineFault for none."""
-    if len(row) <= place or len(row) < 2:
-        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
-        expected = "two ids are" if place < 2 else f"column {place + 1} is"
-        raise LineFault(f"{columns}, where {expected} expected")
-    column = row[place].strip(BLANKS)
-    if not column:
-        raise LineFault("an empty column")
-    if column[0] == '"' and row[place][0] in BLANKS:
-        raise LineFault("a quote after a tab")
-    return column.encode(errors="surrogateescape")

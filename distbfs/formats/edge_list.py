@@ -11,27 +11,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Take
+from distbfs.formats.base import (
+    HEAD_BYTES,
+    EdgeFile,
+    Reader,
+    ReaderOptions,
+    Sides,
+    Take,
+)
 from distbfs.formats.delimited import (
     SEPARATORS,
     LineLayout,
     doubt_of_edges,
     find_layout,
-    read_records,
     resembles_edges,
 )
 from distbfs.formats.ids import IdMap, IntegerIds
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN, read_id, read_pairs
+from distbfs.formats.lines import SHOWN
+from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
-from distbfs.formats.writing import Edges, lines_of, text_file
+from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +77,7 @@ class Head:
     sides: tuple[int, int] | None = None
 
 
-class EdgeListReader:
+class EdgeListReader(Reader):
     """Reads edge lists; ids start at 0, or at 1 as the options or KONECT files say."""
 
     name = "edge-list"
@@ -80,9 +86,6 @@ class EdgeListReader:
     header_line = True
     bipartite = True
     suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -103,7 +106,7 @@ class EdgeListReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is not an edge list or has no edges."""
         options, notes = self.options, []
-        words = Words() if options.relabel == "text" else None
+        words = Words.wanted(options.relabel, compiled=options.compiled)
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         with TextFile(path, progress=options.progress) as file:
             head = read_head(file)
@@ -148,7 +151,7 @@ class EdgeListReader:
                 (options.n or max(first, highest) + 1) if sides is None else sides.n,
                 tuples,
                 file.digest,
-                words=None if words is None else tuple(words.index),
+                words=words,
                 unread=unread if file.extra else "",
                 directed=bool(head.directed),
                 one_based=bool(options.one_based),
@@ -192,22 +195,18 @@ def _chunks(
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
-    canonical = options.relabel == "numbers"
-    ids = [partial(read_id, base=base, most=x, canonical=canonical) for x in most]
-    parse = (ids[0], ids[1]) if words is None else (words.number, words.number)
-    records = partial(read_records, file, layout=layout, parse=parse)
-    if words is not None or layout.columns != (0, 1):
-        return records(file.blocks())
-    separator = layout.separator.encode()
     rules = LineRules(
-        separator=separator,
+        separator=layout.separator.encode(),
+        places=layout.columns,
+        quotes=head.edges is None,
         base=base,
         most_u=most[0],
         most_v=most[1],
-        canonical=canonical,
+        canonical=options.relabel == "numbers",
     )
-    quoted = records if head.edges is None else None
-    return read_pairs(file, rules, head.edges, options.compiled, quoted)
+    plain = words is None and layout.columns == (0, 1)
+    declared, compiled = head.edges if plain else None, options.compiled
+    return read_pairs(file, rules, declared, words=words, compiled=compiled)
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
@@ -234,7 +233,7 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
     return options.sides(*most, f"{path}:2", options.base)
 
 
-class EdgeListWriter:
+class EdgeListWriter(Writer):
     """Writes edge lists: sizes in the first line, then an edge a line.
 
     Where vertices have ids that are not consecutive, no sizes are written, and a vertex
@@ -245,7 +244,6 @@ class EdgeListWriter:
     suffixes = EdgeListReader.suffixes
     keeps_ids = True
     packs = True
-    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for ids that a line cannot hold."""

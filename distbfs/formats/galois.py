@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.packed import BinaryFile, id_fault
@@ -32,15 +32,12 @@ MOST_DATA = 255  # in a GAP graph of one vertex without edges these bytes read 2
 FIELDS = ("version", "bytes of data", "nodes", "edges")
 
 
-class GaloisReader:
+class GaloisReader(Reader):
     """Reads Galois graphs."""
 
     name = "galois"
     suffixes = (".gr", ".sgr", ".vgr")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a Galois graph", 0)
+    sized = ("a Galois graph", 0)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -63,12 +60,7 @@ class GaloisReader:
 
 def _header(file: BinaryFile) -> tuple[int, int, int, int]:
     """Read and check the header; return bytes an id, of data, nodes, edges."""
-    if not file.size:
-        raise file.refuse("the file is empty")
-    if file.size < HEADER.size:
-        what = f"the file ends, where a header takes {HEADER.size} bytes"
-        raise file.refuse(what, file.size)
-    version, data, nodes, edges = HEADER.unpack(file.read(HEADER.size))
+    version, data, nodes, edges = HEADER.unpack(file.header(HEADER.size))
     if version not in ID_BYTES:
         raise file.refuse(f"version {version}; allowed: 1, 2", 0)
     width = ID_BYTES[version]
@@ -83,12 +75,7 @@ def _header(file: BinaryFile) -> tuple[int, int, int, int]:
     sizes = {whole, whole + edges % 2 * width}
     if data and width == ID_BYTES[1]:
         sizes = {max(sizes)}
-    if file.size not in sizes:
-        takes = " or ".join(str(size) for size in sorted(sizes))
-        what = (
-            f"the file ends, where {nodes} nodes and {edges} edges take {takes} bytes"
-        )
-        raise file.refuse(what, file.size)
+    file.check_size(sizes, f"{nodes} nodes and {edges} edges")
     return width, data, nodes, edges
 
 

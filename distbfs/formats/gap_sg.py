@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
-from distbfs.formats.writing import Edges, allocate
+from distbfs.formats.writing import Edges, Writer, allocate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,20 +89,12 @@ def csr_rows(
         yield np.repeat(rows, counts)
 
 
-class GapReader:
+class GapReader(Reader):
     """Reads GAP serialized graphs; the file size shows whether it has weights."""
 
     name = "gap-sg"
     suffixes = (".sg", ".wsg")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a GAP serialized graph", 0)
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: the header has no magic number."""
-        return False
+    sized = ("a GAP serialized graph", 0)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where sizes, offsets or neighbours disagree."""
@@ -134,12 +126,7 @@ class GapReader:
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
     """Read and check the header; return directed, entries, nodes, bytes an entry."""
-    if not file.size:
-        raise file.refuse("the file is empty")
-    if file.size < HEADER_BYTES:
-        what = f"the file ends, where a header takes {HEADER_BYTES} bytes"
-        raise file.refuse(what, file.size)
-    data = file.read(HEADER_BYTES)
+    data = file.header(HEADER_BYTES)
     entries, nodes = np.frombuffer(data, dtype="<i8", offset=1).tolist()
     if data[0] > 1:
         raise file.refuse(f"directed is {data[0]}; allowed: 0, 1", 0)
@@ -151,13 +138,7 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
     for width in (NODE_BYTES, WEIGHTED_BYTES):
         lists = OFFSET_BYTES * (nodes + 1) + width * entries
         sizes[HEADER_BYTES + lists * (1 + data[0])] = width
-    if file.size not in sizes:
-        takes = " or ".join(str(size) for size in sizes)
-        what = (
-            f"the file ends, where {nodes} nodes and {entries} entries take "
-            f"{takes} bytes"
-        )
-        raise file.refuse(what, file.size)
+    file.check_size(sizes, f"{nodes} nodes and {entries} entries")
     return bool(data[0]), entries, nodes, sizes[file.size]
 
 
@@ -211,14 +192,11 @@ def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:
         yield np.frombuffer(data, dtype="<i8")
 
 
-class GapWriter:
+class GapWriter(Writer):
     """Writes serialized graphs, each list of neighbours ascending."""
 
     name = "gap-sg"
     suffixes = (".sg",)
-    keeps_ids = False
-    first = 0
-    packs = False
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for too many vertices.

@@ -6,7 +6,8 @@ Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 by
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,32 +20,10 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Bytes, Ids
 
 
+FEW = 8  # one vertex in so many is named alone
 CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 
-
-class IdMap(Protocol):
-    """Ids of vertices; ``kind``: their type, ``count``: their number."""
-
-    kind: str
-
-    @property
-    def count(self) -> int:
-        """Number of vertices."""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays that a store keeps, by name; see the class."""
-
-    def names(self, vertices: Ids) -> list[int] | list[str]:
-        """Return the ids of vertices, int64 [k]."""
-
-    def named(self, vertices: Ids) -> Array:
-        """Return the ids of vertices, int64 of any shape: int64, or text as objects."""
-
-    def find(self, word: str) -> int:
-        """Return the vertex of an id as written, -1 if unknown."""
-
-    def fault(self) -> str:
-        """Return the rule that the map breaks, "" if none."""
+IdMap: TypeAlias = "IntegerIds | TextIds"
 
 
 def name_of(vertex: int, ids: IdMap | None) -> int | str:
@@ -174,7 +153,22 @@ class TextIds:
 
     def names(self, vertices: Ids) -> list[str]:
         """Return the ids of vertices, int64 [k]."""
-        return [self.word(int(x)).decode(errors="replace") for x in vertices]
+        numbers = vertices.tolist()
+        if len(numbers) < self.count / FEW or not (names := self._all_names()):
+            return [self.word(x).decode(errors="replace") for x in numbers]
+        return [names[x] for x in numbers]
+
+    def _all_names(self) -> list[str]:
+        """Return all ids by one decoding of the text, none if one is not UTF-8."""
+        first = self.text & 0xC0 != 0x80  # the bytes that begin a character
+        if not self.count or not first[self.offsets[:-1]].all():
+            return []
+        try:
+            text = self.text.tobytes().decode()
+        except UnicodeDecodeError:
+            return []
+        sizes = np.add.reduceat(first, self.offsets[:-1], dtype=np.int64).tolist()
+        return [text[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
 
     def named(self, vertices: Ids) -> Array:
         """Return the ids of vertices, int64 of any shape, as objects."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from distbfs.types import Ids
 
 LARGEST_ID = (1 << 63) - 1
 
@@ -18,10 +13,14 @@ class LineRules:
     """The allowed content of a line.
 
     comments: one or two bytes that begin a comment line
+    lead: a byte that begins each line with a pair, with blanks after it, or b""
+    unled: describes a line that does not begin so
     separator: a comma, tab or semicolon, with or without blanks around it, or b" ":
     blanks
-    fields: columns of each line; 0: two, and any number of ignored ones, which may be
-    quoted
+    fields: columns of each line; 0: two, and any number of ignored ones
+    places: indices of the columns of both ids
+    quotes: whether columns may be quoted, and hold separators, line ends and doubled
+    quotes; a line with a quote and all after it are records, as Python's ``csv`` reads
     base: the lowest id as written, 0 or 1
     most_u, most_v: the largest id as written, in the first and second column
     loops: whether both ids may be the same
@@ -29,17 +28,14 @@ class LineRules:
     """
 
     comments: bytes = b"#%"
+    lead: bytes = b""
+    unled: Callable[[bytes], str] = repr
     separator: bytes = b" "
     fields: int = 0
+    places: tuple[int, int] = (0, 1)
+    quotes: bool = False
     base: int = 0
     most_u: int = LARGEST_ID
     most_v: int = LARGEST_ID
     loops: bool = True
     canonical: bool = False
-
-    def packed(self) -> Ids:
-        """Encode the rules for the kernel, int64 [9]."""
-        bytes_of = (*self.separator, self.comments[0], self.comments[-1])
-        limits = (self.base, self.most_u, self.most_v, self.fields)
-        flags = (self.loops, self.canonical)
-        return np.array([*limits, *bytes_of, *flags], dtype=np.int64)

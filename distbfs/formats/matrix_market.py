@@ -10,14 +10,13 @@ Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, N
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import read_pairs
+from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.line_rules import LineRules
+from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
-from distbfs.formats.writing import Edges, lines_of, text_file
+from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +31,7 @@ ALLOWED = {
 }
 
 
-class MatrixMarketReader:
+class MatrixMarketReader(Reader):
     """Reads Matrix Market files; rows and columns share one set of vertices.
 
     With ``bipartite`` they are two sets.
@@ -41,10 +40,7 @@ class MatrixMarketReader:
     name = "matrix-market"
     bipartite = True
     suffixes = (".mtx", ".mm")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a Matrix Market file", 1)
+    sized = ("a Matrix Market file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -70,7 +66,9 @@ class MatrixMarketReader:
                 most_v=columns,
                 loops=symmetry != "skew-symmetric",
             )
-            for pairs in read_pairs(file, rules, entries, self.options.compiled):
+            for pairs in read_pairs(
+                file, rules, entries, compiled=self.options.compiled
+            ):
                 take(sides.place(pairs))
                 tuples += len(pairs)
             unread = "" if field == "pattern" else "values"
@@ -115,12 +113,8 @@ class MatrixMarketReader:
         at = max(file.line - 1, 1)
         if not line:
             raise file.refuse("no size line", at)
-        words = line.split()
-        if len(words) != 3 or not all(re.fullmatch(rb"[0-9]{1,19}", x) for x in words):
-            raise file.refuse("the size line needs rows, columns and entries", at)
-        rows, columns, entries = (int(word) for word in words)
-        if max(rows, columns, entries) > LARGEST_ID:
-            raise file.refuse("a size is above 2^63-1", at)
+        lacking = "the size line needs rows, columns and entries"
+        rows, columns, entries = file.sizes(line.split(), 3, lacking)
         if not max(rows, columns):
             raise file.refuse("no vertices", at)
         if symmetry != "general" and rows != columns:
@@ -129,7 +123,7 @@ class MatrixMarketReader:
         return rows, columns, entries
 
 
-class MatrixMarketWriter:
+class MatrixMarketWriter(Writer):
     """Writes pattern matrices: general for directed graphs, else symmetric.
 
     A symmetric matrix is written as its lower triangle.
@@ -137,7 +131,6 @@ class MatrixMarketWriter:
 
     name = "matrix-market"
     suffixes = MatrixMarketReader.suffixes
-    keeps_ids = False
     first = 1
     packs = True
 

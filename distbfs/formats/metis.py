@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.id_pairs import SAFE_DIGITS
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN, LineFault, read_line
+from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.lines import SHOWN, LineFault, read_id
 from distbfs.formats.packed import id_fault
 from distbfs.formats.symmetry import Mirror
-from distbfs.formats.text import LONGEST_LINE, TextFile
+from distbfs.formats.text import LONGEST_LINE, SIZE, TextFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Marks
 
 PIECE_BYTES = 2 << 20
+SAFE_DIGITS = 18
 NEWLINE, SPACE, TAB, RETURN, PERCENT = (ord(x) for x in "\n \t\r%")
 
 
@@ -159,10 +158,8 @@ class ListParser:
         if place < 0 or place % self.header.step:
             shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
             return f"{shown} is not a size or weight"
-        most = self.header.n
-        rules = LineRules(comments=b"%", base=1, most_u=most, most_v=most)
         try:
-            read_line(token + b" 1", rules)
+            read_id(token, 1, self.header.n)
         except LineFault as fault:
             return str(fault)
         return f"a number of more than {SAFE_DIGITS} digits"
@@ -196,20 +193,12 @@ class ListParser:
         return u, v - 1
 
 
-class MetisReader:
+class MetisReader(Reader):
     """Reads METIS graphs."""
 
     name = "metis"
     suffixes = (".graph", ".metis")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a METIS file", 1)
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: the header has no magic number."""
-        return False
+    sized = ("a METIS file", 1)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
@@ -248,13 +237,9 @@ def _header(file: TextFile) -> Header:
         line = file.header_line()
     at = max(file.line - 1, 1)
     words = line.split()
-    if not 2 <= len(words) <= 4 or not all(
-        re.fullmatch(rb"[0-9]{1,19}", word) for word in words
-    ):
-        raise file.refuse("the header needs vertices, edges and, if so, fmt, ncon", at)
-    n, m = int(words[0]), int(words[1])
-    if max(n, m) > LARGEST_ID:
-        raise file.refuse("a size is above 2^63-1", at)
+    usual = len(words) <= 4 and all(map(SIZE.fullmatch, words))
+    lacking = "the header needs vertices, edges and, if so, fmt, ncon"
+    n, m = file.sizes(words[:2] if usual else [], 2, lacking)
     if not n:
         raise file.refuse("no vertices", at)
     fmt = words[2] if len(words) > 2 else b"0"

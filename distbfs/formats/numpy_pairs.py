@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError
-from distbfs.formats.base import EdgeFile, ReaderOptions, Sides, Take
+from distbfs.formats.base import EdgeFile, Reader, Sides, Take
 from distbfs.formats.gap_sg import csr_rows
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import SHOWN
@@ -192,15 +192,12 @@ class NpzArray:
         return value.decode("ascii", "replace") if dtype.kind == "S" else str(value)
 
 
-class NumpyReader:
+class NumpyReader(Reader):
     """Reads ``.npy`` and ``.npz`` files."""
 
     name = "numpy"
     bipartite = True
     suffixes = (".npy", ".npz")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -216,8 +213,6 @@ class NumpyReader:
         Raises UsageError for a base or a size where a matrix determines them.
         """
         with BinaryFile(path, progress=self.options.progress) as file:
-            if not file.size:
-                raise file.refuse("the file is empty")
             head = file.read(min(file.size, len(MAGIC)))
             file.pass_over(file.size - len(head))
             file.content.seek(0)

@@ -14,11 +14,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, UsageError, system_error
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.text import HashedFile, Progress, unnamed_copy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from distbfs.types import Array, Ids
@@ -43,6 +44,8 @@ class BinaryFile(HashedFile):
             if self.packing:
                 self.content = self._unpacked()
             self.size = os.fstat(self.content.fileno()).st_size
+            if not self.size:
+                raise self.refuse("the file is empty")
         except BaseException as error:
             self.close()
             if isinstance(error, OSError) and not isinstance(error, DistbfsError):
@@ -63,6 +66,21 @@ class BinaryFile(HashedFile):
         """Return the error ``FILE: byte N: what``, by default for the position."""
         at = self.position if at is None else at
         return InputError(f"{self.path}: byte {at}: {what}")
+
+    def header(self, size: int) -> bytes:
+        """Return the first bytes; InputError where there are fewer."""
+        if self.size < size:
+            what = f"the file ends, where a header takes {size} bytes"
+            raise self.refuse(what, self.size)
+        return self.read(size)
+
+    def check_size(self, sizes: Iterable[int], what: str) -> None:
+        """Raise InputError unless the file has one of the sizes that ``what`` take."""
+        if self.size not in sizes:
+            takes = " or ".join(str(size) for size in sorted(sizes))
+            raise self.refuse(
+                f"the file ends, where {what} take {takes} bytes", self.size
+            )
 
     def read(self, count: int) -> bytes:
         """Return exactly ``count`` bytes and hash them."""
@@ -138,22 +156,16 @@ def unpack(data: bytes) -> Ids:
     return (upper << 32) | words[:, :2]
 
 
-class PackedReader:
+class PackedReader(Reader):
     """Reads Graph500 packed edges, 12 bytes each."""
 
     name = "graph500-packed"
-    suffixes: tuple[str, ...] = ()
     width = 12
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
+        super().__init__(options)
         if self.options.one_based:
             raise UsageError("ids of Graph500 edges start at 0; leave out one-based")
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: such files have no magic number."""
-        return False
 
     @staticmethod
     def decode(data: bytes) -> Ids:
@@ -170,8 +182,6 @@ class PackedReader:
                 what = f"{rest} bytes, where an edge takes {self.width}"
                 raise file.refuse(what, file.size - rest)
             tuples = file.size // self.width
-            if not tuples:
-                raise file.refuse("the file is empty")
             for done in range(0, tuples, CHUNK):
                 begin = file.position
                 data = file.read(min(CHUNK, tuples - done) * self.width)

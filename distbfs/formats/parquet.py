@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.columns import (
     DIRECTED,
     ONE_BASED,
@@ -25,7 +25,7 @@ from distbfs.formats.columns import (
 )
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.read_ahead import in_order
-from distbfs.formats.writing import Edges
+from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,16 +35,13 @@ MOST_ROWS = 1 << 20  # of row groups that are read in parallel
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-class ParquetReader:
+class ParquetReader(Reader):
     """Reads Parquet tables, row group by row group."""
 
     name = "parquet"
     text_ids = True
     named_columns = True
     suffixes = (".parquet", ".pq")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -54,8 +51,6 @@ class ParquetReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is broken or lacks such columns."""
         with BinaryFile(path, progress=self.options.progress) as file:
-            if not file.size:
-                raise file.refuse("the file is empty")
             with hashed_aside(file):
                 edges = self._read(file, take)
             return replace(edges, digest=file.digest)
@@ -67,13 +62,11 @@ class ParquetReader:
             schema = plain.schema_arrow
         table = Table(where, schema, self.options)
         with sound(where):
-            types = load("pyarrow.types")
-            text = [x for x in table.names if types.is_string(schema.field(x).type)]
             metadata = plain.metadata
             sizes = [
                 metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
             ]
-            form = {"read_dictionary": text, "metadata": metadata, **BUFFERED}
+            form = {"metadata": metadata, **BUFFERED}
 
             def batches(groups: list[int], threads: bool) -> Iterator[tuple[Any, Any]]:
                 made = parquet.ParquetFile(opened(file), **form)
@@ -95,7 +88,7 @@ class ParquetReader:
         return table.hand_over(chain.from_iterable(groups), take, self.name)
 
 
-class ParquetWriter:
+class ParquetWriter(Writer):
     """Writes tables of the columns src and dst, an edge a row.
 
     Numbers are stored uncompressed, in 32 bits where they fit: about as long as
@@ -108,8 +101,6 @@ class ParquetWriter:
     name = "parquet"
     suffixes = ParquetReader.suffixes
     keeps_ids = True
-    packs = False
-    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; LibraryMissing if pyarrow is not installed."""

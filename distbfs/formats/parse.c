@@ -1,4 +1,4 @@
-/* Pairs of unsigned ids from lines of text.
+/* Pairs of ids from lines of text, and from records of columns that may be quoted.
  *
  * Method: one pass over the bytes of a block that ends at a line end; the first two
  * columns of a line are read digit by digit, the others are skipped.  Nothing is
@@ -13,17 +13,31 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The rules for lines, and the state of a pass over them.
+ *
+ * base, most_u, most_v: least and largest ids as written, of each column; base is taken
+ *      away; loops: whether both may be the same; canonical: whether none has leading zeros
+ * comment_a, comment_b: bytes that begin a comment line
+ * lead: byte that begins each line with a pair, with blanks after it; 0: none
+ * separator: ' ' for blanks, or ',', ';', '\t'
+ * fields: columns of a line, 0: two or more; u, v: places of the ids
+ * quotes: whether columns may be quoted, which makes records of a line and all after it
+ * sizes: [capacity][2] bytes of each id that is text, NULL where ids are numbers
+ * capacity: most pairs of this pass
+ * records: whether lines are records
+ * at: byte of the first line not read; lines: before it; extra: read with more than two
+ *     columns; end: why the pass ended
+ */
 typedef struct {
-    int64_t base;      /* the lowest id as written; subtracted */
-    int64_t most_u;    /* the largest id as written, first column */
-    int64_t most_v;    /* second column */
-    int64_t fields;    /* columns that a line has, 0: two or more */
-    int64_t separator; /* ' ': blanks; or ',', ';', '\t' */
-    int64_t comment_a; /* bytes that begin a comment line */
-    int64_t comment_b;
-    int64_t loops;     /* whether both ids may be the same */
-    int64_t canonical; /* whether ids have no leading zeros */
+    int64_t base, most_u, most_v, loops, canonical, comment_a, comment_b, lead;
+    int64_t separator, fields, u, v, quotes;
+    int64_t *sizes;
+    int64_t capacity, records, at, lines, extra, end;
 } rules;
+
+enum { DONE, UNUSUAL, CUT }; /* why a pass ends */
+
+#define LONGEST_COLUMN 100000 /* bytes; Python's csv has a limit above it */
 
 static inline int blank(uint8_t c)
 {
@@ -77,6 +91,11 @@ static inline const uint8_t *next_column(const uint8_t *p, uint8_t separator)
     return p;
 }
 
+static inline int in_range(const rules *r, int64_t u, int64_t v)
+{
+    return r->base <= u && u <= r->most_u && r->base <= v && v <= r->most_v;
+}
+
 /* Read the pair of a line; return its line end (\n), or NULL for a bad line.
  * extra is raised where there are more columns. */
 static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r,
@@ -86,7 +105,7 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
     p = number(p, r->canonical, u);
     p = p ? next_column(p, separator) : NULL;
     p = p ? number(p, r->canonical, v) : NULL;
-    if (!p || *u < r->base || *u > r->most_u || *v < r->base || *v > r->most_v)
+    if (!p || !in_range(r, *u, *v))
         return NULL;
     if (!r->loops && *u == *v)
         return NULL;
@@ -116,46 +135,170 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
     return end;
 }
 
-/* Return how many pairs a block of text holds before its first bad line.
- *
- * text: [length] bytes, the last one \n
- * packed: base, most_u, most_v, fields, separator, the two bytes of comments, loops,
- *         canonical
- * pairs: [capacity][2] zero-based ids; a pair beyond the capacity is a bad line
- * where: [3] the offset of the bad line (-1: none), lines before it, those of them with
- *        more than two columns
- */
-int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *packed,
-                    int64_t capacity, int64_t *pairs, int64_t *where)
+/* A column: its text without quotes around it, whether quotes are doubled in it */
+typedef struct {
+    const uint8_t *text;
+    int64_t size;
+    int doubled;
+} column;
+
+/* Read a quoted column from after its quote; return the byte after the closing one, or NULL
+ * and set r->end. */
+static const uint8_t *quoted(const uint8_t *p, const uint8_t *stop, rules *r, column *c)
 {
-    const rules r = *packed;
-    const uint8_t *p = text, *stop = text + length;
-    int64_t count = 0, lines = 0, extra = 0;
-    where[0] = -1;
-    while (p < stop) {
-        const uint8_t *line = p;
-        p = skip_blanks(p);
-        if (line_end(p)) {
-            p += *p == '\r';
-        } else if (*p == r.comment_a || *p == r.comment_b) {
-            p = memchr(p, '\n', (size_t)(stop - p));
+    for (c->text = p;; p += 2) {
+        const uint8_t *quote = memchr(p, '"', (size_t)(stop - p));
+        if ((quote ? quote : stop) - c->text > LONGEST_COLUMN)
+            return NULL;
+        if (!quote) {
+            r->end = CUT;
+            return NULL;
+        }
+        c->size = quote - c->text;
+        p = quote;
+        if (p[1] != '"')
+            return p + 1;
+        c->doubled = 1;
+    }
+}
+
+/* Read the columns of ids of a record, as Python's csv does with skipinitialspace and
+ * strict; return its line end (\n), or NULL and set r->end.  extra: set to 1 where there are
+ * more columns than two */
+static const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules *r, column ids[2],
+                             int64_t *extra)
+{
+    const uint8_t separator = (uint8_t)r->separator, *begin = p;
+    const uint8_t tab = separator == ' ' ? '\t' : separator; /* separates, too */
+    int64_t columns = 0, filled = 0;
+    for (;; p++) {
+        column c = {NULL, 0, 0};
+        while (*p == ' ' || (*p == '\t' && separator == ' '))
+            p++;
+        if (*p == '"') {
+            p = quoted(p + 1, stop, r, &c);
+            if (!p)
+                return NULL;
         } else {
-            int64_t u, v;
-            const int empty = r.separator == '\t' && memchr(line, '\t', (size_t)(p - line));
-            const int good = count < capacity && !empty;
-            p = good ? pair(p, stop, &r, &u, &v, &extra) : NULL;
-            if (!p) {
-                where[0] = line - text;
-                break;
+            for (c.text = p; *p != separator && *p != tab && *p != '\n' && *p != '\r';)
+                p++;
+            c.size = p - c.text;
+        }
+        if (columns == r->u)
+            ids[0] = c;
+        if (columns == r->v)
+            ids[1] = c;
+        columns++;
+        filled += c.size > 0;
+        if (c.size > LONGEST_COLUMN)
+            return NULL;
+        if (line_end(p))
+            break;
+        if (*p != separator && *p != tab)
+            return NULL;
+    }
+    p += *p == '\r';
+    const size_t size = (size_t)(p - begin);
+    /* where there are quotes, Python makes blanks of only some of the tabs */
+    if (separator == ' ' && memchr(begin, '\t', size) && memchr(begin, '"', size))
+        return NULL;
+    /* mutant: filled > 2 -> filled > 1 : test_c_reads_what_python_reads */
+    *extra = columns > 2 && filled > 2;
+    return columns < 2 || columns <= r->u || columns <= r->v ? NULL : p;
+}
+
+/* Read the ids of a record; return 0 where it is unusual.  Where quotes are doubled in an id
+ * that is text, the text is changed. */
+static int take_ids(const rules *r, const column ids[2], const uint8_t *text, int64_t *pair,
+                    int64_t *sizes)
+{
+    for (int side = 0; side < (r->u == r->v ? 1 : 2); side++) {
+        const uint8_t *begin = ids[side].text, *stop = begin + ids[side].size;
+        const int led = begin < stop && blank(*begin);
+        if (ids[side].doubled && r->sizes) {
+            uint8_t *to = (uint8_t *)begin;
+            for (const uint8_t *p = begin; p < stop; p += 1 + (*p == '"'))
+                *to++ = *p;
+            stop = to;
+        }
+        while (begin < stop && blank(*begin))
+            begin++;
+        while (begin < stop && blank(stop[-1]))
+            stop--;
+        /* mutant: led && -> 0 && : test_c_reads_what_python_reads */
+        if (begin == stop || (led && *begin == '"'))
+            return 0;
+        if (r->sizes) {
+            pair[side] = begin - text;
+            sizes[side] = stop - begin;
+        } else if (number(begin, r->canonical, pair + side) != stop) {
+            return 0;
+        }
+    }
+    if (r->u == r->v) {
+        pair[1] = pair[0];
+        if (r->sizes)
+            sizes[1] = sizes[0];
+    }
+    return r->sizes || in_range(r, pair[0], pair[1]);
+}
+
+/* Write the pairs of a block of whole lines until one is no good pair; return how many.
+ *
+ * text: [length] bytes, the last one \n; changed where ids are text
+ * pairs: [r->capacity][2] ids that are numbers, less r->base, or where in the text they are
+ */
+int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
+{
+    const uint8_t *p = text, *stop = text + length;
+    int64_t count = 0;
+    r->lines = r->extra = 0;
+    for (; p < stop; p++) {
+        const uint8_t *line = p, *rest = skip_blanks(p), *first = r->lead ? line : rest;
+        if (line_end(rest)) {
+            p = rest + (*rest == '\r');
+        } else if (*first == r->comment_a || *first == r->comment_b) {
+            p = memchr(rest, '\n', (size_t)(stop - rest));
+        } else {
+            int64_t extra = 0, *to = pairs + 2 * count;
+            column ids[2];
+            p = NULL;
+            r->end = UNUSUAL;
+            if (count < r->capacity && !r->records) {
+                const int led = !r->lead || (*line == r->lead && blank(line[1]));
+                if (r->lead && led)
+                    rest = skip_blanks(line + 1);
+                if (led && (r->separator != '\t' || !memchr(line, '\t', (size_t)(rest - line))))
+                    p = pair(rest, stop, r, to, to + 1, &extra);
+                if (!p && r->quotes) {
+                    const uint8_t *end = memchr(line, '\n', (size_t)(stop - line));
+                    r->records = memchr(line, '"', (size_t)(end - line)) != NULL;
+                }
             }
-            pairs[2 * count] = u - r.base;
-            pairs[2 * count + 1] = v - r.base;
+            if (count < r->capacity && r->records) {
+                p = record(line, stop, r, ids, &extra);
+                int64_t lines = 0;
+                for (const uint8_t *q = line; p && (q = memchr(q, '\n', (size_t)(p - q))); q++)
+                    lines++;
+                if (p && take_ids(r, ids, text, to, r->sizes + 2 * count))
+                    r->lines += lines;
+                else
+                    p = NULL;
+            }
+            if (!p) {
+                r->at = line - text;
+                return count;
+            }
+            if (!r->sizes) {
+                to[0] -= r->base;
+                to[1] -= r->base;
+            }
+            r->extra += extra;
             count++;
         }
-        p++;
-        lines++;
+        r->lines++;
     }
-    where[1] = lines;
-    where[2] = extra;
+    r->end = DONE;
+    r->at = length;
     return count;
 }

@@ -1,7 +1,7 @@
 """Number the vertices of a spool anew, from 0, in the order of their ids.
 
-A spool holds int64 pairs; it is rewritten in place, piece by piece. Memory: a few
-copies of the distinct ids.
+A spool holds int64 pairs, of numbers in the order in which ids come; it is rewritten in
+place, piece by piece. Memory: a few copies of the distinct ids.
 """
 
 from __future__ import annotations
@@ -11,60 +11,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.formats.ids import IntegerIds, TextIds
+from distbfs.formats.ids import IntegerIds
+from distbfs.formats.word_table import WordTable, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from distbfs.formats.ids import IdMap
+    from distbfs.formats.text_ids import Words
     from distbfs.types import Ids
 
 PAIRS = 1 << 20
 PAIR_BYTES = 16
 
 
-class Distinct:
-    """The distinct ids of arrays that are added one by one."""
+class Numbers:
+    """Numbers vertices whose ids are numbers, while pairs are put into a spool.
 
-    def __init__(self) -> None:
-        self._known: Ids = np.zeros(0, dtype=np.int64)
-        self._new: list[Ids] = []
-        self._waiting = 0
-
-    def add(self, ids: Ids) -> None:
-        """Add ids, int64 of any shape."""
-        self._new.append(distinct(ids))
-        self._waiting += len(self._new[-1])
-        if self._waiting > max(len(self._known), PAIRS):
-            self._merge()
-
-    def ids(self) -> Ids:
-        """Return the distinct ids, rising, int64 [n]."""
-        self._merge()
-        return self._known
-
-    def _merge(self) -> None:
-        self._known = distinct(np.concatenate([self._known, *self._new]))
-        self._new, self._waiting = [], 0
-
-
-def relabel_numbers(spool: Path, ids: Ids) -> IdMap:
-    """Replace each id in the spool by its index in ``ids``, int64 and ascending."""
-    _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
-    return IntegerIds(ids)
-
-
-def relabel_words(spool: Path, words: Sequence[bytes]) -> IdMap:
-    """Replace each word number in the spool by the word's rank in byte order.
-
-    words: the distinct ids by number
+    By a table where there is a compiler, and it is wanted, else by a ``dict``.
     """
-    order = sorted(range(len(words)), key=words.__getitem__)
-    place = np.empty(len(words), dtype=np.int64)
-    place[order] = np.arange(len(words))
-    _rewrite(spool, lambda pairs: place[pairs])
-    return TextIds.of([words[k] for k in order])
+
+    def __init__(self, *, compiled: bool = True) -> None:
+        self._table = WordTable.or_none(compiled=compiled)
+        self._index: dict[int, int] = {}
+
+    def add(self, pairs: Ids) -> Ids:
+        """Return the numbers of ids, int64 [k, 2], in the order in which they come."""
+        if self._table is not None:
+            return self._table.number(pairs.ravel()).reshape(pairs.shape)
+        ids, index = distinct(pairs), self._index
+        numbers = [index.setdefault(x, len(index)) for x in ids.tolist()]
+        return np.array(numbers, dtype=np.int64)[np.searchsorted(ids, pairs)]
+
+    def finish(self, spool: Path) -> IdMap:
+        """Replace all numbers in the spool by vertices, in the order of their ids."""
+        if self._table is None:
+            known = np.fromiter(self._index, dtype=np.int64)
+        else:
+            known = self._table.numbers(np.int64)
+        ids, ranks = ranked(known)
+        _rewrite(spool, ranks.__getitem__)
+        return IntegerIds(ids)
+
+
+def relabel_words(spool: Path, words: Words) -> IdMap:
+    """Replace each word number in the spool by the word's rank in byte order."""
+    ids, ranks = words.ranked()
+    _rewrite(spool, ranks.__getitem__)
+    return ids
 
 
 def _rewrite(spool: Path, change: Callable[[Ids], Ids]) -> None:

@@ -41,15 +41,6 @@ int64_t once(int64_t count, const int64_t *u, const int64_t *v, int64_t *pairs,
     return kept;
 }
 
-/* Return the sum of the hashes of pairs (u, v); u, v: [count]. */
-uint64_t hash_sum(int64_t count, const int64_t *u, const int64_t *v)
-{
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += hash(u[i], v[i]);
-    return sum;
-}
-
 #define BLOCK 1024 /* entries that are looked at together; they stay in L1 */
 
 /* Add the hashes and signs of a block to sums, as `once` does; return whether an id is no

@@ -55,12 +55,12 @@ class Mirror:
 
     def forth(self, u: Ids, v: Ids) -> None:
         """Count pairs listed forward, int64 [k]."""
-        self._sum += self._hash_sum(u, v)
+        self._sum += int(pair_hash(u, v).sum(dtype=np.uint64))
         self._count += len(u)
 
     def back(self, u: Ids, v: Ids) -> None:
         """Count pairs listed backward, int64 [k], in forward order."""
-        self._sum -= self._hash_sum(u, v)
+        self._sum -= int(pair_hash(u, v).sum(dtype=np.uint64))
         self._count -= len(u)
 
     def once(self, u: Ids, v: Ids) -> Ids:
@@ -155,11 +155,3 @@ class Mirror:
     def even(self) -> bool:
         """Return whether both directions agree so far."""
         return not self._sum & MASK and not self._count
-
-    def _hash_sum(self, u: Ids, v: Ids) -> int:
-        if self._library is None:
-            return int(pair_hash(u, v).sum(dtype=np.uint64))
-        call = self._library.hash_sum
-        call.restype = ctypes.c_uint64
-        u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
-        return int(call(ctypes.c_int64(len(u)), cc.pointer(u), cc.pointer(v)))

@@ -22,6 +22,7 @@ from distbfs.errors import (
     system_error,
 )
 from distbfs.formats.compressed import Unpacker, packing_of
+from distbfs.formats.line_rules import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,7 @@ Progress: TypeAlias = Callable[[int], None]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 16 << 20
+SIZE = re.compile(rb"[0-9]{1,19}")
 BOM = b"\xef\xbb\xbf"
 COPY_BYTES = 4 << 20
 STDIN = Path("/dev/stdin")
@@ -220,6 +222,19 @@ class TextFile(HashedFile):
             self._at = end
         self.line += bool(line)
         return line
+
+    def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
+        """Return the numbers that the line just read states.
+
+        lacking: what to say unless there are ``count`` numbers of 19 digits at most
+        """
+        at = max(self.line - 1, 1)
+        if len(words) != count or not all(map(SIZE.fullmatch, words)):
+            raise self.refuse(lacking, at)
+        sizes = list(map(int, words))
+        if max(sizes) > LARGEST_ID:
+            raise self.refuse("a size is above 2^63-1", at)
+        return sizes
 
     def unread(self, line: bytes) -> None:
         """Put back the line that ``header_line`` has just returned."""

@@ -26,7 +26,7 @@ from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.ids import CountedIds
 from distbfs.formats.kept import read_kept
-from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
+from distbfs.formats.relabel import Numbers, relabel_words
 from distbfs.formats.text import rereadable
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ def open_tuples(
         kept: dict[str, Values] = {}
         if world.rank == 0:
             file = rereadable(path)
-            summary, ids, spool = _spool(world, file, name, asked, folder, stack)
-            kept = _keep(summary, file, name, asked, keep)
+            wanted = file, name, asked, folder
+            summary, ids, spool, kept = _spool(world, wanted, keep, stack)
         summary = world.broadcast(summary)
         if "fault" in summary:
             raise FAULTS[summary["fault"]](summary["message"])
@@ -203,30 +203,6 @@ def open_tuples(
         return source
 
 
-def _keep(
-    summary: dict[str, Any],
-    path: Path,
-    name: str,
-    options: ReaderOptions,
-    keep: Sequence[str],
-) -> dict[str, Values]:
-    """Read the kept columns; add their description, or the error, to the summary."""
-    kept: dict[str, Values] = {}
-    if "fault" in summary:
-        return kept
-    try:
-        if keep:
-            kept = read_kept(path, name, options, keep, summary["tuples"])
-    except tuple(FAULTS.values()) as error:
-        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
-        summary |= {"fault": kind, "message": str(error)}
-    summary["attributes"] = {
-        label: [x.array.dtype.str, None if x.words is None else list(x.words)]
-        for label, x in kept.items()
-    }
-    return kept
-
-
 def _shared(
     world: World, kept: dict[str, Values], described: dict[str, Any]
 ) -> dict[str, Values]:
@@ -241,30 +217,33 @@ def _shared(
 
 def _spool(
     world: World,
-    path: Path,
-    name: str,
-    options: ReaderOptions,
-    folder: Path | None,
+    wanted: tuple[Path, str, ReaderOptions, Path | None],
+    keep: Sequence[str],
     stack: ExitStack,
-) -> tuple[dict[str, Any], IdMap | None, Spool | None]:
-    """Parse a file into a new spool; return a summary for the ranks, ids, and spool.
+) -> tuple[dict[str, Any], IdMap | None, Spool | None, dict[str, Values]]:
+    """Parse a file into a new spool, and read the columns to keep.
 
-    stack: closes the spool
+    Returns a summary for the ranks, or the error in it, ids, spool and columns.
+    wanted: file, format, options, folder of the spool; stack: closes the spool
     """
+    path, name, options, folder = wanted
     notes: list[str] = []
+    kept: dict[str, Values] = {}
     try:
         spool, edges, ids = _parse_as_wanted(path, name, options, folder, notes)
         stack.callback(spool.close)
         place = str(spool.name()) if world.size > 1 else ""
+        if keep:
+            kept = read_kept(path, name, options, keep, edges.tuples)
     except tuple(FAULTS.values()) as error:
         kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
-        return {"fault": kind, "message": str(error)}, None, None
+        return {"fault": kind, "message": str(error)}, None, None, {}
     except OSError as error:
         where = folder or tempfile.gettempdir()
         message = (
             f"{where}: cannot write the spool of {path}: {error.strerror or error}"
         )
-        return {"fault": DiskFull.__name__, "message": message}, None, None
+        return {"fault": DiskFull.__name__, "message": message}, None, None, {}
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
         notes.append(f"{path}: {edges.unread}{UNREAD}")
@@ -284,8 +263,12 @@ def _spool(
         "tuples": edges.tuples,
         "facts": facts,
         "notes": notes,
+        "attributes": {
+            label: [x.array.dtype.str, None if x.words is None else list(x.words)]
+            for label, x in kept.items()
+        },
     }
-    return summary, ids, spool
+    return summary, ids, spool, kept
 
 
 def _parse_as_wanted(
@@ -317,19 +300,18 @@ def _parse(
     reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is removed on failure."""
-    spool, distinct = Spool(folder), Distinct()
-    numbers = options.relabel == "numbers"
+    spool, numbers = Spool(folder), None
+    if options.relabel == "numbers":
+        numbers = Numbers(compiled=options.compiled)
 
     def take(pairs: Ids) -> None:
-        if numbers:
-            distinct.add(pairs)
-        pairs.tofile(out)
+        (pairs if numbers is None else numbers.add(pairs)).tofile(out)
 
     try:
         with spool.path.open("wb") as out:
             edges = reader.read(path, take)
-        if numbers:
-            return spool, edges, relabel_numbers(spool.path, distinct.ids())
+        if numbers is not None:
+            return spool, edges, numbers.finish(spool.path)
         if edges.words is not None:
             return spool, edges, relabel_words(spool.path, edges.words)
         if options.n is None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
-GZIP_LEVEL = 6
+OPENERS: dict[str, tuple[str, dict[str, int]]] = {
+    "gzip": ("gzip", {"compresslevel": 6}),
+    "bzip2": ("bz2", {}),
+    "xz": ("lzma", {}),
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Edges:
             yield np.stack((vertices, vertices), axis=1)
 
 
-class Writer(Protocol):
+class Writer:
     """Writes files of one format; ``suffixes`` are the endings of their names.
 
     ``keeps_ids``: whether they can hold the vertices' own ids, ``packs``: whether they
@@ -67,9 +71,8 @@ class Writer(Protocol):
 
     name: str
     suffixes: tuple[str, ...]
-    keeps_ids: bool
-    packs: bool
-    first: int
+    keeps_ids = packs = False
+    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph to a new file.
@@ -77,6 +80,7 @@ class Writer(Protocol):
         Memory is a few numbers a vertex.  Raises InputError for a graph that the format
         cannot hold, OSError where writing fails.
         """
+        raise NotImplementedError
 
 
 def writer_for(path: Path, name: str = "") -> Writer:
@@ -187,14 +191,11 @@ def text_file(path: Path) -> Iterator[IO[bytes]]:
     """Create a text file, compressed according to its name."""
     packing = packing_of(path)
     out: Any
-    if packing == "gzip":
-        out = import_module("gzip").open(path, "xb", GZIP_LEVEL)
-    elif packing == "bzip2":
-        out = import_module("bz2").open(path, "xb")
-    elif packing == "xz":
-        out = import_module("lzma").open(path, "xb")
-    elif packing == "zstd":
+    if packing == "zstd":
         out = load_zstd().open(path, "xb")
+    elif packing:
+        module, more = OPENERS[packing]
+        out = import_module(module).open(path, "xb", **more)
     else:
         out = path.open("xb")
     with out:

@@ -14,11 +14,13 @@ import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
-from distbfs.formats.columns import choose
+from distbfs.formats.columns import choose, text_in
+from distbfs.formats.word_table import WordTable, ranked, split
 from distbfs.options import type_name
 from distbfs.search.program_arrays import lacking
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Bytes, Ids
 
+LONE = "surrogatepass"  # surrogates in text are kept
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
@@ -76,6 +78,10 @@ class Whole:
     def __init__(self, array: Any) -> None:
         self._array = array
 
+    def to_arrow(self) -> Any:
+        """Return the array."""
+        return self._array
+
     def to_numpy(self) -> Array:
         """Return the values, of integers without a copy."""
         values: Array = self._array.to_numpy(zero_copy_only=False)
@@ -102,9 +108,17 @@ def ends_in(
     if (src is None) != (dst is None):
         raise UsageError("one column is named; allowed: both src and dst, or none")
     wanted = None if src is None else (str(src), str(dst))
+    places = choose(names, wanted, "the table")
+    columns = [COLUMNS[kind](table, place) for place in places]
+    words = WordTable.or_none(compiled=True) if relabel else None
+    if words is not None and not any(missing for _, _, missing in columns):
+        texts = [text for column, *_ in columns if (text := text_of(column))]
+        if len(texts) == len(columns):
+            sides = [words.number(x, y[:-1], np.diff(y)) for x, y in texts]
+            known, ranks = names_in(words)
+            return ranks[sides[0]], ranks[sides[1]], known
     ends = []
-    for place in choose(names, wanted, "the table"):
-        column, type_, missing = COLUMNS[kind](table, place)
+    for place, (column, type_, missing) in zip(places, columns, strict=True):
         values = column.to_numpy()
         if missing or (values.dtype.kind == "f" and np.isnan(values).any()):
             raise InputError(f"column {names[place]:.40} has a null, no id")
@@ -115,6 +129,33 @@ def ends_in(
             )
         ends.append(values)
     return renumbered(*ends) if relabel else (*ends, None)
+
+
+def text_of(column: Any) -> tuple[Bytes, Ids] | None:
+    """Return the text of a column, and where each word begins, as ``text_in`` does.
+
+    None for other columns than of text, and without pyarrow.
+    """
+    own = getattr(column, "array", None)  # of pandas
+    to_arrow = getattr(column, "to_arrow", getattr(own, "__arrow_array__", None))
+    if to_arrow is None:
+        return None
+    try:
+        types = library("pyarrow.types")
+    except LibraryMissing:
+        return None
+    array = to_arrow()
+    kinds = types.is_string, types.is_large_string, types.is_string_view
+    if not len(array) or not any(is_text(array.type) for is_text in kinds):
+        return None
+    array = array.cast("large_string")
+    return text_in(array.combine_chunks() if hasattr(array, "chunks") else array)
+
+
+def names_in(words: WordTable) -> tuple[list[str], Ids]:
+    """Return the words of a table, rising, and the ranks by number, int64 [k]."""
+    ranks, offsets, text = words.ranked()
+    return [word.decode(errors=LONE) for word in split(text, offsets)], ranks
 
 
 def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
@@ -146,16 +187,43 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
     """Return ends [k] of edges as numbers of the ids that occur, and these, rising."""
     both = np.concatenate([u, v])
     if {u.dtype.kind, v.dtype.kind} <= {"i", "u"} and both.dtype.kind in "iu":
-        ids, numbers = np.unique(both, return_inverse=True)
-        return numbers[: len(u)], numbers[len(u) :], ids.tolist()
-    words = [*u.tolist(), *v.tolist()]
+        names, numbers = numbered(both.astype(np.dtype(f"{both.dtype.kind}8")))
+    else:
+        names, numbers = numbered_objects([*u.tolist(), *v.tolist()])
+    return numbers[: len(u)], numbers[len(u) :], names
+
+
+def numbered(values: Array) -> tuple[list[Any], Ids]:
+    """Return the distinct values of 64-bit integers, rising, and their places, [k]."""
+    table = WordTable.or_none(compiled=True)
+    if table is None:
+        ids, places = np.unique(values, return_inverse=True)
+        return ids.tolist(), places
+    numbers = table.number(values)
+    ids, ranks = ranked(table.numbers(values.dtype))
+    return ids.tolist(), ranks[numbers]
+
+
+def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
+    """Return the distinct words, rising, and the place of each of them, int64 [k].
+
+    Raises WrongTypeError where they have no order.
+    """
+    table = WordTable.or_none(compiled=True)
+    if table is not None and set(map(type, words)) == {str}:
+        # a zero after each word, where none has zeros itself
+        text = np.frombuffer("\0".join([*words, ""]).encode(errors=LONE), np.uint8)
+        if len(ends := np.flatnonzero(text == 0)) == len(words):
+            begins = np.concatenate(([0], ends[:-1] + 1))
+            numbers = table.number(text, begins, ends - begins)
+            names, ranks = names_in(table)
+            return names, ranks[numbers]
     try:
         names = sorted(set(words))
     except TypeError as error:
         raise WrongTypeError(f"ids of different types: {error}") from error
     place = {name: k for k, name in enumerate(names)}
-    numbers = np.fromiter(map(place.__getitem__, words), np.int64, len(words))
-    return numbers[: len(u)], numbers[len(u) :], names
+    return names, np.fromiter(map(place.__getitem__, words), np.int64, len(words))
 
 
 def whole_names(names: Array) -> Array:

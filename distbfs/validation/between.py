@@ -98,7 +98,7 @@ class Devices:
 
     def spread(self, words: int) -> None:
         """Copy ``words`` words of each part's states to all devices (collective)."""
-        for parts in self._in_turn():
+        for parts in self._in_turn(self._ranks[self.seats], self.world.size):
             for start in range(0, words, SPREAD):
                 self._spread_piece(parts, slice(start, start + SPREAD))
         self._to_other_ranks([4 * words] * len(self.seats), lambda x: x.states)
@@ -164,7 +164,7 @@ class Devices:
         spaces = self.each(
             lambda _: cuda.cupy().empty((min(steps, self.total - 1), length), np.uint32)
         )
-        for parts in self._parts_in_turn():
+        for parts in self._in_turn(self.seats, self.total):
             for start in range(0, words, SPREAD):
                 piece = slice(start, min(start + SPREAD, words))
                 # mutant: self.total -> 2 : test_pieces_of_states
@@ -206,18 +206,14 @@ class Devices:
 
         self.each(take)
 
-    def _parts_in_turn(self) -> Iterator[list[int]]:
-        """Yield a part of each device, -1 for devices without more."""
-        of_device = [np.flatnonzero(self.seats == x) for x in range(self.total)]
-        for turn in range(max(map(len, of_device), default=0)):
-            yield [int(x[turn]) if turn < len(x) else -1 for x in of_device]
+    def _in_turn(self, holders: Array, count: int) -> Iterator[list[int]]:
+        """Yield a part of each of ``count`` holders, -1 for those without more.
 
-    def _in_turn(self) -> Iterator[list[int]]:
-        """Yield a part of each rank, -1 for ranks without more."""
-        ranks = self._ranks[self.seats]
-        of_rank = [np.flatnonzero(ranks == rank) for rank in range(self.world.size)]
-        for turn in range(max(map(len, of_rank))):
-            yield [int(some[turn]) if turn < len(some) else -1 for some in of_rank]
+        holders: device or rank of each part
+        """
+        parts = [np.flatnonzero(holders == x) for x in range(count)]
+        for turn in range(max(map(len, parts), default=0)):
+            yield [int(some[turn]) if turn < len(some) else -1 for some in parts]
 
     def _spread_piece(self, parts: Sequence[int], piece: slice) -> None:
         """Copy a piece of a part of each rank to this rank's devices (collective)."""

@@ -8,10 +8,10 @@ import xxhash
 
 from distbfs.device import cc
 from distbfs.errors import InputError
-from distbfs.formats import lines
+from distbfs.formats import pairs
 from distbfs.formats.base import ReaderOptions
 
-WAYS = [True, False] if cc.load_or_none(lines.SOURCE) else [False]
+WAYS = [True, False] if cc.load_or_none(pairs.SOURCE) else [False]
 
 
 def read(kind, path, **options):
@@ -21,11 +21,11 @@ def read(kind, path, **options):
         parts = []
         reader = kind(ReaderOptions(compiled=compiled, **options))
 
-        def take(pairs, parts=parts):
-            assert pairs.dtype == np.int64
-            assert pairs.shape[1:] == (2,)
-            assert len(pairs)
-            parts.append(pairs.tolist())
+        def take(piece, parts=parts):
+            assert piece.dtype == np.int64
+            assert piece.shape[1:] == (2,)
+            assert len(piece)
+            parts.append(piece.tolist())
 
         edge_file = reader.read(path, take)
         answers.append((edge_file, list(chain.from_iterable(parts))))
@@ -44,7 +44,7 @@ def refusal(kind, path, **options):
     for compiled in WAYS:
         reader = kind(ReaderOptions(compiled=compiled, **options))
         with pytest.raises(InputError) as error:
-            reader.read(path, lambda pairs: None)
+            reader.read(path, lambda piece: None)
         messages.append(str(error.value))
     assert len(set(messages)) == 1
     assert "\n" not in messages[0]

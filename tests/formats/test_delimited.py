@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import delimited, text
+from distbfs.formats import pairs, text
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
@@ -193,6 +193,20 @@ def test_a_first_line_is_an_edge_or_not_as_one_says(tmp_path, first, rest):
     assert not [x for x in notes if x.startswith("line 2")]
 
 
+def test_a_first_line_that_is_no_edge_may_have_one_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("friends\na,b\n")
+    edges, notes = edges_of(path, header=True)
+    assert edges == [("a", "b")]
+    assert "line 1 names the columns; ids are in 'friends'" in notes
+
+
+def test_text_ids_are_not_counted_by_a_head(tmp_path):
+    path = tmp_path / "a.el"
+    path.write_text("# distbfs edge list: 3 vertices, 2 edges\n0 1\n1 x\n2 x\n")
+    assert edges_of(path)[0] == [("0", "1"), ("1", "x"), ("2", "x")]
+
+
 SIZES = [
     ("5 4", "0 1,1 2,2 3,3 4", {}, 4),
     ("4 4", "1 2,2 3,3 4,4 1", {"one_based": True}, 4),
@@ -341,12 +355,12 @@ def test_lines_of_faults_count_quoted_lines_and_comments(tmp_path, monkeypatch):
 
 
 def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "PAIRS", 10)
+    monkeypatch.setattr(pairs, "PAIRS", 10)
     path = tmp_path / "a.csv"
     path.write_text("".join(f"v {k},v {k + 1}\n" for k in range(95)))
     sizes = []
-    reader = EdgeListReader(ReaderOptions(relabel="text"))
-    edge_file = reader.read(path, lambda pairs: sizes.append(len(pairs)))
+    reader = EdgeListReader(ReaderOptions(relabel="text", compiled=False))
+    edge_file = reader.read(path, lambda piece: sizes.append(len(piece)))
     assert sizes == [10] * 9 + [5]
     assert edge_file.tuples == 95
     assert len(edge_file.words) == 96

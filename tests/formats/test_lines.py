@@ -1,4 +1,4 @@
-"""The three ways to parse lines agree: line by line, by whole arrays, compiled."""
+"""Lines are read alike by C and by Python."""
 
 import re
 
@@ -7,20 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from distbfs.device import cc
-from distbfs.formats import id_pairs as tokens
-from distbfs.formats import lines
-from distbfs.formats.lines import (
-    LARGEST_ID,
-    LineFault,
-    LineRules,
-    parse_compiled,
-    parse_numpy,
-    read_line,
-)
-
-LIBRARY = cc.load_or_none(lines.SOURCE)
-needs_compiler = pytest.mark.skipif(LIBRARY is None, reason="no C compiler")
+from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules, UnledLine, read_line
+from formats.reading import WAYS
+from formats.test_records import outcome
 
 RULES = [
     LineRules(separator=b","),
@@ -33,48 +22,50 @@ RULES = [
     LineRules(loops=False, separator=b";"),
     LineRules(loops=False),
     LineRules(canonical=True),
+    LineRules(lead=b"a", comments=b"c", fields=3, base=1),
 ]
 
 PIECES = [
     *("0", "1", "7", "12", "007", "19", "20", "21", "123456789012345678"),
     *(str(LARGEST_ID - 1), str(LARGEST_ID), str(LARGEST_ID + 1), str(2**64), "9" * 30),
-    *("0" * 25 + "3", "-1", "-", "+2", "1.5", "1e3", "nan", "x", "\x00", "é", "\v"),
+    *("0" * 25 + "3", "-1", "-", "+2", "1.5", "1e3", "nan", "x", "é", "\v"),
     *(" ", " ", "\t", ",", ",", ", ", " ,", "  ", ",,", ";", " ; ", "\t\t", '"'),
     *("\r", "\r\n", "\n", "\n", "#", "%", "# c", "%%", "1 2\n", "3,4\n", "5\t6 7\r\n"),
+    *("a", "a ", "c", "a 1 2 3\n", " a 4 5 6\n", "a\t7 8 9\r\n"),
 ]
 
 GOOD = ["1 2\n", "3\t4\r\n", "  5 6\n", "# 7 8\n", "% 9\n", "\n", " \t\r\n", "10 11 \n"]
 GOOD += ["1,2\n", "7 , 8,9 x\n", "1 2 0.5\n", "3 4 nan \r\n", "2 2 1 1\n", "0 0\n"]
 GOOD += ["1;2\n", "7 ;\t8;9 x\n", "1\t2\n", " 3 \t 4\t\r\n", "1\t2\tx y\n", "1;2;;\n"]
+GOOD += ["a 1 2 3\n", "a\t 4 5 6\r\n", "c x\n"]
 
 
-def by_lines(text, rules, capacity):
+def by_lines(text, rules, declared):
     """What a plain loop over lines gives.
 
-    Pairs, lines before a bad one, its offset, lines with more than two columns.
+    Pairs, words, lines, lines with more than two columns; or the error.
     """
-    pairs, offset, extra = [], 0, 0
+    pairs, extra = [], 0
     gap = f"[ \t{rules.separator.decode()}]+"
-    for number, line in enumerate(text[:-1].split(b"\n")):
+    for number, line in enumerate(text[:-1].split(b"\n"), 1):
         try:
             pair = read_line(line, rules)
-        except LineFault:
-            return pairs, number, offset, extra
-        if pair is not None and len(pairs) == capacity:
-            return pairs, number, offset, extra
-        if pair is not None:
-            pairs.append(pair)
-            columns = re.split(gap.encode(), line.rstrip(b"\r"))
-            extra += len([x for x in columns if x]) > 2
-        offset += len(line) + 1
-    return pairs, number + 1, -1, extra
-
-
-def same(parsed, expected):
-    pairs, count, bad, extra = expected
-    assert [tuple(x) for x in parsed.pairs.tolist()] == pairs
-    assert (parsed.lines, parsed.bad, parsed.extra) == (count, bad, extra)
-    assert parsed.pairs.dtype == np.int64
+        except UnledLine as fault:
+            return f"{number}: {fault}"
+        except LineFault as fault:
+            pair, message = (), str(fault)
+        if pair is None:
+            continue
+        if len(pairs) == declared:
+            return f"{number}: more entries than the {declared} declared"
+        if not pair:
+            return f"{number}: {message}"
+        pairs.append(list(pair[:2]))
+        columns = re.split(gap.encode(), line.rstrip(b"\r"))
+        extra += len([x for x in columns if x]) > 2
+    if declared is not None and len(pairs) < declared:
+        return f"{number}: {declared} entries declared, {len(pairs)} found"
+    return pairs, None, number + 1, extra
 
 
 @settings(max_examples=400, deadline=None)
@@ -85,56 +76,39 @@ def same(parsed, expected):
         st.lists(st.sampled_from(GOOD), max_size=3).map("".join),
     ).map("".join),
     st.sampled_from(RULES),
-    st.sampled_from([0, 2, 1000]),
+    st.sampled_from([None, 0, 2]),
+    st.sampled_from([1, 7, 1000]),
 )
-@example("1 2\r3 4", RULES[0], 1000)
-@example(",# 1\n", RULES[0], 1000)
-@example("# ,,\n,\n", RULES[0], 1000)
-@example("\n\n", RULES[0], 0)
-@example("1 2 3 4", RULES[4], 1000)
-@example("\r\r\n1 2", RULES[0], 1000)
-@example("1 2 \r", RULES[3], 1000)
-def test_all_ways_agree(text, rules, capacity):
+@example("1 2\r3 4", RULES[0], None, 7)
+@example(",# 1\n", RULES[0], None, 7)
+@example("# ,,\n,\n", RULES[0], None, 7)
+@example("\n\n", RULES[0], 0, 7)
+@example("1 2 3 4", RULES[4], None, 7)
+@example("\r\r\n1 2", RULES[0], None, 7)
+@example("1 2 \r", RULES[3], None, 7)
+def test_all_ways_agree(scratch, text, rules, declared, block):
     data = text.encode() + b"\n"
-    expected = by_lines(data, rules, capacity)
-    same(parse_numpy(data, rules, capacity), expected)
-    if LIBRARY is not None:
-        same(parse_compiled(LIBRARY, data, rules, capacity), expected)
+    scratch.write_bytes(data)
+    expected = by_lines(data, rules, declared)
+    if isinstance(expected, str):
+        expected = f"{scratch}:{expected}"
+    for compiled in WAYS:
+        answer = outcome(scratch, rules, block, compiled, declared=declared)
+        assert answer == expected
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(*[st.integers(0, 10**17)] * 2), min_size=1, max_size=40))
-def test_usual_text_is_parsed_by_whole_arrays(pairs):
-    text = "# c\n" + "".join(f"{a},{b}\r\n" for a, b in pairs)
-    rules = LineRules(separator=b",")
-    ids, extra = tokens.parse_regular(text.encode(), rules)
-    assert [tuple(x) for x in ids.tolist()] == pairs
-    assert extra == 0
-
-
-@pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_compiler), False])
-def test_large_text(compiled, monkeypatch):
-    monkeypatch.setattr(tokens, "PIECE_BYTES", 100)
-    monkeypatch.setattr(lines, "PIECE_BYTES", 100)
-    pairs = np.random.default_rng(1).integers(0, 10**6, (5000, 2))
-    rows = [f"{a} {b}\n" for a, b in pairs.tolist()]
+@pytest.mark.parametrize("compiled", WAYS)
+def test_large_text(scratch, compiled):
+    pairs = np.random.default_rng(1).integers(0, 10**6, (5000, 2)).tolist()
+    rows = [f"{a} {b}\n" for a, b in pairs]
     rows[1234] = "  \n" + rows[1234]
-    text = "".join(rows).encode()
-
-    def parse(text):
-        if compiled:
-            return parse_compiled(LIBRARY, text, LineRules(), 6000)
-        return parse_numpy(text, LineRules(), 6000)
-
-    good = parse(text)
-    assert np.array_equal(good.pairs, pairs)
-    assert (good.lines, good.bad) == (5001, -1)
+    scratch.write_text("".join(rows))
+    answer = outcome(scratch, LineRules(), 100, compiled)
+    assert answer == (pairs, None, 5002, 0)
     rows[4000] = "1 -2\n"
-    text = "".join(rows).encode()
-    wrong = parse(text)
-    assert wrong.lines == 4001
-    assert text[wrong.bad :].startswith(b"1 -2\n")
-    assert len(wrong.pairs) == 4000
+    scratch.write_text("".join(rows))
+    answer = outcome(scratch, LineRules(), 100, compiled)
+    assert answer == f"{scratch}:4002: a negative id '-2'"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +142,7 @@ def test_what_is_wrong_is_said(line, message):
 
 def test_limits_are_said():
     rules = LineRules(base=1, most_u=5, most_v=9, fields=3)
-    assert read_line(b"5 9 -0.5", rules) == (4, 8)
+    assert read_line(b"5 9 -0.5", rules) == (4, 8, True)
     for line, message in (
         (b"0 1 1", "id 0 is out of range; allowed: 1 to 5"),
         (b"6 1 1", "id 6 is out of range; allowed: 1 to 5"),
@@ -181,4 +155,8 @@ def test_limits_are_said():
             read_line(line, rules)
     with pytest.raises(LineFault, match="allowed: 1 or more"):
         read_line(b"0 1", LineRules(base=1))
-    assert read_line(str(LARGEST_ID).encode() + b" 0", LineRules()) == (LARGEST_ID, 0)
+    assert read_line(str(LARGEST_ID).encode() + b" 0", LineRules()) == (
+        LARGEST_ID,
+        0,
+        False,
+    )

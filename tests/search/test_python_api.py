@@ -178,6 +178,49 @@ def test_names_in_tables(name):
     assert graph.neighbors(5).tolist() == [7, 10**12]
 
 
+@pytest.mark.parametrize("lacking", ["", "pyarrow", "compiler"])
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
+    words = ["b\0", "", "é", "b", "漢😀", "b", "", "a" * 3000]
+    table = table_of(name, {"u": words, "v": words[::-1]})
+    library = frames.library
+    if name == "pandas":  # in several chunks
+        table = library(name).concat([table.iloc[:3], table.iloc[3:]])
+
+    def partly(wanted):
+        if wanted == "pyarrow.types" and lacking == "pyarrow" != name:
+            raise errors.LibraryMissing(wanted)
+        return library(wanted)
+
+    monkeypatch.setattr(frames, "library", partly)
+    if lacking == "compiler":
+        monkeypatch.setattr(frames.WordTable, "or_none", lambda **_: None)
+    u, v, names = frames.ends_in(table, name, None, None, relabel=True)
+    assert names == sorted(set(words))
+    assert [names[k] for k in u] == words
+    assert [names[k] for k in v] == words[::-1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(max_size=9) | st.text("ab\0\udc80", max_size=9))
+    | st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3))
+    | st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9))
+    | st.lists(st.integers(0, 255)).map(lambda x: np.array(x, np.uint8))
+    | st.lists(st.booleans() | st.integers(0, 3) | st.floats(0, 3)),
+    st.booleans(),
+)
+def test_any_ids_are_numbered_in_their_order(ids, compiled):
+    texts = len(ids) > 0 and isinstance(ids[0], str)
+    ids = np.array(ids, dtype=object if texts else None)
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(frames.WordTable, "or_none", lambda **_: None)
+        u, v, names = frames.renumbered(ids[1:], ids[:1])
+    assert names == sorted(set(ids.tolist()))
+    assert [names[k] for k in (*v, *u)] == ids.tolist()
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize(
     ("columns", "options", "kind", "text"),
