@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from distbfs.errors import UsageError, WrongTypeError
 
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
+MOST_THREADS = 4096
+INPUT, CONNECTIONS, SEARCH, BUILDING, DEVICES, OUTPUT, REQUEST_LIMITS, ADVANCED = (
+    GROUPS  # of options in the help of a command
+) = (
+    *("Input", "Connections", "Search", "Building", "Devices and threads"),
+    *("Output", "Limits", "Advanced"),
+)
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -34,6 +41,57 @@ def check_integer(name: str, value: Any) -> int:
     except TypeError:
         pass
     raise WrongTypeError(f"{name} is {value!r:.40}; allowed: an integer")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is known of an option besides what its field says: name, type and default.
+
+    Its help is in the docstring of the class, after the name of the field and a colon.
+
+    group: of the help of a command
+    spellings: a short name as "-t", or another long one than that of the field
+    low, high: allowed range, above: without ``low``; allowed: values
+    kind: a type of the command line, where that of the field does not tell
+    usual: default of the command line, where it is another than the field's
+    unit: how much of the field one is on the command line
+    more: what click takes besides
+    """
+
+    group: str
+    spellings: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    above: bool = False
+    allowed: tuple[Any, ...] = ()
+    kind: Any = None
+    usual: Any = None
+    unit: int = 1
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def option(group: str, *spellings: str, default: Any = None, **known: Any) -> Any:
+    """Return a field of a dataclass that is an option.
+
+    known: of ``Declared``; metavar and required are for click
+    """
+    more: dict[str, Any] = {
+        x: known.pop(x) for x in ("metavar", "required") if x in known
+    }
+    declared = Declared(group, spellings, **known, more=more)
+    return field(default=default, metadata={"option": declared})
+
+
+def check_declared(options: Any) -> None:
+    """Raise UsageError for a field outside the range or choices it is declared with."""
+    for item in fields(options):
+        known, value = item.metadata.get("option"), getattr(options, item.name)
+        if known is None or value is None:
+            continue
+        if known.allowed:
+            check_choice(item.name, value, known.allowed)
+        if known.low is not None:
+            check_range(item.name, value, known.low, known.high)
 
 
 def type_name(value: object) -> str:
@@ -62,31 +120,38 @@ def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:
     return depth if depth < most else None
 
 
+FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
+BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper, too
+COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """How a graph is built and separated.
 
-    threshold: TH, or None to have it suggested
+    ``pass_bytes`` is in GiB on the command line alone.
+
     permute_seed: seed of the hash that permutes vertices first, None for no permutation
-    pass_bytes: memory for raw edges while building; more passes when it is too small
     order_block: vertices are sorted by degree inside blocks of this many local ids
     directed: keep a tuple (u, v) as an edge from u to v alone; one part on one rank
     threads: threads of a rank, 0 = what the system allows
+
+    threshold: Degree threshold TH: vertices above it are delegates.  [by degrees]
+    pass_bytes: GiB of raw edges that are held while building; less takes more passes,
+        but a pass builds at least one part.
     """
 
-    threshold: int | None = None
+    threshold: int | None = option(BUILDING, "-t", low=0)
     permute_seed: int | None = None
-    pass_bytes: int = 4 << 30
+    pass_bytes: int = option(BUILDING, "--memory", default=4 << 30, low=1, unit=1 << 30)
     order_block: int = 1 << 15
     directed: bool = False
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if self.threshold is not None:
-            check_range("threshold", self.threshold, 0)
-        check_range("pass_bytes", self.pass_bytes, 1)
+        check_declared(self)
         check_range("order_block", self.order_block, 1)
-        check_range("threads", self.threads, 0, 4096)
+        check_range("threads", self.threads, 0, MOST_THREADS)
 
 
 @dataclass(frozen=True)
@@ -117,34 +182,17 @@ class Knobs:
     the extended edge-discover
     """
 
-    k1: int | None = None
-    k2: float | None = None
-    k3: int | None = None
-    k4: int | None = None
-    k5: int | None = None
-    k6: int | None = None
-    k7: int | None = None
+    k1: int | None = option(ADVANCED, allowed=(1, 2, 4, 8, 16, 32))
+    k2: float | None = option(ADVANCED, low=0, high=100)
+    k3: int | None = option(ADVANCED, low=1, high=1024)
+    k4: int | None = option(ADVANCED, low=0, high=64)
+    k5: int | None = option(ADVANCED, low=0, high=4)
+    k6: int | None = option(ADVANCED, allowed=(32, 64, 128, 256, 512, 1024))
+    k7: int | None = option(ADVANCED, low=0, high=16)
     ext: bool | None = None
 
-    CHOICES: ClassVar[dict[str, tuple[int, ...]]] = {
-        "k1": (1, 2, 4, 8, 16, 32),
-        "k6": (32, 64, 128, 256, 512, 1024),
-    }
-    RANGES: ClassVar[dict[str, tuple[int, int]]] = {
-        "k2": (0, 100),
-        "k3": (1, 1024),
-        "k4": (0, 64),
-        "k5": (0, 4),
-        "k7": (0, 16),
-    }
-
     def __post_init__(self) -> None:
-        for name, allowed in self.CHOICES.items():
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), allowed)
-        for name, (low, high) in self.RANGES.items():
-            if getattr(self, name) is not None:
-                check_range(name, getattr(self, name), low, high)
+        check_declared(self)
 
     @classmethod
     def parse(cls, text: str) -> Knobs:
@@ -156,8 +204,9 @@ class Knobs:
 
     def with_text(self, name: str, value: str) -> Knobs:
         """Return the knobs with one set from its text."""
-        if name not in {item.name for item in fields(self)}:
-            allowed = ", ".join(item.name for item in fields(self))
+        items = {item.name: item for item in fields(self)}
+        if name not in items:
+            allowed = ", ".join(items)
             raise UsageError(f"knob '{name}'; allowed: auto, or some of {allowed}")
         if name == "ext":
             check_choice("ext", value, ("yes", "no"))
@@ -165,8 +214,8 @@ class Knobs:
         try:
             number = float(value) if name == "k2" else int(value)
         except ValueError:
-            low, high = self.RANGES.get(name, (self.CHOICES.get(name, (0,))[0], 0))
-            high = high or self.CHOICES[name][-1]
+            known = items[name].metadata["option"]
+            low, *_, high = known.allowed or (known.low, known.high)
             raise UsageError(
                 f"{name} is '{value}', no number; allowed: {low} to {high}"
             ) from None
@@ -179,38 +228,62 @@ class Knobs:
 
 @dataclass(frozen=True)
 class SubgraphFactors:
-    """Factors of the subgraphs that may pull (Pan et al. 2018, Section IV-B)."""
+    """Factors of the subgraphs that may pull (Pan et al. 2018, Section IV-B).
 
-    dd: Factors = Factors(0.01, 1e-7)
-    dn: Factors = Factors(0.002, 1e-7)
-    nd: Factors = Factors(0.05, 1e-7)
+    dd, dn, nd: Subgraph {} turns to pull when its forward work is above PULL times its
+        backward work, and back when it is below PUSH times that.
+    """
+
+    dd: Factors = option(ADVANCED, "--dd-factors", default=Factors(0.01, 1e-7))
+    dn: Factors = option(ADVANCED, "--dn-factors", default=Factors(0.002, 1e-7))
+    nd: Factors = option(ADVANCED, "--nd-factors", default=Factors(0.05, 1e-7))
 
 
 @dataclass(frozen=True)
 class ExchangeOptions:
     """How domains exchange what they found.
 
-    name: "auto", or one of the registry
-    mask_reduce: "blocking" or "nonblocking", of delegate masks
-    local_all2all: gather vertices by device inside a rank before they are sent
-    uniquify: drop repeated vertices before they are sent
-    trust_mpi: give device pointers to MPI though it does not say that it takes them;
-        where it does not they end the program (exchange cuda_aware)
     chunk_elements: most elements of one message
+
+    name: How domains exchange what they found.
+    mask_reduce: How delegate masks are reduced.
+    local_all2all: Gather vertices by device inside a rank before they are sent.
+    uniquify: Drop repeated vertices before they are sent.
+    trust_mpi: Let exchange cuda_aware give device pointers to MPI even if MPI does not
+        say that it takes them.
     """
 
-    name: str = "auto"
-    mask_reduce: str = "blocking"
-    local_all2all: bool = False
-    uniquify: bool = False
-    trust_mpi: bool = False
+    name: str = option(DEVICES, "--exchange", default="auto", kind="exchange")
+    mask_reduce: str = option(
+        ADVANCED, default="blocking", allowed=("blocking", "nonblocking")
+    )
+    local_all2all: bool = option(ADVANCED, default=False)
+    uniquify: bool = option(ADVANCED, default=False)
+    trust_mpi: bool = option(ADVANCED, default=False)
     chunk_elements: int = (1 << 31) - 1
 
     def __post_init__(self) -> None:
-        check_choice("mask_reduce", self.mask_reduce, ("blocking", "nonblocking"))
+        check_declared(self)
         if self.trust_mpi and self.name != "cuda_aware":
             raise UsageError("trust_mpi is for exchange cuda_aware")
         check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Options of single engines; None: its own default.
+
+    frontier: How engine xbfs-paper makes queues.  [auto]
+    balance: How pulls of engines xbfs-paper and pan share their work.  [auto]
+    no_async: Let a pull of engine xbfs-paper find vertices of one level only.
+    knobs: Knobs k1 to k7 of engine bfs4k, as k1=8,k2=0.1; the others follow from the
+        degrees.  [auto]
+    """
+
+    frontier: str | None = option(ADVANCED, allowed=FRONTIERS)
+    balance: str | None = option(ADVANCED, allowed=("auto", *BALANCES))
+    asynchronous: bool | None = option(ADVANCED, "--no-async")
+    knobs: Knobs | None = option(ADVANCED, metavar="auto|K=V,...")
 
 
 def check_wanted(*, levels: bool, parents: bool) -> None:
@@ -221,9 +294,6 @@ def check_wanted(*, levels: bool, parents: bool) -> None:
 
 FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
 MEMORY_OPTIONS = ("device_memory", "host_memory")
-FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
-BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper, too
-COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
 
 
@@ -231,44 +301,48 @@ EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[
 class SearchOptions:
     """How a search runs; ``named`` makes them from names alone.
 
-    engine, method: per-device engine and its variant ("" = the engine's default)
-    threads: threads of a rank, 0 = what the system allows
-    levels, parents: what a search gives, one of them at least
-    direction: "auto", or "push" / "pull" to force one where there is a choice
-    stepwise: use the host level loop even where the engine can run alone
-    internal_ids: leave results of an engine on a device in the numbers of its graph
-    share_device: let ranks of engine xbfs use the same device
-    device_memory: bytes that a graph and its searches may take on each device, None
-        for what is free; rows that do not fit go on in host memory
-    host_memory: bytes of those of all devices of a host, None for what this process
-        may use
     factors, exchange: of searches between domains
     own: options of the engine alone, (name, value) by name: fields of its ``own``
+
+    engine: Engine inside a domain; auto takes xbfs where every rank has a CUDA device,
+        else openmp.
+    method: Variant of the engine, as 'push'.
+    threads: Threads a rank; 0: this rank's share of the cores.
+    no_levels: Give parents only.
+    no_parents: Find levels only.
+    direction: Search in one direction only; auto chooses at each level.
+    stepwise: Begin each level from the host, also where one launch could do a whole
+        search.
+    internal_ids: Leave the change to the input's ids out of the time of searches on
+        devices.
+    share_device: Let several ranks of engine xbfs use one device; slow, for trials.
+    device_memory: Memory of each device for a graph and its searches, as 40GiB;
+        neighbours that do not fit there go to host memory.  [what is free]
+    host_memory: Memory of a host for the neighbours that do not fit on its devices.
+        [what this process may use]
     """
 
-    engine: str = "openmp"
-    method: str = ""
-    threads: int = 0
-    levels: bool = True
-    parents: bool = True
-    direction: str = "auto"
-    stepwise: bool = False
-    internal_ids: bool = False
-    share_device: bool = False
-    device_memory: int | None = None
-    host_memory: int | None = None
+    engine: str = option(SEARCH, default="openmp", kind="engine", usual="auto")
+    method: str = option(SEARCH, default="")
+    threads: int = option(DEVICES, default=0, low=0, high=MOST_THREADS)
+    levels: bool = option(SEARCH, "--no-levels", default=True)
+    parents: bool = option(SEARCH, "--no-parents", default=True)
+    direction: str = option(SEARCH, default="auto", allowed=("auto", "push", "pull"))
+    stepwise: bool = option(ADVANCED, default=False)
+    internal_ids: bool = option(ADVANCED, default=False)
+    share_device: bool = option(ADVANCED, default=False)
+    device_memory: int | None = option(DEVICES, low=0, kind="bytes", metavar="BYTES")
+    host_memory: int | None = option(DEVICES, low=0, kind="bytes", metavar="BYTES")
     factors: SubgraphFactors = SubgraphFactors()
     exchange: ExchangeOptions = ExchangeOptions()
     own: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         check_wanted(levels=self.levels, parents=self.parents)
-        check_range("threads", self.threads, 0, 4096)
-        check_choice("direction", self.direction, ("auto", "push", "pull"))
         for name in MEMORY_OPTIONS:
-            value = getattr(self, name)
-            if value is not None:
-                check_range(name, check_integer(name, value), 0)
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name))
+        check_declared(self)
 
     @classmethod
     def named(cls, **options: Any) -> SearchOptions:

@@ -40,6 +40,8 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.cli.plan_gpus import Machine, part_memory
+from distbfs.cli.plan_input import PlannedGraph, of_kronecker, search_time
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.plan.cost_model import nonnegative
 from distbfs.plan.memory import expected_degrees
@@ -56,8 +58,6 @@ from distbfs.plan.search_time import (
     predict_search,
 )
 from distbfs.report.tables import print_table
-from distbfs.terminal.plan_gpus import Machine, part_memory
-from distbfs.terminal.plan_input import PlannedGraph, of_kronecker, search_time
 
 RESULTS = Path(__file__).with_name("results")
 COLLECTED = ("model_h100.json", "model_h100_again.json", "model_h200.json")

@@ -24,7 +24,7 @@ LEAVES = (
 ROOMS = (
     *("device", "ranks", "generate", "formats", "graph", "partition", "exchange"),
     *("plan", "build", "store", "engines", "search", "multisearch", "report"),
-    *("validation", "benchmark", "service", "networkx_backend", "terminal", "cli"),
+    *("validation", "benchmark", "service", "networkx_backend", "cli"),
 )
 FILES = sorted(ROOT.rglob("*.py"))
 HARDWARE = {"cupy", "cupyx", "cuda", "mpi4py", "numba", "pynvml", "torch"}
@@ -189,7 +189,7 @@ def test_one_name_is_one_type():
 
 
 ELSEWHERE = [  # words whose meaning is another room's
-    *(("peer", room) for room in ("benchmark", "terminal", "cli")),  # of a device
+    *(("peer", room) for room in ("benchmark", "cli")),  # of a device
     *(("resident", room) for room in ("build", "exchange", "multisearch")),
     *(("threshold", room) for room in ("exchange", "engines")),  # TH, of delegates
     ("resident", "engines/cuda/xbfs"),  # a whole search in one launch

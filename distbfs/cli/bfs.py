@@ -2,52 +2,270 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
+import click
 import numpy as np
 
-from distbfs.errors import SearchStopped
-from distbfs.formats.ids import IdMap
+from distbfs.cli.graphs import SearchedGraph, open_graph
+from distbfs.cli.measures import check_trace, print_energy, searches_energy, traced
+from distbfs.cli.options.bfs import BfsOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    DASH,
+    Terminal,
+    make_request,
+    open_terminal,
+    stop_requests,
+    stop_within,
+    warn_of_rest,
+    write_records,
+)
+from distbfs.cli.sources import NamedVertices
+from distbfs.device.arrays import host_array
+from distbfs.errors import SearchStopped, UsageError, legible
+from distbfs.formats.compressed import plain_name
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.writing import check_place, placed, text_file
 from distbfs.options import SearchOptions
+from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
-from distbfs.report.tables import print_table
-from distbfs.search.choose import Request
+from distbfs.report.tables import counted, print_table
 from distbfs.search.open import prepare
 from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
 from distbfs.search.view import View
-from distbfs.terminal.asked_paths import PathsAsked, print_paths
-from distbfs.terminal.energy import print_energy, searches_energy
-from distbfs.terminal.graph_file import FileOptions, SearchedGraph, open_graph
-from distbfs.terminal.level_table import (
-    LevelTable,
-    check_ending,
-    level_table,
-    separator_of,
-)
-from distbfs.terminal.options import Speech
-from distbfs.terminal.seen import agreed_view, check_seen
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    LOG,
-    Terminal,
-    make_request,
-    make_search_options,
-    open_records,
-    open_terminal,
-    stop_requests,
-    stop_within,
-)
-from distbfs.terminal.sources import agreed_roots, agreed_target
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Root, World
+from distbfs.types import Array, Ids, Root, World
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+LINES_AT_ONCE = 1 << 16
+
+
+def separator_of(path: Path | None) -> str | None:
+    """Return the separator of a table's columns, None where a path names no table."""
+    if path == DASH:
+        return ","
+    return None if path is None else SEPARATORS.get(Path(plain_name(path)).suffix)
+
+
+def check_ending(path: Path, *others: str) -> None:
+    """Raise UsageError for a place, or a name not of a table nor ending as others."""
+    if path != DASH:
+        check_place(path)
+    if not separator_of(path) and path.suffix.lower() not in others:
+        allowed = ", ".join([*others, *SEPARATORS])
+        raise UsageError(
+            f"{path}: the ending '{path.suffix}' names no format of results; allowed: "
+            f"{allowed}, the last two also compressed, or - for CSV on stdout"
+        )
+
+
+@contextmanager
+def table_writer(path: Path, *, force: bool) -> Iterator[Any]:
+    """Yield a writer of csv for a file, or for stdout where its path is ``-``.
+
+    The file is there at the end only, and not where an error ends what is inside.
+    Raises UsageError where it may not be written.
+    """
+    form: dict[str, Any] = {
+        "delimiter": separator_of(path) or ",",
+        "lineterminator": "\n",
+    }
+    if path == DASH:
+        yield csv.writer(sys.stdout, **form)
+        return
+    with placed(path, force=force) as at, text_file(at) as raw:
+        text = TextIOWrapper(raw, encoding="utf-8", newline="")
+        yield csv.writer(text, **form)
+        text.flush()
+        text.detach()
+
+
+class LevelTable:
+    """Writes a line for each vertex of a search on rank 0; no writer on others.
+
+    Columns are ``source``, ``vertex``, ``level`` and ``parent``, in the ids of the
+    file.  ``level`` or ``parent`` is left out where it was not asked for; ``paths``
+    follows where they were counted.  Level and parent of a vertex that was not reached
+    are -1; where ids are text, the parent is empty.  ``source`` is the smallest where a
+    search has several.
+    """
+
+    def __init__(self, world: Ranks, ids: IdMap | None, writer: Any) -> None:
+        self._world, self._ids = world, ids
+        self._writer = writer
+        self._head = False
+
+    def write(self, result: Result, paths: Array | None) -> None:
+        """Add the lines of a search (collective); paths: of this rank's vertices."""
+        level, parent = result.to_numpy()
+        columns = {"level": level, "parent": parent, "paths": paths}
+        whole: dict[str, Array] = {}
+        for name, column in columns.items():
+            gathered = gather_on_first(self._world, column)
+            if gathered is not None:
+                whole[name] = gathered
+        if self._writer is None:
+            return
+        if not self._head:
+            self._writer.writerow(("source", "vertex", *whole))
+            self._head = True
+        source = name_of(int(result.roots.min()), self._ids)
+        length = len(next(iter(whole.values())))
+        for first in range(0, length, LINES_AT_ONCE):
+            some = {k: x[first : first + LINES_AT_ONCE] for k, x in whole.items()}
+            count = min(LINES_AT_ONCE, length - first)
+            vertices = np.arange(first, first + count, dtype=np.int64)
+            cells = {k: x.tolist() for k, x in some.items()}
+            if parent is not None:
+                cells["parent"] = self._parents(some["parent"])
+            names = self._names(vertices)
+            rows = zip([source] * count, names, *cells.values(), strict=True)
+            self._writer.writerows(rows)
+
+    def _names(self, vertices: Ids) -> list[Any]:
+        return vertices.tolist() if self._ids is None else self._ids.names(vertices)
+
+    def _parents(self, parents: Ids) -> list[Any]:
+        if self._ids is None:
+            return parents.tolist()
+        none: int | str = -1 if self._ids.kind == "integer" else ""
+        names = self._names(np.maximum(parents, 0))
+        pairs = zip(parents.tolist(), names, strict=True)
+        return [none if parent < 0 else name for parent, name in pairs]
+
+
+@dataclass
+class PathsAsked:
+    """What ``bfs`` asks for of shortest paths, and gives (collective).
+
+    target: what paths are asked to
+    counted: numbers of shortest paths of this rank's block in the last search
+    """
+
+    world: Ranks
+    asked: BfsOptions
+    target: int | None
+    counted: Array | None = None
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether edges, or a table of levels, are all that is printed."""
+        return DASH in {self.asked.edges, self.asked.output}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything of shortest paths is asked for."""
+        return any(
+            x is not None for x in (self.asked.counts, self.target, self.asked.edges)
+        )
+
+    def check(self, sources: int, *, masked: bool, levels: bool) -> None:
+        """Raise UsageError for options that do not go together.
+
+        masked: whether searches see a part of the graph only; levels: whether they give
+        levels
+        """
+        asked = self.asked
+        if self.wanted and not levels:
+            raise UsageError(
+                "--counts, --paths-to and --edges need levels; leave --no-levels out"
+            )
+        if masked and self.wanted:
+            raise UsageError(
+                "--counts, --paths-to and --edges are of all vertices and edges; leave "
+                "--where and --vertices out"
+            )
+        if asked.energy and asked.hops is not None:
+            raise UsageError("--energy is of whole searches; leave --hops out")
+        if self.on_stdout and asked.as_json:
+            name = "--output" if asked.output == DASH else "--edges"
+            raise UsageError(f"{name} - is CSV on stdout, where --json prints, too")
+        if asked.edges is None:
+            return
+        if sources != 1:
+            raise UsageError(f"--edges goes with one source, not {sources}")
+        if asked.output is not None:
+            raise UsageError("--edges goes without --output; run the search twice")
+        if not self.on_stdout:
+            check_ending(asked.edges)
+            check_place(asked.edges, force=asked.force)
+
+    def check_session(self, session: Session) -> None:
+        """Raise UsageError where the session does not answer what is asked."""
+        if self.wanted and session.paths.refusal:
+            raise UsageError(session.paths.refusal)
+
+    def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:
+        """Return the reported paths of a search; write its edges."""
+        values: dict[str, Any] = {}
+        if self.asked.counts is not None:
+            self.counted = host_array(result.path_counts(self.asked.counts))
+            largest = np.array([self.counted.max(initial=0)], dtype=self.asked.counts)
+            values["largest_count"] = self.world.allreduce(largest, "max")[0].item()
+        if self.target is not None:
+            values["paths_to"] = self._paths(result, self.target, ids)
+        if self.asked.edges is not None:
+            values["edges"] = self._write(self.asked.edges, result, ids)
+        return values
+
+    def _paths(self, result: Result, target: int, ids: IdMap | None) -> dict[str, Any]:
+        """Return the number of shortest paths to a vertex, and some of them."""
+        distance = int(result.at(np.array([target]))[0][0])
+        count, paths = 0, []
+        if distance >= 0:
+            count = result.path_count_to(target)
+            paths = list(result.all_paths_to(target, self.asked.most_paths))
+        if self.world.rank == 0:
+            paths = [[name_of(v, ids) for v in path] for path in paths]
+        name = name_of(target, ids)
+        return {"target": name, "distance": distance, "count": count, "paths": paths}
+
+    def _write(self, place: Path, result: Result, ids: IdMap | None) -> int:
+        """Write the edges between reached vertices on rank 0; return how many."""
+        columns = result.edges_within().columns().values()
+        parts = [gather_on_first(self.world, column) for column in columns]
+        whole = [column for column in parts if column is not None]
+        if self.world.rank == 0:
+            u, v, above, _ = whole
+            order = np.lexsort((v, u, above))
+            rows = [column[order] for column in whole]
+            if ids is not None:
+                rows[:2] = [np.array(ids.names(x), dtype=object) for x in rows[:2]]
+            with table_writer(place, force=self.asked.force) as writer:
+                writer.writerow(("u", "v", "level_u", "level_v"))
+                writer.writerows(zip(*(x.tolist() for x in rows), strict=True))
+        return int(self.world.broadcast(len(whole[0])))
+
+
+def print_paths(rows: Sequence[dict[str, Any]]) -> None:
+    """Print what searches say of shortest paths, where that was asked for."""
+    if rows and "largest_count" in rows[0]:
+        cells = [[row["source"], row["largest_count"]] for row in rows]
+        print_table(("source", "shortest paths to one vertex, at most"), cells)
+    for row in rows:
+        if "paths_to" not in row:
+            continue
+        of = row["paths_to"]
+        pair = f"from {row['source']} to {of['target']}"
+        if of["distance"] < 0:
+            click.echo(legible(f"no path {pair}", None))
+            continue
+        paths = counted(of["count"], "shortest path")
+        click.echo(legible(f"{paths} {pair}, length {of['distance']}", None))
+        for path in of["paths"]:
+            click.echo(legible("  " + " ".join(map(str, path)), None))
 
 
 def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
@@ -68,15 +286,6 @@ def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
         **wall,
         "TEPS": result.nedge / result.seconds,
     }
-
-
-def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> None:
-    """Append the level records of a search as JSON lines."""
-    if file is None:
-        return
-    for record in result.records:
-        file.write(json.dumps({**start(result, ids), **record}) + "\n")
-    file.flush()
 
 
 @dataclass
@@ -114,26 +323,24 @@ class Kept:
 def open_kept(
     terminal: Terminal,
     stack: ExitStack,
-    output: Path | None,
+    asked: BfsOptions,
     graph: SearchedGraph,
     sources: Sequence[Root],
-    *,
     options: SearchOptions,
-    force: bool,
-    hops: int | None,
-    paths: str,
     view: View,
 ) -> Kept:
     """Open what an output names (collective)."""
-    kept = Kept(np.zeros(len(sources), dtype=bool))
+    kept, output = Kept(np.zeros(len(sources), dtype=bool)), asked.output
     if output is None:
         return kept
     if separator_of(output):
-        table = level_table(terminal.world, output, graph.ids, force=force)
-        kept.table = stack.enter_context(table)
+        writer = None
+        if terminal.world.rank == 0:
+            writer = stack.enter_context(table_writer(output, force=asked.force))
+        kept.table = LevelTable(terminal.world, graph.ids, writer)
         return kept
     if terminal.world.rank == 0:
-        limit = [] if hops is None else [f"{hops} hops"]
+        limit = [] if asked.hops is None else [f"{asked.hops} hops"]
         identity = json.dumps([*graph.facts, *limit, *view.facts()])
         kept.result = ResultFile(
             output,
@@ -143,10 +350,10 @@ def open_kept(
             levels=options.levels,
             parents=options.parents,
             ids=graph.ids,
-            paths=paths,
+            paths=asked.counts or "",
         )
         stack.enter_context(kept.result)
-        kept.done = kept.result.open(force=force)
+        kept.done = kept.result.open(force=asked.force)
     kept.done = np.array(terminal.world.broadcast(kept.done.tolist()), dtype=bool)
     if kept.done.any():
         count = f"{kept.done.sum()} of {len(kept.done)}"
@@ -169,103 +376,35 @@ def begun(row: dict[str, Any]) -> Any:
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 
-def energy_of(
-    session: Session, sources: Sequence[Root], rows: Sequence[dict[str, Any]]
-) -> dict[str, Any] | None:
-    """Return the energy of the searches of rows, by making them again; None of none."""
-    if not rows:
-        return None
-    made = sources[: len(rows)]
-    return searches_energy(session, made, sum(x["nedge"] for x in rows))
-
-
-def warn_of_rest(done: Array, output: Path | None) -> None:
-    """Say on the log where searches, done bool [k], were stopped on request."""
-    if not done.all():
-        resumes = output is not None and not separator_of(output)
-        LOG.warning(
-            "stopped on request after %d of %d searches%s",
-            done.sum(),
-            len(done),
-            "; the same command goes on" if resumes else "",
-        )
-
-
-def print_result(
-    terminal: Terminal, values: dict[str, Any], energy: dict[str, Any] | None
-) -> None:
+def print_result(values: dict[str, Any]) -> None:
     """Print the searches and, where it was asked for, their paths and energy."""
-    rows = values["searches"]
-
-    def text() -> None:
-        print_searches(rows)
-        print_paths(rows)
-        if energy is not None:
-            print_energy(energy)
-
-    terminal.result(values if energy is None else {**values, "energy": energy}, text)
+    print_searches(values["searches"])
+    print_paths(values["searches"])
+    if values.get("energy"):
+        print_energy(values["energy"])
 
 
-def asked_options(
-    world: Ranks, choices: dict[str, Any]
-) -> tuple[Request, SearchOptions]:
-    """Return where to search, and how, of the options of a command line."""
-    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
-    return request, make_search_options(world, **choices)
-
-
-def run(
-    graph: Path,
-    words: tuple[str, ...],
-    sources_file: Path | None,
-    sets: tuple[str, ...],
-    output: Path | None,
-    records: Path | None,
-    where: str | None,
-    vertices_file: Path | None,
-    force: bool,
-    counts: str | None,
-    paths_to: str | None,
-    most_paths: int,
-    edges: Path | None,
-    hops: int | None,
-    trace_file: Path | None,
-    with_energy: bool,
-    patience: float | None,
-    speech: Speech,
-    **choices: Any,
-) -> None:
-    """Run the command; see ``cli/options/bfs.py``."""
-    terminal = open_terminal(speech)
-    world = terminal.world
-    check_trace(trace_file)
+def run(asked: BfsOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    world, output = terminal.world, asked.output
+    check_trace(asked.trace)
     if output is not None:
         check_ending(output, *ENDINGS)
-    reading = FileOptions.taken(choices)
-    request, options = asked_options(world, choices)
+    request, options = make_request(asked), terminal.search_options(asked)
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
-            opened = open_graph(terminal, stack, graph, reading, options.threads)
+            opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
         n, ids = opened.n, opened.ids
-        sources = agreed_roots(world, n, words, sources_file, sets, ids)
-        view = agreed_view(world, opened, where, vertices_file)
-        check_seen(world, view, sources, ids)
-        asked = PathsAsked(
-            world,
-            counts,
-            agreed_target(world, n, paths_to, ids),
-            most_paths,
-            edges,
-            force,
-            output,
-        )
-        asked.check(
-            sources,
-            json_output=speech.as_json,
-            energy=with_energy and hops is not None,
-            masked=not view.whole,
-            levels=options.levels,
-        )
+        named = NamedVertices(world, n, ids)
+        sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
+        view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
+        named.check_seen(view, sources)
+        target = None
+        if (word := asked.paths_to) is not None:
+            target = named.agreed(lambda: named.find(word, "--paths-to", "target"))
+        paths = PathsAsked(world, asked, target)
+        paths.check(len(sources), masked=not view.whole, levels=options.levels)
         opening = prepare(
             world,
             opened.source,
@@ -274,60 +413,61 @@ def run(
             say=terminal.say,
         )
         stop = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: stop.requested))
-        kept = open_kept(
-            terminal,
-            stack,
-            output,
-            opened,
-            sources,
-            options=options,
-            force=force,
-            hops=hops,
-            paths=counts or "",
-            view=view,
-        )
-        waiting = np.flatnonzero(~kept.done)
-        log = open_records(terminal, stack, records, append=bool(kept.done.any()))
+        stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
+        kept = open_kept(terminal, stack, asked, opened, sources, options, view)
+        log = terminal.open_records(stack, asked.records, append=bool(kept.done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)
         terminal.say_engine(session)
-        asked.check_session(session)
-        trace = start_trace(trace_file, session)
-        rows: list[dict[str, Any]] = []
-        if len(waiting) and output is not None and kept.table is None:
+        paths.check_session(session)
+        if not kept.done.all() and output is not None and kept.table is None:
             kept.share(world, stack, n)
-        within = stop_within(session, stop)
-        progress = terminal.progress("searching", len(sources))
-        with suppress(SearchStopped), progress as tick:
-            for row in waiting.tolist():
-                if stop.agreed(world):
-                    break
-                outcome = session.search(
-                    sources[row],
-                    records=records is not None,
-                    depth_limit=hops,
-                    stop=within,
-                )
-                rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
-                write_records(log, outcome, ids)
-                kept.write(row, outcome, asked.counted)
-                tick(int(kept.done.sum()))
-        finish_trace(terminal, trace_file, trace, ids)
-        again = [sources[row] for row in waiting.tolist()]
-        energy = energy_of(session, again, rows) if with_energy else None
+        with traced(terminal, asked.trace, session, ids):
+            waiting = [(k, x) for k, x in enumerate(sources) if not kept.done[k]]
+            rows = search_each(terminal, session, paths, waiting, kept, log, ids, stop)
+        values = {"store": str(asked.graph), **session.describe(), "searches": rows}
+        values["complete"] = bool(kept.done.all())
+        if asked.energy and rows:
+            again, edges = [x for _, x in waiting], [row["nedge"] for row in rows]
+            values["energy"] = searches_energy(session, again, edges)
         session.close()
         kept.finish()
-        warn_of_rest(kept.done, output)
-        if not asked.on_stdout:
-            print_result(
-                terminal,
-                {
-                    "store": str(graph),
-                    **session.describe(),
-                    "searches": rows,
-                    "complete": bool(kept.done.all()),
-                },
-                energy,
+        resumes = output is not None and kept.table is None
+        warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
+        if not paths.on_stdout:
+            terminal.result(values, lambda: print_result(values))
+
+
+def search_each(
+    terminal: Terminal,
+    session: Session,
+    paths: PathsAsked,
+    waiting: Sequence[tuple[int, Root]],
+    kept: Kept,
+    log: TextIO | None,
+    ids: IdMap | None,
+    stop: StopFlag,
+) -> list[dict[str, Any]]:
+    """Search from each source and keep the result; return the figures (collective).
+
+    waiting: row in what is kept, and source
+    """
+    rows: list[dict[str, Any]] = []
+    within = stop_within(session, stop)
+    progress = terminal.progress("searching", len(kept.done))
+    with suppress(SearchStopped), progress as tick:
+        for row, source in waiting:
+            if stop.agreed(terminal.world):
+                break
+            outcome = session.search(
+                source,
+                records=paths.asked.records is not None,
+                depth_limit=paths.asked.hops,
+                stop=within,
             )
+            rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
+            write_records(log, start(outcome, ids), outcome.records)
+            kept.write(row, outcome, paths.counted)
+            tick(int(kept.done.sum()))
+    return rows

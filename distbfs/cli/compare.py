@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,14 +14,7 @@ from distbfs import registry
 from distbfs.benchmark.compare_figures import print_comparison
 from distbfs.benchmark.compare_plots import draw_panels
 from distbfs.benchmark.libraries.base import installed
-from distbfs.cli.generate import make_source
-from distbfs.errors import UsageError
-from distbfs.options import Knobs, SearchOptions
-from distbfs.progress import Progress
-from distbfs.report import plots
-from distbfs.report.provenance import provenance
-from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.comparison import (
+from distbfs.cli.comparison import (
     Entry,
     Sessions,
     choose_sources,
@@ -30,28 +22,27 @@ from distbfs.terminal.comparison import (
     edges_of,
     spread_threads,
 )
-from distbfs.terminal.energy import joules_of, print_energy, searches_energy
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import (
+from distbfs.cli.generate import make_source
+from distbfs.cli.measures import joules_of, print_energy, searches_energy
+from distbfs.cli.options import GraphOptions
+from distbfs.cli.options.compare import CompareOptions
+from distbfs.cli.shared import (
     Terminal,
     need_symmetric,
     open_terminal,
     share_of_cores,
 )
+from distbfs.errors import UsageError
+from distbfs.options import MOST_THREADS, Knobs, SearchOptions
+from distbfs.progress import Progress
+from distbfs.report import plots
+from distbfs.report.provenance import provenance
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import TupleSource
 
-OPTIONS = {
-    "frontier": "frontier",
-    "balance": "balance",
-    "async": "asynchronous",
-    "direction": "direction",
-    "parents": "parents",
-    "stepwise": "stepwise",
-    "threads": "threads",
-}
 KNOBS = tuple(item.name for item in fields(Knobs))
 SWITCHES = ("async", "parents", "stepwise")
-MOST_THREADS = 4096
+OPTIONS = ("frontier", "balance", "direction", "threads", *SWITCHES, *KNOBS)
 IN_MEMORY = ("kronecker", "uniform", "road")
 
 
@@ -75,29 +66,22 @@ def parse_entry(text: str, threads: int) -> Entry:
     values: dict[str, Any] = {"threads": threads}
     for word in words.split(",") if words else []:
         key, _, value = word.partition("=")
-        if key in KNOBS and value:
-            values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
-            continue
         if key not in OPTIONS or not value:
-            allowed = ", ".join(f"{key}=…" for key in (*OPTIONS, *KNOBS))
+            allowed = ", ".join(f"{key}=…" for key in OPTIONS)
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
-        values[OPTIONS[key]] = parsed(text, key, value)
+        if key in SWITCHES and value not in ("yes", "no"):
+            raise UsageError(f"'{word}' of engine '{text}'; allowed: yes, no")
+        if key == "threads" and not value.isdecimal():
+            raise UsageError(f"'{word}' of engine '{text}' is no number")
+        if key in KNOBS:
+            values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
+        elif key in SWITCHES:
+            values["asynchronous" if key == "async" else key] = value == "yes"
+        else:
+            values[key] = int(value) if key == "threads" else value
     own = values["threads"] if "threads=" in words else None
     options = SearchOptions.named(engine=engine, method=method, **values)
     return Entry(text, options, threads=own)
-
-
-def parsed(text: str, key: str, value: str) -> object:
-    """Return the value of an option of an engine."""
-    if key in SWITCHES:
-        if value not in ("yes", "no"):
-            raise UsageError(f"'{key}={value}' of engine '{text}'; allowed: yes, no")
-        return value == "yes"
-    if key == "threads":
-        if not value.isdecimal():
-            raise UsageError(f"'{key}={value}' of engine '{text}' is no number")
-        return int(value)
-    return value
 
 
 def parse_entries(
@@ -146,74 +130,50 @@ def parse_libraries(text: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def given_sources(
-    seed: int,
-    threads: int,
-    sizes: Mapping[str, Sequence[int]],
-    progress: Progress,
+def built_sources(
+    asked: GraphOptions, threads: int, progress: Progress
 ) -> list[TupleSource]:
     """Return the graphs that are to be built in memory."""
     return [
         make_source(
             name,
             threads,
-            {"vertices" if name == "road" else "scale": size, "seed": seed},
+            {"vertices" if name == "road" else "scale": size, "seed": asked.seed},
             progress,
         )
         for name in IN_MEMORY
-        for size in sizes[name]
+        for size in getattr(asked, name)
     ]
 
 
-def run(
-    stores: tuple[Path, ...],
-    engines: str,
-    libraries: str | None,
-    count: int,
-    seed: int,
-    repeats: int,
-    baseline: str | None,
-    threads: str,
-    plot: Path | None,
-    with_energy: bool,
-    speech: Speech,
-    **sizes: tuple[int, ...],
-) -> None:
-    """Run the command; see ``cli/options/compare.py``."""
-    terminal = open_terminal(speech)
-    world = terminal.world
+def run(asked: CompareOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    world, plot = terminal.world, asked.plot
     share = share_of_cores(world)
-    counts, others = parse_threads(threads, share), parse_libraries(libraries)
-    entries = parse_entries(engines, baseline, counts, others)
+    counts, others = (
+        parse_threads(asked.threads, share),
+        parse_libraries(asked.libraries),
+    )
+    entries = parse_entries(asked.engines, asked.baseline, counts, others)
     if others and world.size > 1:
         raise UsageError("peers search in one process; leave mpirun out")
     if plot is not None:
         plots.check_target(plot)
-    graphs: list[Store | TupleSource] = [open_store(path) for path in stores]
+    graphs: list[Store | TupleSource] = [open_store(path) for path in asked.stores]
     for opened in graphs:
         if isinstance(opened, Store):
             need_symmetric(opened, "compare")
-    graphs += given_sources(seed, counts[-1], sizes, terminal.progress)
+    graphs += built_sources(asked, counts[-1], terminal.progress)
     if not graphs:
         raise UsageError(
             "give one of STORE, --kronecker, --uniform and --road, or several"
         )
     comparisons = []
     for graph in graphs:
-        again = parse_entries(engines, baseline, counts, others)
-        label = baseline or entries[0].label
-        comparisons.append(
-            compare_on(
-                terminal,
-                graph,
-                again,
-                count,
-                seed,
-                repeats,
-                label,
-                with_energy=with_energy,
-            )
-        )
+        again = parse_entries(asked.engines, asked.baseline, counts, others)
+        label = asked.baseline or entries[0].label
+        comparisons.append(compare_on(terminal, graph, again, asked, label))
     device = any("rates" in x and "cuda" in x["rates"] for x in comparisons)
     values = provenance(["distbfs", *sys.argv[1:]], device=device)
     values |= comparisons[0] if len(graphs) == 1 else {"comparisons": comparisons}
@@ -231,17 +191,11 @@ def compare_on(
     terminal: Terminal,
     graph: Store | TupleSource,
     entries: list[Entry],
-    count: int,
-    seed: int,
-    repeats: int,
+    asked: CompareOptions,
     baseline: str,
-    *,
-    with_energy: bool,
 ) -> dict[str, Any]:
     """Compare engines on one graph; return the figures (collective)."""
-    opened = graph if isinstance(graph, Store) else None
-    source = None if isinstance(graph, Store) else graph
-    sessions = Sessions(terminal, opened, source)
+    sessions = Sessions(terminal, graph)
     for entry in entries:
         if not entry.library:
             sessions.check(entry.options)
@@ -252,18 +206,25 @@ def compare_on(
             else:
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
-        chosen = choose_sources(entries[0].open, count, seed)
-        ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
-        compared = compare(terminal, entries, chosen, repeats, baseline, ids)
-        if with_energy:
-            roots, edges = chosen.tolist(), sum(compared["nedge"])
+        chosen = choose_sources(entries[0].open, asked.sources, asked.seed)
+        ids = None
+        if isinstance(graph, Store):
+            title, facts = str(graph.folder), graph.manifest.source
+            ids = graph.load_ids() if terminal.world.rank == 0 else None
+        else:
+            facts = graph.describe()
+            title = title_of(facts)
+        compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
+        if asked.energy:
             for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.library:
-                    energy = searches_energy(entry.open, roots, edges)
+                    energy = searches_energy(
+                        entry.open, chosen.tolist(), compared["nedge"]
+                    )
                     figures |= {"energy": energy, "joules": joules_of(energy)}
         about = {
-            "title": str(opened.folder) if opened else title_of(source),
-            "source": opened.manifest.source if opened else described(source),
+            "title": title,
+            "source": facts,
             "n": entries[0].open.layout.n,
             "m": edges_of(entries),
         }
@@ -280,13 +241,7 @@ def print_all(values: dict[str, Any]) -> None:
                 print_energy(engine["energy"])
 
 
-def described(source: TupleSource | None) -> dict[str, Any]:
-    """Return the facts that recreate a source."""
-    return {} if source is None else source.describe()
-
-
-def title_of(source: TupleSource | None) -> str:
-    """Return a source in words."""
-    facts = described(source)
+def title_of(facts: Mapping[str, Any]) -> str:
+    """Return a source in words; facts: that recreate it."""
     size = facts.get("scale", facts.get("vertices", facts.get("n")))
     return f"{facts.get('family')} {size}"

@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from distbfs.terminal.graph_file import FileOptions, read_file
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
-from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
+from distbfs.cli.graphs import (
+    check_target,
+    devices_to_build,
+    read_file,
+    store_graph,
+)
+from distbfs.cli.options.convert import ConvertOptions
+from distbfs.cli.shared import open_terminal, share_of_cores
+from distbfs.options import BuildOptions
 from distbfs.timing import Stopwatch
 
 
-def run(
-    path: Path,
-    output: Path,
-    force: bool,
-    vertices: int | None,
-    permute_seed: int,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    on_devices: bool,
-    speech: Speech,
-    **choices: Any,
-) -> None:
-    """Run the command; see ``cli/options/convert.py``."""
-    terminal = open_terminal(speech)
-    reading = FileOptions.taken(choices)
-    directed = reading.directed
-    count = parts or terminal.world.size
-    check_target(terminal, output, count, force=force, directed=directed)
-    options = make_build_options(
-        threshold=threshold,
-        pass_gib=pass_gib,
-        permute_seed=permute_seed if count > 1 else None,
+def run(asked: ConvertOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    count = asked.parts or terminal.world.size
+    check_target(terminal, asked, count, directed=asked.directed)
+    options = BuildOptions(
+        **asked.build,
+        permute_seed=asked.permute_seed if count > 1 else None,
         threads=share_of_cores(terminal.world),
-        directed=directed,
+        directed=asked.directed,
     )
-    devices = devices_to_build(terminal, directed=directed) if on_devices else None
+    devices = devices_to_build(terminal, asked, directed=asked.directed)
     watch = Stopwatch()
     with watch("reading"):
-        source = read_file(terminal, path, reading, vertices)
+        source = read_file(terminal, asked.path, asked, asked.vertices)
     with source:
         store_graph(
             terminal,
             source,
-            output,
-            count,
+            asked,
             options,
-            force=force,
-            ids=source.ids,
             devices=devices,
+            ids=source.ids,
             reading_seconds=watch.get("reading"),
         )
     for note in source.notes:

@@ -10,18 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from distbfs.device.portable import ARCHITECTURES
-from distbfs.errors import LaunchError, UsageError
-from distbfs.plan.memory import readable
-from distbfs.ranks.launcher import find_launch
-from distbfs.ranks.world import SoloWorld
-from distbfs.report.tables import print_fields, shown
-from distbfs.terminal.links import link_facts, summaries
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import Terminal, open_terminal, share_of_cores
-from distbfs.terminal.trials import (
+from distbfs.cli.links import link_facts, summaries
+from distbfs.cli.options.doctor import DoctorOptions
+from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
+from distbfs.cli.trials import (
     LEFT_OUT,
     engine_trials,
     host_facts,
@@ -30,6 +23,13 @@ from distbfs.terminal.trials import (
     nvrtc_version,
     software,
 )
+from distbfs.device.portable import ARCHITECTURES
+from distbfs.errors import LaunchError, UsageError
+from distbfs.plan.memory import readable
+from distbfs.ranks.agreement import gather_texts
+from distbfs.ranks.launcher import find_launch
+from distbfs.ranks.world import SoloWorld
+from distbfs.report.tables import print_fields, shown
 
 WIDTH = 16
 NO_DEVICE = "need a CUDA device"
@@ -44,9 +44,8 @@ def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
     world = terminal.world
     threads = share_of_cores(world)
     first = world.local_rank == 0
-    own = json.dumps(host_facts(world, threads)).encode() if first else b""
-    gathered = world.allgather(np.frombuffer(own, dtype=np.uint8))
-    hosts = [json.loads(one.tobytes()) for one in gathered if len(one)]
+    own = json.dumps(host_facts(world, threads)) if first else ""
+    hosts = [json.loads(text) for text in gather_texts(world, own) if text]
     links = link_facts(world) if world.size > 1 else None
     facts: dict[str, Any] = {}
     if world.rank == 0:
@@ -220,17 +219,17 @@ def print_findings(values: Mapping[str, Any]) -> None:
         click.echo("no problems found")
 
 
-def run(wanted: tuple[str, ...], speech: Speech) -> int:
-    """Run the command; see ``cli/options/doctor.py``."""
-    named = architectures(wanted)
+def run(asked: DoctorOptions) -> int:
+    """Run the command."""
+    named = architectures(asked.compile)
     problem = ""
     try:
-        terminal = open_terminal(speech)
+        terminal = open_terminal(asked)
     except LaunchError as error:
         launch = find_launch(os.environ)
         if launch is not None and launch.rank:
             return 0
-        terminal = Terminal(SoloWorld(), speech)
+        terminal = Terminal(SoloWorld(), asked)
         problem = str(error)
     if named:
         return compile_kernels(terminal, named)

@@ -9,34 +9,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from distbfs.cli.options.export import ExportOptions
+from distbfs.cli.shared import AT_ONCE, DASH, Terminal, open_terminal, stop_requests
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.level_table import DASH
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import AT_ONCE, Terminal, open_terminal, stop_requests
 from distbfs.types import Ids
 
 
-def run(
-    store: Path,
-    output: Path,
-    force: bool,
-    name: str | None,
-    speech: Speech,
-) -> None:
-    """Run the command; see ``cli/options/export.py``."""
+def run(asked: ExportOptions) -> None:
+    """Run the command."""
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
-        terminal = open_terminal(speech)
-        if output == DASH and speech.as_json:
+        terminal, output = open_terminal(asked), asked.output
+        if output == DASH and asked.as_json:
             raise UsageError("--output - is stdout, where --json prints, too")
         usual = "edge-list" if output == DASH else ""
-        opened, writer = open_store(store), writer_for(output, name or usual)
+        opened = open_store(asked.store)
+        writer = writer_for(output, asked.format or usual)
         if terminal.world.rank == 0:
-            write(terminal, opened, writer, output, force=force)
+            write(terminal, opened, writer, output, force=asked.force)
         terminal.world.barrier()
 
 
@@ -87,13 +81,8 @@ def write(
         )
     if output == DASH:
         return
-    values = {
-        "store": str(store.folder),
-        "file": str(output),
-        "format": writer.name,
-        "n": manifest.n,
-        "edges": m,
-        "bytes": output.stat().st_size,
-    }
-    shown = {{"n": "vertices"}.get(key, key): x for key, x in values.items()}
+    about = {"store": str(store.folder), "file": str(output), "format": writer.name}
+    sizes = {"edges": m, "bytes": output.stat().st_size}
+    values = {**about, "n": manifest.n, **sizes}
+    shown = {**about, "vertices": manifest.n, **sizes}
     terminal.result(values, lambda: print_fields(shown))

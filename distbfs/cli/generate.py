@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from distbfs.cli.graphs import devices_to_build, store_graph
+from distbfs.cli.options.generate import GenerateOptions
+from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.generate.families import maker, parameters_of
+from distbfs.options import BuildOptions
 from distbfs.progress import Progress, no_progress
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
-from distbfs.terminal.store_writing import devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 SIZES = ("scale", "vertices")
@@ -63,29 +63,13 @@ def make_source(
         return make(**{k: v for k, v in every.items() if k in wanted})
 
 
-def run(
-    family: str,
-    output: Path,
-    force: bool,
-    on_devices: bool,
-    directed: bool,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    speech: Speech,
-    **choices: float | None,
-) -> None:
-    """Run the command; see ``cli/options/generate.py``."""
-    terminal = open_terminal(speech)
-    chosen = {name: value for name, value in choices.items() if value is not None}
+def run(asked: GenerateOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    sizes = {name: getattr(asked, name) for name in (*SIZES, "seed")}
+    chosen = {name: x for name, x in sizes.items() if x is not None} | asked.parameters
     threads = share_of_cores(terminal.world)
-    source = make_source(family, threads, chosen, terminal.progress)
-    options = make_build_options(
-        threshold=threshold,
-        pass_gib=pass_gib,
-        permute_seed=None,
-        threads=threads,
-        directed=directed,
-    )
-    devices = devices_to_build(terminal, directed=directed) if on_devices else None
-    store_graph(terminal, source, output, parts, options, force=force, devices=devices)
+    source = make_source(asked.family, threads, chosen, terminal.progress)
+    options = BuildOptions(**asked.build, threads=threads, directed=asked.directed)
+    devices = devices_to_build(terminal, asked, directed=asked.directed)
+    store_graph(terminal, source, asked, options, devices=devices)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 import click
@@ -14,12 +12,26 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
+from distbfs.cli.measures import check_trace, searches_energy, traced
+from distbfs.cli.options.graph500 import Graph500Options
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    engine_line,
+    make_request,
+    need_symmetric,
+    open_terminal,
+    stop_requests,
+    stop_within,
+    warn_of_rest,
+    write_records,
+)
 from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.progress import Sum, Tell
+from distbfs.progress import Sum
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.report.energy import energy_lines
@@ -30,36 +42,12 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.energy import searches_energy
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    LOG,
-    Terminal,
-    engine_line,
-    make_build_options,
-    make_request,
-    make_search_options,
-    need_symmetric,
-    open_records,
-    open_terminal,
-    prepare_stored,
-    stop_requests,
-    stop_within,
-)
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 
-BUILD_OPTIONS = {
-    "edge_factor": "--edge-factor",
-    "parts": "--parts",
-    "threshold": "--threshold",
-    "pass_gib": "--memory",
-}
+BUILD_OPTIONS = ("edge_factor", "parts", "threshold", "pass_bytes")
 NOTED_SECONDS = 0.1  # of compiling that a report tells
 VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
-Opened = tuple[Session, TupleSource, bool, dict[str, Any]]
 MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 
 
@@ -76,79 +64,75 @@ def compile_note(terminal: Terminal) -> dict[str, str]:
     return {"kernels": f"compiled in {seconds:.2g} s at first use, in no figure"}
 
 
+@dataclass(frozen=True)
+class BenchmarkGraph:
+    """A graph to be searched, and what validates its searches.
+
+    exact: whether ``tuples`` are those that the graph was made of
+    facts: of the report
+    """
+
+    session: Session
+    tuples: TupleSource
+    exact: bool
+    facts: dict[str, Any]
+
+
 def open_tuples(
     terminal: Terminal,
-    tuples: Kronecker,
+    asked: Graph500Options,
     options: SearchOptions,
     request: Request,
-    build: BuildOptions,
     buffer_bytes: int | None,
-) -> Opened:
+) -> BenchmarkGraph:
     """Generate and build a graph (collective)."""
+    tuples = Kronecker(
+        int(asked.scale or 0), asked.edge_factor, asked.seed, options.threads
+    )
     if tuples.tuples >= MANY_TUPLES:
         terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
-    parts = request.parts or terminal.world.size
     source = Source(
         tuples.n,
-        parts,
+        request.parts or terminal.world.size,
         tuples=tuples,
-        build=build,
+        build=BuildOptions(**asked.build, threads=options.threads),
         buffer_bytes=buffer_bytes,
         progress=terminal.progress,
     )
     session = open_source(terminal.world, source, options, request, say=terminal.say)
-    held = session.held
-    facts: dict[str, Any] = {
-        "scale": tuples.scale,
-        "edgefactor": tuples.edge_factor,
-        "generation_seconds": slowest(terminal, held.generation_seconds),
-        "construction_seconds": slowest(terminal, held.construction_seconds),
-        "threshold": held.threshold,
-        "notes": {},
-    }
-    making = held.facts.get("part", {}).get("making")
-    if making is not None:
+    held, notes = session.held, {}
+    if making := held.facts.get("part", {}).get("making"):
         from distbfs.build.cuda.making import IN_WORDS  # noqa: PLC0415
 
-        facts["notes"]["tuples"] = IN_WORDS[making]
-    return session, tuples, True, facts
+        notes["tuples"] = IN_WORDS[making]
+    facts = {"scale": tuples.scale, "edgefactor": tuples.edge_factor, "notes": notes}
+    for name in ("generation_seconds", "construction_seconds"):
+        facts[name] = slowest(terminal, getattr(held, name))
+    return BenchmarkGraph(session, tuples, exact=True, facts=facts)
 
 
 def open_a_store(
     terminal: Terminal, store: Store, options: SearchOptions, request: Request
-) -> Opened:
+) -> BenchmarkGraph:
     """Load a stored graph (collective)."""
-    manifest = store.manifest
-    began = clock()
-    session = prepare_stored(terminal, store, options, request).open()
+    manifest, began = store.manifest, clock()
+    session = terminal.prepare(store, options, request).open()
     seconds = slowest(terminal, clock() - began)
     with terminal.progress("generating", 0) as tell:
-        source, original = validating_tuples(store, options.threads, tell)
+        tuples = from_description(manifest.source, options.threads, tell)
+    size = (manifest.n, manifest.tuples)
+    exact = tuples is not None and (tuples.n, tuples.tuples) == size
+    loaded = f"loaded from {store.folder}; construction_time is the time to load"
+    checked = "its tuples" if exact else "its stored edges"
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
         "generation_seconds": 0.0,
         "construction_seconds": seconds,
-        "threshold": session.held.threshold,
-        "notes": {
-            "graph": f"loaded from {store.folder}; construction_time is the time to "
-            "load",
-            "validated by": "its tuples" if original else "its stored edges",
-        },
+        "notes": {"graph": loaded, "validated by": checked},
     }
-    return session, source, original, facts
-
-
-def validating_tuples(
-    store: Store, threads: int, tell: Tell
-) -> tuple[TupleSource, bool]:
-    """Return the tuples for validation, and whether they are the store's input."""
-    manifest = store.manifest
-    tuples = from_description(manifest.source, threads, tell)
-    size = (manifest.n, manifest.tuples)
-    if tuples is not None and (tuples.n, tuples.tuples) == size:
-        return tuples, True
-    return StoreTuples(store), False
+    source = tuples if exact and tuples else StoreTuples(store)
+    return BenchmarkGraph(session, source, exact, facts)
 
 
 def typed(context: click.Context, name: str) -> bool:
@@ -158,9 +142,10 @@ def typed(context: click.Context, name: str) -> bool:
 
 def refuse_build_options(context: click.Context) -> None:
     """Raise UsageError for options of building that were given beside a store."""
-    for name, option in BUILD_OPTIONS.items():
-        if typed(context, name):
-            raise UsageError(f"{option} is settled by the store; leave it out")
+    for option in context.command.params:
+        if option.name in BUILD_OPTIONS and typed(context, option.name):
+            name = max(option.opts, key=len)
+            raise UsageError(f"{name} is settled by the store; leave it out")
 
 
 def refuse_together(context: click.Context, *graphs: object) -> None:
@@ -171,39 +156,17 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
         raise UsageError("give either --skip-validation or --validate")
 
 
-def run(
-    scale: int | None,
-    edge_factor: int,
-    seed: int,
-    graph: Path | None,
-    roots: int,
-    skip_validation: bool,
-    validate: int | None,
-    records: Path | None,
-    trace_file: Path | None,
-    with_energy: bool,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    patience: float | None,
-    speech: Speech,
-    **choices: Any,
-) -> int:
-    """Run the command; see ``cli/options/graph500.py``."""
-    context = click.get_current_context()
-    refuse_together(context, scale, graph)
+def run(asked: Graph500Options) -> int:
+    """Run the command."""
+    context, graph = click.get_current_context(), asked.graph
+    refuse_together(context, asked.scale, graph)
     if graph is not None:
         refuse_build_options(context)
-    terminal = open_terminal(speech)
-    check_trace(trace_file)
+    terminal = open_terminal(asked)
+    check_trace(asked.trace)
     world = terminal.world
-    request = make_request(
-        devices=choices.pop("devices"),
-        domain=choices.pop("domain"),
-        parts=parts,
-        threshold=threshold,
-    )
-    options = make_search_options(world, **choices)
+    request = make_request(asked, asked.parts, asked.build.get("threshold"))
+    options = terminal.search_options(asked)
     store = None if graph is None else open_store(graph)
     ids = None
     if store is not None:
@@ -211,41 +174,31 @@ def run(
         ids = store.load_ids() if world.rank == 0 else None
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: stop.requested))
-        log = open_records(terminal, stack, records)
-        build = make_build_options(
-            threshold=threshold,
-            pass_gib=pass_gib,
-            permute_seed=None,
-            threads=options.threads,
-        )
-        buffer = build.pass_bytes if typed(context, "pass_gib") else None
+        stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
+        log = terminal.open_records(stack, asked.records)
+        buffer = asked.build["pass_bytes"] if typed(context, "pass_bytes") else None
         with stop.within(AT_ONCE):
             if store is not None:
                 opened = open_a_store(terminal, store, options, request)
             else:
-                opened = open_tuples(
-                    terminal,
-                    Kronecker(int(scale or 0), edge_factor, seed, options.threads),
-                    options,
-                    request,
-                    build,
-                    buffer,
-                )
-            session, source, exact, facts = opened
+                opened = open_tuples(terminal, asked, options, request, buffer)
+        session = opened.session
         terminal.say_engine(session)
-        chosen = choose_roots(session.layout.n, roots, seed, session.connected)
+        chosen = choose_roots(
+            session.layout.n, asked.roots, asked.seed, session.connected
+        )
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
-        trace = start_trace(trace_file, session)
         cost = ParentShare()
-        check = 0 if skip_validation else min(validate or len(chosen), len(chosen))
-        with terminal.progress("searching", len(chosen) + check) as tell:
+        check = min(asked.validate or len(chosen), len(chosen))
+        check = 0 if asked.skip_validation else check
+        progress = terminal.progress("searching", len(chosen) + check)
+        with traced(terminal, asked.trace, session, ids), progress as tell:
             searches = run_searches(
                 session,
-                source,
+                opened.tuples,
                 chosen,
-                exact=exact,
+                exact=opened.exact,
                 check=check,
                 stop=lambda: stop.agreed(world),
                 within=stop_within(session, stop),
@@ -253,24 +206,22 @@ def run(
                 report=lambda outcome, _: cost.add(outcome),
                 done=Sum(tell),
             )
-        if len(searches) < len(chosen):
-            LOG.warning(
-                "stopped on request after %d of %d searches", len(searches), len(chosen)
-            )
-        finish_trace(terminal, trace_file, trace, ids)
-        if records is not None:
+        warn_of_rest(len(searches), len(chosen))
+        if asked.records is not None:
             write_level_records(session, chosen[: len(searches)], log, stop, ids)
-        energy = measured_energy(session, searches) if with_energy else None
+        edges = [x.nedge for x in searches] if asked.energy else []
+        energy = searches_energy(session, chosen.tolist(), edges)
         searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:
             return 0
         lines = energy_lines(energy) if energy is not None else []
-        notes = {**facts.pop("notes"), **session.notes(), **cost.note()}
+        notes = {**opened.facts.pop("notes"), **session.notes(), **cost.note()}
         notes |= compile_note(terminal)
         notes |= {f"energy {k}": line for k, line in enumerate(lines, 1)}
         figures = reports.BenchmarkFigures(
-            **facts,
+            **opened.facts,
+            threshold=session.held.threshold,
             processes=world.size,
             searches=searches,
             engine=engine_line(session).removeprefix("engine "),
@@ -283,16 +234,6 @@ def run(
             notes=notes,
         )
         return print_report(terminal, figures, session, energy)
-
-
-def measured_energy(
-    session: Session, searches: list[reports.SearchFigures]
-) -> dict[str, Any] | None:
-    """Return the energy of all searches, run once more; None where there is none."""
-    if not searches:
-        return None
-    again = [int(x.root) for x in searches]
-    return searches_energy(session, again, sum(x.nedge for x in searches))
 
 
 def write_level_records(
@@ -314,10 +255,7 @@ def write_level_records(
             records = session.search(root, records=True, stop=within).records
         except SearchStopped:
             return
-        if file is not None:
-            name = name_of(root, ids)
-            file.writelines(json.dumps({"root": name, **x}) + "\n" for x in records)
-            file.flush()
+        write_records(file, {"root": name_of(root, ids)}, records)
 
 
 def in_ids_of_the_file(
@@ -348,11 +286,7 @@ def print_report(
         if terminal.world.rank == 0:
             click.echo(reports.invalid_text(figures), err=True, nl=False)
         return 1
-    if terminal.world.rank == 0:
-        values = reports.as_json(figures) | {"search": session.describe()}
-        values |= {} if energy is None else {"energy": energy}
-        if terminal.as_json:
-            click.echo(json.dumps(values, indent=2))
-        else:
-            click.echo(reports.as_text(figures), nl=False)
+    values = {**reports.as_json(figures), "search": session.describe()}
+    values |= {} if energy is None else {"energy": energy}
+    terminal.result(values, lambda: click.echo(reports.as_text(figures), nl=False))
     return 0

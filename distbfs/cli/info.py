@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from distbfs.cli.graphs import degrees_of, graph_fields
+from distbfs.cli.options.info import InfoOptions
+from distbfs.cli.shared import Terminal, open_terminal
 from distbfs.errors import UsageError
+from distbfs.graph.components import component_labels, component_sizes
+from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
-from distbfs.report.tables import print_fields, print_right, shown
+from distbfs.report.tables import counted, print_fields, print_right, print_table, shown
+from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import open_terminal
-from distbfs.terminal.store_writing import graph_fields
-from distbfs.terminal.survey import print_survey, survey
+from distbfs.store.tuples import StoreTuples
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("mean", "largest")
 UNTOLD = ("n", "tuples", "xxh3_128")  # of a source: told otherwise, or for programs
+KINDS = {"integer": "whole numbers", "text": "text"}  # of ids
 ROWS = {
     "vertices": "vertices",
     "active": "normal, with edges",
@@ -84,22 +88,6 @@ def describe(store: Store) -> dict[str, Any]:
     }
 
 
-def relabelling(relabel: Mapping[str, Any]) -> str:
-    """Return in words what became of the input ids."""
-    if relabel["method"] == "none":
-        return "none, ids are those of the input"
-    return f"ids permuted by a hash, seed {relabel['seed']}"
-
-
-def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return in words what is kept of the ids in the file."""
-    if "ids" not in values:
-        first = values.get("first_id")
-        return {"ids": f"whole numbers from {first}, as in the file"} if first else {}
-    kinds = {"integer": "whole numbers", "text": "text"}
-    return {"ids": f"{kinds[values['ids']['kind']]}, as in the file"}
-
-
 def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the lines on the graph, by name."""
     source = {k: v for k, v in values["source"].items() if k not in UNTOLD}
@@ -114,8 +102,11 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
         "store": values["store"],
         "made of": ", ".join(words).replace("_", " "),
         **graph_fields(values, directed=values["directed"]),
-        **kept_ids(values),
     }
+    if "ids" in values:
+        out["ids"] = f"{KINDS[values['ids']['kind']]}, as in the file"
+    elif first := values.get("first_id"):
+        out["ids"] = f"whole numbers from {first}, as in the file"
     if degrees:
         out["degrees"] = ", ".join(degrees)
     if "isolated" in statistics:
@@ -132,11 +123,14 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines on how the graph is stored, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
-    share = values["delegates"] / max(values["n"], 1)
+    share, relabel = values["delegates"] / max(values["n"], 1), values["relabel"]
+    relabelling = "none, ids are those of the input"
+    if relabel["method"] != "none":
+        relabelling = f"ids permuted by a hash, seed {relabel['seed']}"
     out = {
         "format version": f"{values['format_version']}, by {values['created_by']}",
         "source": f"{source.pop('family')}, {shown(source)}".removesuffix(", "),
-        "relabelling": relabelling(values["relabel"]),
+        "relabelling": relabelling,
     }
     if "ids" in values:
         out["file of ids"] = f"{IDS_NAME}, {readable(values['ids']['file_bytes'])}"
@@ -154,26 +148,17 @@ def print_storage(values: Mapping[str, Any]) -> None:
     click.echo()
     print_fields(store_text(values))
     click.echo()
-    print_right(
-        ("subgraph", "edges", "of m", "bytes in memory"),
-        [
-            [
-                name,
-                shown(values[name]),
-                f"{values['shares'][name]:.1%}",
-                readable(
-                    sum(part["subgraph_bytes"][name] for part in values["per_part"])
-                ),
-            ]
-            for name in SUBGRAPHS
-        ],
-    )
+    rows = []
+    for name in SUBGRAPHS:
+        total = sum(part["subgraph_bytes"][name] for part in values["per_part"])
+        cells = (shown(values[name]), f"{values['shares'][name]:.1%}", readable(total))
+        rows.append([name, *cells])
+    print_right(("subgraph", "edges", "of m", "bytes in memory"), rows)
     click.echo()
     print_right(*part_table(values["spread"], values["parts"]))
     click.echo()
-    reason = ""
-    if values["parts"] == 1:
-        reason = "; a single part has 32-bit nn columns"
+    one = values["parts"] == 1
+    reason = "; a single part has 32-bit nn columns" if one else ""
     click.echo(
         f"8n + 8dp + 4m + 4|Enn| gives {readable(size['formula'])}, the subgraphs take "
         f"{readable(size['subgraphs'])} ({size['subgraphs_over_formula']:.3f} of it"
@@ -185,10 +170,8 @@ def part_table(
     spreads: Mapping[str, Mapping[str, float]], parts: int
 ) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of the table of parts; a single part needs one column."""
-    keys = {"smallest": "smallest", "mean": "mean", "largest": "largest"}
-    if parts == 1:
-        keys = {}
-    heads = ["a part", *keys.values(), *(["over mean"] if keys else []), "total"]
+    keys = ("smallest", "mean", "largest") if parts > 1 else ()
+    heads = ["a part", *keys, *(["over mean"] if keys else []), "total"]
     rows = []
     for name, one in spreads.items():
         form = readable if name.endswith("bytes") else lambda x: shown(round(x))
@@ -198,14 +181,14 @@ def part_table(
     return heads, rows
 
 
-def run(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
-    """Run the command; see ``cli/options/info.py``."""
-    terminal = open_terminal(speech)
+def run(asked: InfoOptions) -> None:
+    """Run the command."""
+    terminal, degrees, plot = open_terminal(asked), asked.degrees, asked.plot
     if plot is not None:
         if not degrees:
             raise UsageError("--plot draws what --degrees finds; give both")
         plots.check_target(plot)
-    opened = open_store(store)
+    opened = open_store(asked.store)
     values = describe(opened)
     if degrees:
         values |= survey(terminal, opened)
@@ -220,3 +203,98 @@ def run(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
             print_storage(values)
 
     terminal.result(values, show)
+
+
+SWEEPS = 4  # searches, each from the vertex that the last one found farthest
+SHOWN_COMPONENTS = 5
+
+
+def survey(terminal: Terminal, store: Store) -> dict[str, Any]:
+    """Return degrees, components and a bound of the diameter (collective, JSON values).
+
+    One rank reads all parts, one at a time, for degrees and components, and holds 24
+    bytes a vertex; searches run on all ranks.
+    """
+    figures: dict[str, Any] = {}
+    if terminal.world.rank == 0:
+        histogram = degrees_of(store, terminal)
+        values = (histogram.degrees.tolist(), histogram.counts.tolist())
+        degrees = dict(zip(("degree", "vertices"), values, strict=True))
+        figures = {"degrees": degrees, **components_of(store)}
+    figures = terminal.world.broadcast(figures)
+    begin = figures.pop("begin")
+    return {**figures, "diameter": swept(terminal, store, begin)}
+
+
+def components_of(store: Store) -> dict[str, Any]:
+    """Return the sizes of components, and a vertex of the largest to begin with."""
+    tuples = StoreTuples(store)
+    label = component_labels(tuples.n, lambda: tuples.chunks(0, tuples.tuples))
+    sizes = component_sizes(label)
+    size, count = np.unique(sizes, return_counts=True)
+    begin = int(np.bincount(label).argmax()) if len(label) else -1
+    return {
+        "components": {
+            "count": len(sizes),
+            "largest": sizes[:SHOWN_COMPONENTS].tolist(),
+            "size": size.tolist(),
+            "components": count.tolist(),
+        },
+        "begin": begin,
+    }
+
+
+def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
+    """Return the largest distance that searches back and forth find (collective).
+
+    A lower bound of the diameter of the largest component.  Source: Magnien, Latapy,
+    Habib 2009 (double sweep).
+    """
+    if begin < 0:
+        return {"at_least": 0, "searches": 0}
+    options = SearchOptions(engine="auto", parents=False)
+    session = terminal.prepare(store, options).open()
+    at, farthest, searches = begin, -1, 0
+    while searches < SWEEPS:
+        outcome = session.search(at)
+        searches += 1
+        level = gather_on_first(session.world, outcome.to_numpy()[0])
+        place = [0, 0]
+        if level is not None and terminal.world.rank == 0:
+            place = [int(level.argmax()), int(level.max())]
+        at, depth = terminal.world.broadcast(place)
+        if depth <= farthest:
+            break
+        farthest = depth
+    session.close()
+    return {"at_least": farthest, "searches": searches}
+
+
+def degree_rows(degrees: Mapping[str, list[int]], n: int) -> list[list[Any]]:
+    """Return rows (degrees, vertices, share), an octave of degrees each."""
+    degree = np.array(degrees["degree"], dtype=np.int64)
+    octave = np.frexp(degree)[1]  # 0 for 0, k for 2^(k-1) … 2^k - 1
+    rows = []
+    for k in np.unique(octave).tolist():
+        low, high = (1 << k) >> 1, max((1 << k) - 1, 0)
+        name = shown(low) if low == high else f"{shown(low)} - {shown(high)}"
+        vertices = int(np.array(degrees["vertices"])[octave == k].sum())
+        rows.append([name, vertices, f"{vertices / n:.1%}"])
+    return rows
+
+
+def print_survey(values: Mapping[str, Any]) -> None:
+    """Print what ``survey`` found, for people."""
+    n = sum(values["degrees"]["vertices"])
+    click.echo()
+    print_table(("degree", "vertices", "share"), degree_rows(values["degrees"], n))
+    components, diameter = values["components"], values["diameter"]
+    click.echo()
+    click.echo(
+        f"{counted(components['count'], 'component')}, the largest of "
+        f"{shown(components['largest'])} vertices"
+    )
+    click.echo(
+        f"diameter of the largest at least {shown(diameter['at_least'])}, by "
+        f"{diameter['searches']} searches back and forth"
+    )

@@ -15,6 +15,7 @@ import click
 import cloup
 
 from distbfs import __version__
+from distbfs.cli.streams import ClosedPipe, run_program
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.interrupts import end_at_once
 from distbfs.ranks.abort import log_as_json
@@ -22,7 +23,6 @@ from distbfs.ranks.endings import AbortHook
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.signals import Interrupts
 from distbfs.registry import did_you_mean
-from distbfs.terminal.streams import ClosedPipe, run_program
 
 SECTIONS = {
     "Graphs": {
@@ -49,18 +49,6 @@ SECTIONS = {
     "Installation": {"doctor": "Show what this installation can use."},
 }
 WIDEST = max(len(name) for section in SECTIONS.values() for name in section)
-HELP = """Breadth-first search on graphs that outgrow one device.
-
-\b
-distbfs bfs edges.txt --source 0     search the graph of a file
-distbfs convert edges.txt -o graph   store it, which makes later searches fast
-distbfs bfs graph --source 0         search the store
-distbfs COMMAND --help               show the options of a command
-
-Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
-1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
-device or compiler.
-"""
 COMPLETION = """\b
 Shell completion, by a line in the file that your shell reads first:
   bash  eval "$(_DISTBFS_COMPLETE=bash_source distbfs)"
@@ -88,7 +76,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
         return
     facts: dict[str, object] = {"the version": __version__, "the command": command}
     if context is not None:
-        facts |= import_module("distbfs.terminal.shared").facts_of(context)
+        facts |= import_module("distbfs.cli.shared").facts_of(context)
     difference = first_difference(world, facts)
     if difference:
         raise UsageError(f"all ranks must run the same command: {difference}")
@@ -169,14 +157,24 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    help=HELP,
     epilog=COMPLETION,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="distbfs")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Show help where no command is named; see HELP."""
+    """Breadth-first search on graphs that outgrow one device.
+
+    \b
+    distbfs bfs edges.txt --source 0     search the graph of a file
+    distbfs convert edges.txt -o graph   store it, which makes later searches fast
+    distbfs bfs graph --source 0         search the store
+    distbfs COMMAND --help               show the options of a command
+
+    Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
+    1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
+    device or compiler.
+    """  # noqa: D301 - click takes the backspace
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

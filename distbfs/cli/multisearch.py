@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
-from distbfs.cli.options.multisearch import APPS
+from distbfs.cli.command import input_path
+from distbfs.cli.measures import energy_of, print_energy
+from distbfs.cli.options.multisearch import APPS, MultisearchOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    LOG,
+    Terminal,
+    open_terminal,
+    share_of_cores,
+    stop_requests,
+)
+from distbfs.cli.sources import NamedVertices, side_lines
 from distbfs.device import cuda
-from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
-from distbfs.formats.writing import check_place
+from distbfs.errors import (
+    DistbfsError,
+    InputError,
+    OutOfMemory,
+    SearchStopped,
+    UsageError,
+)
+from distbfs.formats.ids import IdMap
+from distbfs.formats.writing import check_place, placed
 from distbfs.multisearch import domain_members
-from distbfs.multisearch.application import Application, Facts, Task, unsaid
+from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
-from distbfs.multisearch.result_files import check_name
+from distbfs.multisearch.result_files import (
+    FILES,
+    check_name,
+    level_rows,
+    write_arrays,
+    write_pairs,
+)
 from distbfs.multisearch.searchers import (
     PartsSearcher,
     Searcher,
@@ -33,99 +59,164 @@ from distbfs.options import SearchOptions
 from distbfs.plan.memory import nothing_beside, readable
 from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
+from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.applications import (
-    ApplicationFile,
-    pick_sources,
-    print_facts,
-    read_pairs,
-)
-from distbfs.terminal.energy import energy_of
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    LOG,
-    Terminal,
-    open_terminal,
-    prepare_stored,
-    share_of_cores,
-    stop_requests,
-)
 from distbfs.timing import clock
-from distbfs.types import World
+from distbfs.types import Array, Ids, World
+
+COUNT = re.compile("[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class ApplicationFile:
+    """Writes what an application hands over to one file, which takes its name last.
+
+    sources: int64 [k], pairs: int64 [q, 2], pair_names: as they were given; n: vertices
+    ids: of the file that the graph came from
+    """
+
+    path: Path
+    force: bool
+    attributes: Mapping[str, Any]
+    ids: IdMap | None
+    n: int
+    sources: Ids
+    pairs: Ids
+    pair_names: list[tuple[str, str]]
+
+    def keep(self, arrays: Mapping[str, Array]) -> None:
+        """Write arrays by name."""
+        with placed(self.path, force=self.force) as at:
+            write_arrays(at, arrays, self.attributes, self.ids)
+
+    def keep_pairs(self, answers: Array) -> None:
+        """Write an answer for each pair, as arrays or as lines of text."""
+        if self.path.suffix.lower() in FILES:
+            flags: Array = answers.astype(np.uint8)
+            self.keep({"pair": self.pairs, "reachable": flags})
+            return
+        with placed(self.path, force=self.force) as at:
+            write_pairs(at, self.pair_names, answers)
+
+    @contextmanager
+    def rows(self, dtype: str) -> Iterator[Take]:
+        """Yield what writes rows of levels, in their order."""
+        layout = (self.sources, self.n, dtype, self.attributes, self.ids)
+        with placed(self.path, force=self.force) as at, level_rows(at, *layout) as take:
+            yield take
+
+
+def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
+    """Return ``--sources K|FILE|all``, int64 [k], equal on all ranks (collective).
+
+    K are drawn from all vertices, ascending; those of a file stay in its order, those
+    given twice only where the application repeats them.
+    """
+    text, n = asked.sources, named.n
+    if text == "all":
+        return np.arange(n, dtype=np.int64)
+    if COUNT.fullmatch(text):
+        if int(text) > n:
+            raise UsageError(f"--sources is {text}; allowed: 0 to {n}, a file, all")
+        drawn = np.random.default_rng(asked.seed).choice(n, int(text), replace=False)
+        return np.sort(drawn.astype(np.int64))
+    path = input_path(text)
+    sources = named.agreed(lambda: named.sources((), path))
+    if not APPS[asked.app].repeats:
+        sources = [*dict.fromkeys(sources)]
+    return np.array(sources, dtype=np.int64)
+
+
+def read_pairs(
+    path: Path, named: NamedVertices
+) -> tuple[list[list[int]], list[tuple[str, str]]]:
+    """Return pairs of a file, and as they were written.
+
+    Two ids a line, between them a tab, a comma or blanks, the first of these that is
+    in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
+    with the line.
+    """
+    pairs, names = [], []
+    for place, words in side_lines(path, "\t, "):
+        if len(words) != 2:
+            raise InputError(f"{place}: {len(words)} words; allowed: two ids")
+        ends = zip(words, ("source", "target"), strict=True)
+        pairs.append([named.find(word, place, what) for word, what in ends])
+        names.append((words[0], words[1]))
+    return pairs, names
+
+
+def print_facts(values: Facts, app: Application) -> None:
+    """Print what an application reports, for people."""
+    facts = dict(values["found"])
+    rows = facts.pop("largest", None)
+    facts.pop("answers", None)
+    facts.pop("estimated_seconds", None)
+    if facts.get("connected") is False:
+        facts["connected"] = "no: figures are of the largest component"
+    searched = {"sources": values["sources"]}
+    if app.takes != "sources" or "samples" in facts:
+        searched = {}
+    shown = {**searched, **facts, "seconds": values["seconds"]}
+    tails = values.get("tails")
+    if tails:
+        shown["read from host memory"] = (
+            f"{tails['tail_edges']} columns of tails, "
+            f"{readable(tails['tail_bytes'])} over the link"
+        )
+    print_fields({k: v for k, v in shown.items() if v is not None})
+    if rows:
+        click.echo()
+        print_table(("vertex", app.name), rows)
+    if "energy" in values:
+        print_energy(values["energy"])
+
 
 SAMPLED = 64  # sources whose edges are counted for --energy
 
 
-def run(
-    app: str,
-    store: Path,
-    output: Path | None,
-    force: bool,
-    chosen: str,
-    seed: int,
-    pairs: Path | None,
-    engine: str,
-    method: str,
-    threshold: str,
-    batch: int,
-    threads: int,
-    divide: str,
-    domain: int | None,
-    device_memory: int | None,
-    host_memory: int | None,
-    with_energy: bool,
-    first_id: int | None,
-    patience: float | None,
-    speech: Speech,
-    **own: Any,
-) -> None:
-    """Run the command; see ``cli/options/multisearch.py``."""
-    terminal = open_terminal(speech)
-    world, application = terminal.world, APPS[app]
-    asked = application.options_of(own)
-    check_input(application, output, force=force, pairs=pairs)
-    opened = open_store(store)
+def run(asked: MultisearchOptions) -> None:
+    """Run the command."""
+    terminal, output = open_terminal(asked), asked.output
+    world, application = terminal.world, APPS[asked.app]
+    own = application.options_of(asked.own)
+    check_input(application, asked)
+    opened = open_store(asked.store)
     manifest = opened.manifest
-    ids = opened.load_ids(first_id) if world.rank == 0 else None
+    ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: flag.requested))
+        stack.enter_context(Watch(world, asked.patience, lambda: flag.requested))
+        text, search = asked.threshold, dict(asked.search)
         options = RunOptions(
-            method=method,
-            threshold=int(threshold) if threshold.isdigit() else threshold,
-            batch=batch,
-            threads=threads or share_of_cores(world),
-            device_memory=device_memory,
-            host_memory=host_memory,
+            method=asked.method,
+            threshold=int(text) if text.isdigit() else text,
+            batch=asked.batch,
+            threads=search.pop("threads") or share_of_cores(world),
             stop=lambda: flag.requested,
+            **search,
         )
-        sources, ends = np.zeros(0, dtype=np.int64), []
+        named = NamedVertices(world, manifest.n, ids)
+        sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
         names: list[tuple[str, str]] = []
-        if pairs is not None:
+        if asked.pairs is not None:
             if world.rank == 0:
-                read, names = read_pairs(pairs, manifest.n, ids)
-                ends = read.ravel().tolist()
-            ends = world.broadcast(ends)
+                pairs, names = read_pairs(asked.pairs, named)
+            pairs = world.broadcast(pairs)
         elif application.takes == "sources":
-            sources = pick_sources(
-                *(terminal, chosen, manifest.n, ids, seed),
-                repeats=application.repeats,
-            )
+            sources = pick_sources(named, asked)
         with flag.within(AT_ONCE):
-            searcher = make_searcher(
-                *(terminal, opened, engine, options, divide, domain)
-            )
-        about = {"app": app, "n": manifest.n, "directed": manifest.directed}
-        queries = np.array(ends, dtype=np.int64).reshape(-1, 2)
+            searcher = make_searcher(terminal, opened, asked, options)
+        about = {"app": asked.app, "n": manifest.n, "directed": manifest.directed}
+        queries = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         result_file = None
         if output is not None and world.rank == 0:
-            attributes = {k: v for k, v in asked.items() if v is not None}
+            attributes = {k: v for k, v in own.items() if v is not None}
             result_file = ApplicationFile(
                 output,
-                force,
+                asked.force,
                 {**about, **attributes},
                 ids,
                 manifest.n,
@@ -135,8 +226,9 @@ def run(
             )
         unfinished = None
         if result_file is not None and application.resumes:
-            identity = [opened.digest, app, asked]
-            unfinished = Unfinished(partial_name(result_file.path), identity, force)
+            identity = [opened.digest, asked.app, own]
+            at = partial_name(result_file.path)
+            unfinished = Unfinished(at, identity, asked.force)
         task = Task(
             searcher,
             sources,
@@ -145,24 +237,24 @@ def run(
             ids,
             terminal.progress,
             terminal.say,
-            app,
-            seed,
+            asked.app,
+            asked.seed,
             unfinished,
         )
         began = clock()  # which stops while kernels are compiled
-        facts = run_or_stop(application, task, asked)
+        facts = run_or_stop(application, task, own)
         if facts is None:
             return
         seconds = clock() - began
         if unfinished is not None:
             unfinished.remove()
         energy = None
-        if with_energy:
+        if asked.energy:
             alone = replace(task, output=None, unfinished=None, say=unsaid)
-            again = partial(application.run, alone, **asked)
+            again = partial(application.run, alone, **own)
             energy = app_energy(task, application, facts, again)
     values = {
-        "store": str(store),
+        "store": str(asked.store),
         **about,
         "engine": searcher.describe(),
         "sources": facts.get("samples", len(sources)),
@@ -213,10 +305,9 @@ def app_energy(
     return energy_of(searcher.world, again, count, edges, uuids)
 
 
-def check_input(
-    app: Application, output: Path | None, *, force: bool, pairs: Path | None
-) -> None:
+def check_input(app: Application, asked: MultisearchOptions) -> None:
     """Refuse, before the graph is loaded, options that do not fit an application."""
+    output, pairs = asked.output, asked.pairs
     if (app.takes == "pairs") != (pairs is not None):
         raise UsageError(
             f"{app.name} needs --pairs"
@@ -225,7 +316,7 @@ def check_input(
         )
     if output is not None:
         check_name(output, app.name, app.endings)
-        check_place(output, force=force)
+        check_place(output, force=asked.force)
 
 
 def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
@@ -243,35 +334,33 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
 
 
 def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
-    """Return the bytes of searches of one traversal on a device; see ``Beside``."""
+    """Return the bytes of searches of one traversal on a device; see ``Beside``.
+
+    Its module, which is of CUDA, is imported where devices ask.
+    """
     return domain_members.bytes_beside(n, active, devices, targets)
 
 
 def make_searcher(
-    terminal: Terminal,
-    store: Store,
-    engine: str,
-    options: RunOptions,
-    divide: str,
-    domain: int | None,
+    terminal: Terminal, store: Store, asked: MultisearchOptions, options: RunOptions
 ) -> Searcher:
     """Load a store and return what searches it (collective); says how."""
-    world, manifest = terminal.world, store.manifest
-    way, why = choose_sharing(world, manifest, divide)
+    world, manifest, domain = terminal.world, store.manifest, asked.domain
+    way, why = choose_sharing(world, manifest, asked.divide)
     if world.size > 1:
         terminal.say(f"ranks share {way}: {why}")
     if way == "parts":
         if options.method:
             raise UsageError(f"method '{options.method}' is not for parts")
         wanted = SearchOptions(
-            engine=engine,
+            engine=asked.engine,
             parents=False,
             threads=options.threads,
             device_memory=options.device_memory,
             host_memory=options.host_memory,
         )
         request = Request(domain=domain, divided=True, beside=beside_searches)
-        opening = prepare_stored(terminal, store, wanted, request)
+        opening = terminal.prepare(store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")
         session = opening.open()
@@ -281,7 +370,7 @@ def make_searcher(
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
         part = whole_graph(store)
-        runner, reason = agreed_runner(world, engine)
+        runner, reason = agreed_runner(world, asked.engine)
         options = replace(options, host_memory=host_share(world, runner, options))
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:

@@ -5,65 +5,47 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from distbfs.cli.graphs import check_target, devices_to_build, store_graph
+from distbfs.cli.options.partition import PartitionOptions
+from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.errors import UsageError
+from distbfs.options import BuildOptions
 from distbfs.progress import Sum
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import (
-    make_build_options,
-    need_symmetric,
-    open_terminal,
-    share_of_cores,
-)
-from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 
-def run(
-    store: Path,
-    output: Path,
-    force: bool,
-    on_devices: bool,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    speech: Speech,
-) -> None:
-    """Run the command; see ``cli/options/partition.py``."""
-    terminal = open_terminal(speech)
-    target = Path(os.path.realpath(output))
-    if Path(os.path.realpath(store)) in (target, *target.parents):
+def run(asked: PartitionOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    target = Path(os.path.realpath(asked.output))
+    if Path(os.path.realpath(asked.store)) in (target, *target.parents):
         raise UsageError(
-            f"{output}: is the store that is read, or in it; name another folder"
+            f"{asked.output}: is the store that is read, or in it; name another folder"
         )
-    world, opened = terminal.world, open_store(store)
+    world, opened = terminal.world, open_store(asked.store)
     manifest = opened.manifest
     need_symmetric(opened, "partition")
-    count = parts or world.size
-    check_target(terminal, output, count, force=force)
+    count = asked.parts or world.size
+    check_target(terminal, asked, count)
     seed = spreading_seed(opened, count)
-    options = make_build_options(
-        threshold=threshold,
-        pass_gib=pass_gib,
-        permute_seed=seed,
-        threads=share_of_cores(world),
+    options = BuildOptions(
+        **asked.build, permute_seed=seed, threads=share_of_cores(world)
     )
     source: TupleSource = StoreTuples(opened)
     devices = shared = None
-    if on_devices:
+    if asked.on_devices:
         from distbfs.search.shared_tuples import SharedTuples  # noqa: PLC0415 - of CUDA
 
-        devices = devices_to_build(terminal, directed=False)
+        devices = devices_to_build(terminal, asked) or []
         with terminal.progress("loading", 0) as tell:
             source = shared = SharedTuples(world, opened, devices, Sum(tell))
     store_graph(
         terminal,
         source,
-        output,
-        count,
+        asked,
         options,
-        force=force,
         devices=devices,
         tuple_degrees=tuple_degrees_for(world, opened, count, seed),
         counts=(manifest.tuples, manifest.loops, manifest.repeats),

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
+import click
+
+from distbfs.build.cuda.room import LEAST_KEPT
+from distbfs.cli.options.plan import PlanOptions
+from distbfs.cli.plan_gpus import (
+    Machine,
+    gpu_memory,
+    planned_split,
+    refusal,
+    validation_memory,
+)
+from distbfs.cli.plan_input import (
+    PlannedGraph,
+    check_domain,
+    groups,
+    model_of,
+    of_kronecker,
+    of_store,
+    runs_of,
+    search_time,
+)
+from distbfs.cli.shared import open_terminal
 from distbfs.engines.cuda.xbfs.memory import part_problem
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
 from distbfs.plan.cost_model import Prediction
-from distbfs.plan.memory import PartShape
-from distbfs.plan.search_time import SearchTime
+from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
+from distbfs.report.tables import print_fields, print_right, shown
+from distbfs.search.domains import counted
 from distbfs.store import schema
-from distbfs.terminal.options import Speech
-from distbfs.terminal.plan_gpus import (
-    GpuMemory,
-    Machine,
-    gpu_memory,
-    refusal,
-    validation_memory,
-)
-from distbfs.terminal.plan_input import (
-    PlannedGraph,
-    check_domain,
-    model_of,
-    of_kronecker,
-    of_store,
-    ranks_of,
-    runs_of,
-    search_time,
-)
-from distbfs.terminal.plan_text import print_plan
-from distbfs.terminal.shared import open_terminal
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
+SHOWN = ("basis", "exact", "domain", "n", "m", "tuples", "threshold", "delegates", "nn")
 ARRAY_ROWS = {
     **{
         f"{name}_{array}": (f"{name}/{array}",)
@@ -79,10 +84,11 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     return rows
 
 
-def notes_of(graph: PlannedGraph, gpus: GpuMemory) -> list[str]:
+def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
-    if gpus.part["outer_on_host"] and gpus.planned(graph) is gpus.part:
+    part = gpus["gpu_part"]
+    if part["outer_on_host"] and planned_split(graph, gpus) is part:
         notes.append(
             "the time of a search leaves out what it reads over the link of edges to "
             "other parts"
@@ -106,19 +112,18 @@ def notes_of(graph: PlannedGraph, gpus: GpuMemory) -> list[str]:
 
 def weigh(
     graph: PlannedGraph,
-    per_host: int | None,
+    hosted: int,
     per_rank: int,
     model: Prediction,
-    gpus: GpuMemory,
+    gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values); per_host, per_rank: devices."""
+    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
     every = {name: sum(rows[name] for rows in devices) for name in largest}
     if not graph.exact:
         every = {name: graph.parts * size for name, size in largest.items()}
-    hosted = min(per_host or graph.parts, graph.parts)
     have, kind = memory.machine_memory()
     host: dict[str, Any] = {"devices": hosted, "memory": have, "limit": kind}
     for name in ("searching", "building"):
@@ -128,31 +133,19 @@ def weigh(
     allowed = DELEGATES_PER_PART * graph.n // graph.domains
     return {
         "graph": graph.title,
-        "basis": graph.basis,
-        "exact": graph.exact,
+        **{name: getattr(graph, name) for name in SHOWN},
         "devices": graph.parts,
-        "domain": graph.domain,
-        "n": graph.n,
-        "m": graph.m,
-        "tuples": graph.tuples,
-        "threshold": graph.threshold,
         "threshold_origin": graph.origin,
-        "delegates": graph.delegates,
         "delegates_allowed": allowed,
         "delegates_hold": graph.delegates <= allowed,
-        "nn": graph.nn,
         "formula_bytes": memory.formula_bytes(
             graph.n, graph.m, graph.parts, graph.delegates, graph.nn
         ),
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
-        "gpu_search": gpus.search,
-        "gpu_search_tails": gpus.search_tails,
-        "gpu_domain": gpus.domain,
-        "gpu_domain_tails": gpus.domain_tails,
+        **gpus,
         "gpu_validation": validation_memory(graph, hosted, per_rank),
-        "gpu_part": gpus.part,
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
@@ -162,68 +155,318 @@ def weigh(
     }
 
 
-def run(
-    store: Path | None,
-    scale: int | None,
-    edge_factor: int | None,
-    devices: int | None,
-    threshold: int | None,
-    devices_per_host: int | None,
-    domain: int,
-    devices_per_rank: int,
-    device_memory: float | None,
-    host_memory: float | None,
-    gpu: str,
-    exchange: str,
-    device_rate: float | None,
-    network_bandwidth: float | None,
-    latency: float | None,
-    records: tuple[Path, ...],
-    reports: tuple[Path, ...],
-    speech: Speech,
-) -> None:
-    """Run the command; see ``cli/options/plan.py``."""
+def run(asked: PlanOptions) -> None:
+    """Run the command."""
+    store, scale, devices = asked.store, asked.scale, asked.devices
+    threshold, domain, per_host = asked.threshold, asked.domain, asked.devices_per_host
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
-    if reports and not records:
+    if asked.report and not asked.records:
         raise UsageError("--report goes with --records")
-    if store is not None and edge_factor is not None:
+    if store is not None and asked.edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
-    if host_memory is not None and device_memory is None:
+    if asked.host_memory is not None and asked.device_memory is None:
         raise UsageError("--host-memory goes with --device-memory")
-    terminal = open_terminal(speech)
+    terminal = open_terminal(asked)
     if terminal.world.rank:
         return
     if store is not None:
         form = (devices, threshold, domain)
-        graph = of_store(terminal, store, *form, count=device_memory is not None)
+        count = asked.device_memory is not None
+        graph = of_store(terminal, store, *form, count=count)
     else:
         parts = check_domain(devices or terminal.world.size, domain)
-        size = (int(scale or 0), edge_factor or 16)
+        size = (int(scale or 0), asked.edge_factor or 16)
         graph = of_kronecker(*size, parts, threshold, domain)
-    planned = graph.counts(ranks_of(graph.parts, devices_per_rank))
+    per_rank = asked.devices_per_rank
+    ranks = groups(graph.parts, per_rank, f"{per_rank} devices a rank")
+    counts = graph.counts(ranks)
     model = model_of(
-        graph,
-        devices_per_rank,
-        runs_of(records, reports, planned),
-        rate=device_rate,
-        bandwidth=network_bandwidth,
-        latency=latency,
+        counts,
+        runs_of(asked.records, asked.report, counts),
+        rate=asked.device_rate,
+        bandwidth=asked.network_bandwidth,
+        latency=asked.latency,
     )
-    hosted = min(devices_per_host or graph.parts, graph.parts)
-    machine = Machine(device_memory, host_memory, hosted)
+    hosted = min(per_host or graph.parts, graph.parts)
+    machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
-    time = None
-    if gpus.serve(graph):
+    planned, time = planned_split(graph, gpus) or {}, None
+    if planned.get("fits") is not False:
         time = search_time(
             graph,
-            gpu,
-            exchange,
-            hosts=(devices_per_host or graph.parts) < graph.parts,
-            bandwidth=network_bandwidth,
-            link=gpus.link(graph),
+            asked.gpu,
+            asked.exchange,
+            hosts=hosted < graph.parts,
+            bandwidth=asked.network_bandwidth,
+            link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, devices_per_host, devices_per_rank, model, gpus, time)
-    terminal.result(plan, lambda: print_plan(plan, model, time))
+    plan = weigh(graph, hosted, per_rank, model, gpus, time)
+    terminal.result(plan, lambda: print_plan(plan, time))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)
+
+
+GROUPS = ("stored", "building")
+LEVEL_TIMES = ("work", "masks", "normals", "latency", "seconds")
+CONSTANTS = {  # text by name, factor
+    "rate": ("{:.3g} visits/s a device", 1),
+    "bandwidth": ("{:.4g} GB/s between ranks", 1e-9),
+    "latency": ("{:.3g} us a level", 1e6),
+    "finish": ("{:.3g} ps a vertex of a device at the end", 1e12),
+}
+LABELS = {
+    "stored": "stored arrays",
+    "search": "search by openmp",
+    "session": "session, at most",
+    "process": "process, about",
+    "building": "building, about",
+    "disk": "on disk",
+}
+
+
+def room_words(about: Mapping[str, Any]) -> str:
+    """Return the words for a GPU's memory where rows are split."""
+    return f"{readable(about['have'])} ({readable(about['spare'])} of it kept free)"
+
+
+def kept_words(about: Mapping[str, Any]) -> str:
+    """Return the words for rows that are split, before whose host has the rest."""
+    kept = "all" if about["kept"] is None else shown(about["kept"])
+    words = f"; in {room_words(about)} with {kept} columns of a row, and about "
+    return words + readable(about["host"])
+
+
+def tails_words(tails: Mapping[str, Any], devices: int) -> str:
+    """Return the words about a GPU's memory for the line about that GPU."""
+    if tails["fits"]:
+        if tails["kept"] is None:
+            return f"; fits in {readable(tails['have'])}"
+        every = "" if devices == 1 else " for all of them"
+        return f"{kept_words(tails)} of the host{every}"
+    size, needs = room_words(tails), tails["needs"]
+    host = f"{readable(needs['host'], needed=True)} of the host"
+    if needs["device"] <= tails["have"]:
+        return (
+            f"; in {size} with {shown(tails['kept'])} columns of a row, but not {host}"
+        )
+    device = readable(needs["device"], needed=True)
+    rows = f"{LEAST_KEPT} columns of a row"
+    return f"; {rows} do not fit in {size}, but in {device}, with {host}"
+
+
+def link_line(link: Mapping[str, float], where: str) -> str:
+    """Return the line about what a GPU reads of tails; where: what searches."""
+    return (
+        f"over the link to the host, {where}: about {readable(link['bytes'])} a search "
+        f"for each GPU, {1e3 * link['seconds']:.4g} ms ({link['columns']:.3g} columns "
+        f"of {link['visits']:.3g} tails)"
+    )
+
+
+def gpu_line(
+    sizes: Mapping[str, int] | None,
+    tails: Mapping[str, Any] | None,
+    devices: int = 1,
+) -> str:
+    """Return the line about engine xbfs on one GPU, or on each of a domain."""
+    what = "device memory of one GPU search"
+    if devices > 1:
+        what = f"device memory of each GPU of a domain of {devices}"
+    if sizes is None:
+        return f"{what}: none, as a GPU has up to 2^32 vertices"
+    size = {name: readable(count) for name, count in sizes.items()}
+    line = (
+        f"{what}: at most {size['total']} (graph {size['graph']}, search by xbfs "
+        f"{size['search']})"
+    )
+    return line if tails is None else line + tails_words(tails, devices)
+
+
+def validation_line(sizes: Mapping[str, int]) -> str:
+    """Return the line about validation on GPUs."""
+    shown = {name: readable(size) for name, size in sizes.items()}
+    line = (
+        f"validation on each GPU besides results: about {shown['table']}, or "
+        f"{shown['asked']} where that is not free"
+    )
+    if sizes["mailbox"]:
+        line += f"; and a mailbox of {shown['mailbox']} for the other ranks of the host"
+    return line
+
+
+def part_line(sizes: Mapping[str, Any]) -> str:
+    """Return the line about one part on a GPU."""
+    names = ("graph", "numbering", "inner", "search", "messages", "streams")
+    items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
+    domain = sizes["domain"]
+    where = "a domain of its own" if domain == 1 else f"in domains of {domain}"
+    line = (
+        f"device memory of a part on a GPU, {where}: about {readable(sizes['total'])} "
+        f"to build it, {readable(sizes['searching'])} to search it ({items})"
+    )
+    if sizes["fits"] is None:
+        return line
+    if not sizes["fits"]:
+        line += f"; does not fit in {readable(sizes['have'])}"
+        if "needs" in sizes:
+            needs = {k: readable(x, needed=True) for k, x in sizes["needs"].items()}
+            line += f", but in {needs['device']}, with {needs['host']} of its host"
+        return line
+    if sizes["host"]:
+        outer = ", where its edges to other parts are" * sizes["outer_on_host"]
+        line += f"{kept_words(sizes)} of its host{outer}"
+    else:
+        line += f"; fits in {readable(sizes['have'])}"
+    if sizes["host_building"]:
+        line += f"; built with {readable(sizes['host_building'])} of its host"
+    return line
+
+
+def print_search(time: SearchTime) -> None:
+    """Print the predicted time of engine xbfs, term by term."""
+    layout, exchange = time.layout, time.exchange
+    where = "1 domain" if layout.domains == 1 else f"{shown(layout.domains)} domains"
+    where += f" of {counted(layout.devices)}"
+    if exchange is not None:
+        where += f", exchange {exchange.name}"
+        where += " between hosts" if exchange.hosts else " inside a host"
+        where += f", levels begun by {'devices' if layout.streamed else 'hosts'}"
+    click.echo()
+    click.echo(
+        f"engine xbfs on {time.device.name}, {where}: "
+        f"about {time.seconds * 1e3:.4g} ms a search, {time.teps / 1e9:.4g} GTEPS"
+    )
+    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
+    print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
+    if time.bytes:
+        sent = ", ".join(f"{name} {readable(x)}" for name, x in time.bytes.items())
+        click.echo(f"a device sends in a search: {sent}")
+    if time.link is not None:
+        tails = f"{readable(time.link.bytes)} of tails in host memory"
+        click.echo(f"a device reads in a search: {tails}")
+    used = [
+        f"{name} {x['value']:.3g} ({x['origin'].partition(':')[0]})"
+        for name, x in time.constants().items()
+    ]
+    click.echo(f"constants: {', '.join(used)}")
+
+
+def level_row(name: str, sums: Mapping[str, float]) -> list[str]:
+    """Return the row of a level of the cost model, or of all of them."""
+    sent = (readable(sums["mask_bytes"]), readable(sums["normal_bytes"]))
+    spent = (f"{1e3 * sums[kind]:.3f}" for kind in LEVEL_TIMES)
+    return [name, f"{sums['visits']:.3g}", *sent, *spent]
+
+
+def print_model(model: Mapping[str, Any]) -> None:
+    """Print what the cost model says, level by level."""
+    click.echo()
+    click.echo(
+        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model['ranks'])}: "
+        f"about {model['seconds'] * 1e3:.4g} ms a search, {model['GTEPS']:.4g} GTEPS"
+    )
+    used = []
+    for name, (text, factor) in CONSTANTS.items():
+        known = model["constants"][name]
+        used.append(f"{text.format(factor * known['value'])} ({known['origin']})")
+    click.echo(f"with {', '.join(used)}")
+    rows = [level_row(str(x["level"]), x) for x in model["levels"]]
+    rows.append(["end", *[""] * 7, f"{1e3 * model['seconds_by_part']['finish']:.3f}"])
+    rows.append(level_row("all", {**model, **model["seconds_by_part"]}))
+    heads = ("level", "visits a device", "mask bytes", "normal bytes")
+    print_right((*heads, *LEVEL_TIMES[:-1], "all, ms"), rows)
+
+
+def print_thresholds(plan: Mapping[str, Any]) -> None:
+    """Print what a search between the parts takes at thresholds, side by side."""
+    volumes, times = ("masks", "normals", "parents"), ("work", "latency")
+    rows = []
+    for x in plan["thresholds"]:
+        sent, spent = x["bytes"], x["seconds"]
+        wire = sum(spent[name] for name in volumes)
+        ms = (wire, *(spent[name] for name in times), x["total"])
+        chosen = "*" if x["threshold"] == plan["threshold"] else ""
+        rows.append(
+            [
+                f"{chosen}{x['threshold']}",
+                f"{x['delegates'] / plan['n']:.3%}",
+                f"{x['outer_edges'] / max(plan['m'], 1):.1%}",
+                *(readable(sent[name]) for name in volumes),
+                *(f"{1e3 * seconds:.3f}" for seconds in ms),
+            ]
+        )
+    click.echo()
+    click.echo(
+        "TH, by expected counts of a search between domains: what a part sends, and "
+        "the time besides that of inner edges (* planned)"
+    )
+    heads = ("TH", "delegates, of n", "outer edges, of m", *volumes, "wire", *times)
+    print_right((*heads, "all, ms"), rows)
+
+
+def print_plan(plan: Mapping[str, Any], time: SearchTime | None) -> None:
+    """Print a plan for people."""
+    about = "" if plan["exact"] else "about "
+    devices = str(plan["devices"])
+    devices += "" if plan["domain"] == 1 else f", in domains of {plan['domain']}"
+    nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
+    delegates = f"{about}{shown(plan['delegates'])}"
+    delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
+    delegates += "holds" if plan["delegates_hold"] else "does not hold"
+    print_fields(
+        {
+            "graph": plan["graph"],
+            "figures": plan["basis"],
+            "devices p": devices,
+            "vertices n": plan["n"],
+            "stored edges m": about + shown(plan["m"]),
+            "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
+            "delegates d": delegates,
+            "nn edges": nn,
+            "formula": f"8n + 8dp + 4m + 4|Enn| = {readable(plan['formula_bytes'])}",
+        }
+    )
+    click.echo()
+    one = "largest device" if plan["exact"] else "a device"
+    rows = []
+    for name, size in plan["device"].items():
+        if name in GROUPS:
+            rows.append([""] * 3)
+        label = LABELS.get(name, name.replace("_", " "))
+        rows.append([label, readable(size), readable(plan["total"][name])])
+    print_right(("bytes", one, "all devices"), rows)
+    click.echo()
+    host = plan["host"]
+    click.echo(
+        f"this machine: {readable(host['memory'])} ({host['limit']}), "
+        f"{host['devices']} of {plan['devices']} devices on a host"
+    )
+    for name in ("searching", "building"):
+        fits = "fits" if host[f"{name}_fits"] else "does not fit"
+        click.echo(f"  {name} needs {readable(host[name])}: {fits}")
+    click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
+    links = {"one GPU": plan["gpu_search_tails"]}
+    if plan["gpu_domain"] is not None:
+        tails = links[f"a domain of {plan['devices']}"] = plan["gpu_domain_tails"]
+        click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
+    click.echo(part_line(plan["gpu_part"]))
+    if plan["devices"] > plan["domain"]:
+        links["several domains"] = plan["gpu_part"]
+    for where, split in links.items():
+        if split is not None and split["link"] is not None:
+            click.echo(link_line(split["link"], where))
+    if symmetric := plan["gpu_part"]["symmetric"]:
+        click.echo(
+            f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
+            "more on each GPU"
+        )
+    click.echo(validation_line(plan["gpu_validation"]))
+    click.echo(f"building is the {plan['building_basis']}")
+    for note in plan["notes"]:
+        click.echo(f"note: {note}")
+    if plan["thresholds"]:
+        print_thresholds(plan)
+    if time is not None:
+        print_search(time)
+    print_model(plan["model"])

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
 from distbfs.benchmark.compare_figures import comparisons_of
 from distbfs.benchmark.compare_plots import KINDS, USUAL, draw_panels
+from distbfs.cli.options.plot import EngineFigure, RankFigure
 from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
 
 
-def draw_ranks(
-    file: Path, output: Path, begin: float, end: float | None, as_json: bool
-) -> None:
-    """Run ``plot trace``; see ``cli/options/plot.py``."""
+def draw_ranks(asked: RankFigure) -> None:
+    """Run ``plot trace``."""
+    file, output = asked.file, asked.output
     check_target(output)
     events = read_trace(file)
-    draw_trace(events, output, begin, end, file.name)
-    if as_json:
+    draw_trace(events, output, asked.begin, asked.end, file.name)
+    if asked.as_json:
         seconds: dict[str, dict[str, float]] = {}
         for event in events:
             rank = seconds.setdefault(str(event["pid"]), {})
@@ -31,15 +30,14 @@ def draw_ranks(
         click.echo(json.dumps({"ranks": seconds}, indent=2))
 
 
-def draw_engines(
-    file: Path, output: Path, kinds: tuple[str, ...], as_json: bool
-) -> None:
-    """Run ``plot compare``; see ``cli/options/plot.py``."""
+def draw_engines(asked: EngineFigure) -> None:
+    """Run ``plot compare``."""
+    file, output = asked.file, asked.output
     check_target(output)
     text = read_text(file)
     try:
         values = json.loads(text)
-        chosen = kinds or USUAL
+        chosen = asked.kind or USUAL
         draw_panels(values, output, chosen)
         rows = [
             {
@@ -54,5 +52,5 @@ def draw_engines(
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: no result of 'distbfs compare --json'") from error
-    if as_json:
+    if asked.as_json:
         click.echo(json.dumps(rows, indent=2))

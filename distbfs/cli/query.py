@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from distbfs.cli.options.query import QueryOptions
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import connect
@@ -70,16 +71,11 @@ def read_token(path: Path | None) -> str | None:
     return read_text(path).strip()
 
 
-def run(
-    address: str,
-    op: str,
-    fields: tuple[str, ...],
-    token_file: Path | None,
-    timeout: float,
-) -> int:
-    """Run the command; see ``cli/options/query.py``."""
-    wanted = read_fields(op, fields)
-    with connect(address, token=read_token(token_file), timeout=timeout) as client:
+def run(asked: QueryOptions) -> int:
+    """Run the command."""
+    op, token = asked.op, read_token(asked.token_file)
+    wanted = read_fields(op, asked.fields)
+    with connect(asked.address, token=token, timeout=asked.timeout) as client:
         try:
             answer = client.call(op, **wanted)
         except ServiceError as error:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import to_builtins
 
-from distbfs.cli.options.serve import LIMITS
+from distbfs.cli.measures import check_trace, traced
+from distbfs.cli.options.serve import ServeOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    make_request,
+    open_terminal,
+    stop_requests,
+)
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
@@ -34,19 +41,6 @@ from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    Terminal,
-    make_request,
-    make_search_options,
-    open_terminal,
-    prepare_stored,
-    stop_requests,
-)
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-
-WAYS = ("socket", "port", "host", "token_file", "remote")
 
 
 def about(
@@ -75,114 +69,95 @@ def about(
     }
 
 
-@dataclass(frozen=True)
-class Ways:
-    """Where clients come in; neither socket nor port: stdin and stdout."""
-
-    socket: Path | None
-    port: int | None
-    host: str
-    token_file: Path | None
-    remote: bool
-
-    def check(self) -> None:
-        """Refuse, before the graph is loaded, what cannot be opened after it."""
-        if self.socket is not None:
-            clear_place(self.socket)
-        if self.port is None:
-            return
-        load_libraries()
-        check_host(self.host, remote=self.remote)
-        if self.token_file is None:
-            raise UsageError("--http needs --token-file")
-        read_token(self.token_file)
+def check_ways(asked: ServeOptions) -> None:
+    """Refuse, before the graph is loaded, what cannot be opened after it."""
+    if asked.socket is not None:
+        clear_place(asked.socket)
+    if asked.http is None:
+        return
+    load_libraries()
+    check_host(asked.http_host, remote=asked.allow_remote)
+    if asked.token_file is None:
+        raise UsageError("--http needs --token-file")
+    read_token(asked.token_file)
 
 
 def open_doors(
     terminal: Terminal,
     service: Service,
     stack: ExitStack,
-    ways: Ways,
+    asked: ServeOptions,
     ready: threading.Event,
 ) -> list[Door]:
     """Return the ways in, which listen already; stdin is read once ``ready`` is set."""
     doors: list[Door] = []
-    if ways.socket is not None:
-        doors.append(SocketDoor(service, listen(ways.socket)))
-        stack.callback(ways.socket.unlink, missing_ok=True)
-    if ways.port is not None and ways.token_file is not None:
-        listening = listen_http(ways.host, ways.port)
-        guard = Guard(read_token(ways.token_file))
-        stack.enter_context(renewed(guard, ways.token_file))
+    if asked.socket is not None:
+        doors.append(SocketDoor(service, listen(asked.socket)))
+        stack.callback(asked.socket.unlink, missing_ok=True)
+    if asked.http is not None and asked.token_file is not None:
+        listening = listen_http(asked.http_host, asked.http)
+        guard = Guard(read_token(asked.token_file))
+        stack.enter_context(renewed(guard, asked.token_file))
         doors.append(HttpDoor(service, listening, guard))
-        terminal.say(f"http://{ways.host}:{listening.getsockname()[1]}")
+        terminal.say(f"http://{asked.http_host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))
     return doors
 
 
-def run(
-    store: Path,
-    results: Path | None,
-    trace_file: Path | None,
-    first_id: int | None,
-    patience: float | None,
-    speech: Speech,
-    **choices: Any,
-) -> None:
-    """Run the command; see ``cli/options/serve.py``."""
-    terminal = open_terminal(speech)
-    world = terminal.world
-    limits = Limits(**{name: choices.pop(name) for name in LIMITS})
-    ways = Ways(**{name: choices.pop(name) for name in WAYS})
-    if speech.as_json and ways.socket is None and ways.port is None:
+def run(asked: ServeOptions) -> None:
+    """Run the command."""
+    terminal, store = open_terminal(asked), asked.store
+    world, limits = terminal.world, Limits(**asked.limits)
+    if asked.as_json and asked.socket is None and asked.http is None:
         raise UsageError("--json needs --socket or --http: stdout carries the answers")
-    check_trace(trace_file)
+    check_trace(asked.trace)
     if world.rank == 0:
-        ways.check()
+        check_ways(asked)
     opened = open_store(store)
     manifest = opened.manifest
-    ids = opened.load_ids(first_id) if world.rank == 0 else None
-    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
-    options = make_search_options(world, **choices)
+    ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
+    request, options = make_request(asked), terminal.search_options(asked)
     if not options.levels:
         raise UsageError("a service answers with levels; leave --no-levels out")
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
-    opening = prepare_stored(terminal, opened, options, request)
+    opening = terminal.prepare(opened, options, request)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
-        watch = stack.enter_context(Watch(world, patience, lambda: flag.requested))
+        watch = Watch(world, asked.patience, lambda: flag.requested)
+        stack.enter_context(watch)
         folder = None
-        if results is not None and world.rank == 0:
+        if asked.results is not None and world.rank == 0:
             folder = ResultFolder(
-                results, limits.files, manifest.digests[0]["vertices"], ids
+                asked.results, limits.files, manifest.digests[0]["vertices"], ids
             )
         with flag.within(AT_ONCE):
             session = opening.open()
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
-        trace = start_trace(trace_file, session)
-        ranks = ServiceRank(session, flag, trace)
-        if world.rank:
-            ranks.follow()
-        else:
-            facts = about(opened, store, ids, session.describe(), world.size)
-            service = Service(
-                ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
-            )
-            terminal.say_engine(session)
-            answer(terminal, service, ways, flag)
-            ranks.end()
-        finish_trace(terminal, trace_file, trace, ids)
+        with traced(terminal, asked.trace, session, ids) as trace:
+            ranks = ServiceRank(session, flag, trace)
+            if world.rank:
+                ranks.follow()
+            else:
+                facts = about(opened, store, ids, session.describe(), world.size)
+                service = Service(
+                    ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
+                )
+                terminal.say_engine(session)
+                answer(terminal, service, asked, flag)
+                ranks.end()
         session.close()
 
 
-def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> None:
+def answer(
+    terminal: Terminal, service: Service, asked: ServeOptions, flag: StopFlag
+) -> None:
     """Answer requests until the end (rank 0)."""
     ready = threading.Event()
     with ExitStack() as stack:
-        doors = open_doors(terminal, service, stack, ways, ready)
+        doors = open_doors(terminal, service, stack, asked, ready)
         stack.enter_context(Front(service, doors))
         click.echo("ready")  # before any answer, which may go to stdout, too
         ready.set()

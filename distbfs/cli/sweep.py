@@ -8,27 +8,26 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.benchmark.sweep import names_of, sweep_knobs
-from distbfs.cli.compare import given_sources
+from distbfs.cli.compare import built_sources
+from distbfs.cli.comparison import Sessions, choose_sources
+from distbfs.cli.options.sweep import SweepOptions
+from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
 from distbfs.errors import UsageError, ValidationError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report.provenance import provenance
-from distbfs.report.tables import print_fields, print_table
+from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
-from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.comparison import Sessions, choose_sources
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
+from distbfs.store.hdf5 import open_store
 from distbfs.types import Array, Ids
 
 ENGINE = "bfs4k"
@@ -76,36 +75,26 @@ class Trials:
         return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-def run(
-    store: Path | None,
-    knobs: str,
-    count: int,
-    seed: int,
-    seconds: float,
-    speech: Speech,
-    **sizes: int | None,
-) -> None:
-    """Run the command; see ``cli/options/sweep.py``."""
-    terminal = open_terminal(speech)
-    names = names_of(knobs)
+def run(asked: SweepOptions) -> None:
+    """Run the command."""
+    terminal, store = open_terminal(asked), asked.store
+    names, seconds = names_of(asked.knobs), asked.seconds
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
-    lists: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
     threads = share_of_cores(terminal.world)
-    built = given_sources(seed, threads, lists, terminal.progress)
+    built = built_sources(asked, threads, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
-    opened: Store | None = None
     if store is not None:
         opened = open_store(store)
         need_symmetric(opened, "sweep")
-    sessions = Sessions(terminal, opened, built[0] if built else None)
+    sessions = Sessions(terminal, opened if store is not None else built[0])
     options = SearchOptions(engine=ENGINE)
     sessions.check(options)
     with ExitStack() as stack:
         session = sessions.open(options)
         stack.callback(session.close)
-        roots = choose_sources(session, count, seed)
+        roots = choose_sources(session, asked.sources, asked.seed)
         degrees = degrees_of(graph_of(session))
         start = auto_knobs(degrees)
         trials = Trials(session, options, roots)
@@ -149,15 +138,12 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
         for trial in values["trials"]
     ]
     print_table(("knob", "value", "ms", "best so far ms"), rows)
-    words = {True: "yes", False: "no"}
-    knobs = [
-        f"{k}={words[v] if isinstance(v, bool) else v}"
-        for k, v in best.as_dict().items()
-    ]
+    knobs = best.as_dict().items()
+    texts = [f"{k}={shown(v) if isinstance(v, bool) else v}" for k, v in knobs]
     print_fields(
         {
             "automatic ms": values["auto_seconds"] * 1e3,
             "best ms": values["best_seconds"] * 1e3,
-            "--knobs": ",".join(knobs),
+            "--knobs": ",".join(texts),
         }
     )

@@ -17,10 +17,13 @@ level records are assumed, with the numbers of this file.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,31 +115,11 @@ def habits_of(rows: Iterable[Sequence[float]]) -> tuple[Habit, ...]:
     )
 
 
-# Of a Kronecker graph of scale 20 in 16 parts at TH 75, all of whose nn edges are sent.
-# S is 7 and S' 3.5: "about half of S" (Section V-B).
-SEPARATED = habits_of(
-    [
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0),
-        (0.0, 0.1, 0.009, 0.007, 0.0, 0.001, 1.0, 1.0),
-        (0.114, 0.283, 0.122, 0.084, 0.051, 0.267, 1.0, 1.0),
-        (0.791, 0.0, 0.03, 0.0, 0.645, 0.732, 0.5, 1.0),
-        (0.094, 0.0, 0.0, 0.0, 0.301, 0.0, 0.0, 1.0),
-        (0.001, 0.0, 0.0, 0.0, 0.003, 0.0, 0.0, 1.0),
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-    ]
-)
-# Of a graph in one part without delegates, which is searched whole, push and pull.
-WHOLE = habits_of(
-    [
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        (0.002, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        (0.03, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 1.0),
-        (0.015, 0.0, 0.0, 0.0, 0.65, 0.0, 0.0, 1.0),
-        (0.002, 0.0, 0.0, 0.0, 0.247, 0.0, 0.0, 1.0),
-        (0.001, 0.0, 0.0, 0.0, 0.003, 0.0, 0.0, 1.0),
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-    ]
-)
+@cache
+def usual_habits(name: str) -> tuple[Habit, ...]:
+    """Return the habits "separated" or "whole"; ``habits.json`` says of what."""
+    path = Path(__file__).with_name("habits.json")
+    return habits_of(json.loads(path.read_text(encoding="utf-8"))[name]["levels"])
 
 
 @dataclass(frozen=True)
@@ -245,9 +228,9 @@ def predict(
 ) -> Prediction:
     """Predict the cost of a search, level by level.
 
-    habits: of every level; default: ``SEPARATED``, ``WHOLE`` for one part alone
+    habits: of every level; default: those of ``usual_habits``
     """
-    habits = habits or (WHOLE if counts.whole else SEPARATED)
+    habits = habits or usual_habits("whole" if counts.whole else "separated")
     g = 1 / constants.bandwidth
     pushed = sum(habit.checks["nn"] for habit in habits) or 1.0
     levels = []

@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,13 @@ class LinkReads:
         """Time of the link alone."""
         return max(self.lines - self.visits, 0.0) * LINE / LINK + self.visits / VISITS
 
+    @classmethod
+    def of(cls, values: Mapping[str, float] | None) -> LinkReads | None:
+        """Return the counts of what ``as_dict`` gave; None of None."""
+        if values is None:
+            return None
+        return cls(*(values[item.name] for item in fields(cls)))
+
     def as_dict(self) -> dict[str, float]:
         """Return the counts as JSON values."""
         return vars(self) | {"bytes": self.bytes, "seconds": self.seconds}
@@ -186,24 +193,25 @@ class SearchTime:
     def constants(self) -> dict[str, dict[str, Any]]:
         """Return value and origin of every constant that has a part in the time."""
         device, exchange = self.device, self.exchange
-        names = [x for x in DEVICE_CONSTANTS if x != "vertex" or exchange is not None]
-        names = [x for x in names if x != "shared" or self.layout.devices > 1]
         used = {
-            name: {"value": getattr(device, name), "origin": device.origins[name]}
-            for name in names
+            name: (getattr(device, name), origin)
+            for name, origin in device.origins.items()
         }
-        if self.link is not None:
-            used["link"] = {"value": LINK, "origin": LINK_ORIGIN}
-            used["visits"] = {"value": VISITS, "origin": LINK_ORIGIN}
         if exchange is None:
-            return used
-        of = exchange.origins
-        used["exchange_level"] = {"value": exchange.level, "origin": of["level"]}
-        used["bandwidth"] = {"value": exchange.bandwidth, "origin": of["bandwidth"]}
-        used["partner"] = {"value": PARTNER[exchange.name], "origin": ASSUMED}
-        if exchange.hosts:
-            used["hop"] = {"value": HOP, "origin": ASSUMED}
-        return used
+            used.pop("vertex", None)
+        if self.layout.devices == 1:
+            used.pop("shared", None)
+        if self.link is not None:
+            used |= {"link": (LINK, LINK_ORIGIN), "visits": (VISITS, LINK_ORIGIN)}
+        if exchange is not None:
+            used["exchange_level"] = (exchange.level, exchange.origins["level"])
+            used["bandwidth"] = (exchange.bandwidth, exchange.origins["bandwidth"])
+            used["partner"] = (PARTNER[exchange.name], ASSUMED)
+            if exchange.hosts:
+                used["hop"] = (HOP, ASSUMED)
+        return {
+            name: {"value": x, "origin": origin} for name, (x, origin) in used.items()
+        }
 
 
 @cache
@@ -218,12 +226,10 @@ def device_of(name: str, constants: Mapping[str, Any] | None = None) -> DeviceCo
     every = (constants or load_constants())["devices"]
     if name not in every:
         raise UsageError(f"GPU '{name}'; allowed: {', '.join(every)}")
-    values = every[name]
-    return DeviceConstants(
-        name,
-        **{x: float(values[x]["value"]) for x in DEVICE_CONSTANTS},
-        origins={x: str(values[x]["origin"]) for x in DEVICE_CONSTANTS},
-    )
+    values = {x: every[name][x] for x in DEVICE_CONSTANTS}
+    origins = {x: str(known["origin"]) for x, known in values.items()}
+    numbers = {x: float(known["value"]) for x, known in values.items()}
+    return DeviceConstants(name, **numbers, origins=origins)
 
 
 def exchange_of(
@@ -232,38 +238,28 @@ def exchange_of(
     *,
     hosts: bool = False,
     bandwidth: float | None = None,
+    streamed: bool = True,
     constants: Mapping[str, Any] | None = None,
 ) -> ExchangeConstants:
     """Return the constants of an exchange with a GPU; UsageError for an unknown name.
 
     hosts: between hosts, at NETWORK bytes a second; bandwidth: instead
+    streamed: whether devices begin their levels, or hosts
     """
     every = (constants or load_constants())["exchanges"]
     if name not in every:
         raise UsageError(f"exchange '{name}'; allowed: {', '.join(every)}")
-    level, wire = every[name][f"level {gpu}"], every[name]["bandwidth"]
-    origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
-    exchange = ExchangeConstants(
-        name,
-        float(level["value"]),
-        float(wire["value"]),
-        origins,
-        hosts,
-    )
-    if hosts and bandwidth is None:
-        origins = origins | {"bandwidth": ASSUMED}
-        return replace(exchange, bandwidth=NETWORK, origins=origins)
+    wire, level = every[name]["bandwidth"], every[name][f"level {gpu}"]
     if bandwidth is not None:
-        origins = origins | {"bandwidth": "given"}
-        return replace(exchange, bandwidth=bandwidth, origins=origins)
-    return exchange
-
-
-def stepwise(exchange: ExchangeConstants, gpu: str) -> ExchangeConstants:
-    """Return an exchange with a GPU whose levels hosts begin."""
-    level = exchange_of(STEPWISE, gpu).level
-    origins = dict(exchange.origins) | {"level": f"that of exchange {STEPWISE}"}
-    return replace(exchange, level=level, origins=origins)
+        wire = {"value": bandwidth, "origin": "given"}
+    elif hosts:
+        wire = {"value": NETWORK, "origin": ASSUMED}
+    if not streamed:
+        level = every[STEPWISE][f"level {gpu}"]
+        level = level | {"origin": f"that of exchange {STEPWISE}"}
+    origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
+    values = (float(level["value"]), float(wire["value"]))
+    return ExchangeConstants(name, *values, origins, hosts)
 
 
 def result_bytes(n: int) -> int:

@@ -67,6 +67,7 @@ MOST_LEVELS = 64  # the levels after these are left out
 FEW_DEGREES = 256  # a class each; of more, classes are CLASSES an octave from FINE on
 FINE, CLASSES = 64, 16
 LEAST = 1e-300
+COUNTED = ("pushed_edges", "items", "questions", "parents")  # in a search
 
 
 @dataclass(frozen=True)
@@ -164,19 +165,16 @@ def price(
     }
     visits = d + (pushed + 3 * questions + items) / parts
     seconds = {name: size / constants.bandwidth for name, size in volumes.items()}
+    seconds |= {"work": visits / constants.rate, "latency": levels * constants.latency}
     return ThresholdCost(
         threshold=threshold,
         delegates=d,
         outer_edges=outer_edges,
         levels=levels,
         mask_levels=mask_levels,
-        pushed_edges=pushed,
-        items=items,
-        questions=questions,
-        parents=parents,
         bytes=volumes,
-        seconds=seconds
-        | {"work": visits / constants.rate, "latency": levels * constants.latency},
+        seconds=seconds,
+        **dict(zip(COUNTED, counts, strict=True)),
     )
 
 

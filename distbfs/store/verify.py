@@ -22,7 +22,9 @@ is in memory at a time; its edges are expanded in slices.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +32,8 @@ import numpy as np
 from distbfs.errors import StoreError
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.partition.part import PART_SHIFT
+from distbfs.ranks.agreement import gather_texts
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import SUBGRAPHS, Array, Ids, Words
 
 if TYPE_CHECKING:
@@ -38,10 +42,11 @@ if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array, Words
+    from distbfs.types import World
 
 SLICE_EDGES = 1 << 21
 WORD = (1 << 64) - 1
+SUMS = ("parts", "degree_sum", "tuple_ends", "nn_forward", "nn_reverse")
 
 
 def nothing() -> Ids:
@@ -87,22 +92,44 @@ class Verification:
 
 
 def verify_store(
-    store: Store, progress: Callable[[int, int], None] | None = None
+    store: Store,
+    progress: Callable[[int, int], None] | None = None,
+    world: World | None = None,
 ) -> Verification:
-    """Check every part of a store, and the rules across parts.
+    """Check every part of a store, and the rules across parts (collective).
 
-    progress: called with (parts done, parts) after each part. Broken rules, and files
-    that cannot be loaded, are findings, not exceptions.
+    progress: called with (parts done, parts) after each part of this rank
+    world: ranks that share the parts out, by default this process alone; delegates of
+    parts on different ranks are equal because their digests in the manifest are
+
+    Broken rules, and files that cannot be loaded, are findings, not exceptions; they
+    are the same on all ranks.
     """
-    result = Verification()
-    parts = store.manifest.parts
-    for index in range(parts):
+    world, manifest = world or SoloWorld(), store.manifest
+    result, pairs = Verification(), list[tuple[int, str]]()
+    indices = range(world.rank, manifest.parts, world.size)
+    for done, index in enumerate(indices, 1):
         verify_part(result, store, index)
+        pairs += [(index, line) for line in result.findings[len(pairs) :]]
         if progress is not None:
-            progress(index + 1, parts)
-    if result.parts == parts:
-        check_totals(result, store)
-    check_ids(result, store)
+            progress(done, len(indices))
+    every = [json.loads(text) for text in gather_texts(world, json.dumps(pairs))]
+    by_part = sorted((pair for some in every for pair in some), key=itemgetter(0))
+    result.findings = [line for _, line in by_part]
+    own = [*result.edges.values(), *(getattr(result, name) for name in SUMS)]
+    sums = world.allreduce(np.array(own, dtype=np.uint64)).tolist()
+    result.edges = dict(zip(SUBGRAPHS, sums, strict=False))
+    for name, value in zip(SUMS, sums[len(SUBGRAPHS) :], strict=True):
+        setattr(result, name, value)
+    rows = np.zeros(manifest.delegates, dtype=np.int64)
+    if len(result.delegate_rows):
+        rows += result.delegate_rows
+    result.delegate_rows = world.allreduce(rows)
+    if world.rank == 0:
+        if result.parts == manifest.parts:
+            check_totals(result, store)
+        check_ids(result, store)
+    result.findings = world.broadcast(result.findings)
     return result
 
 

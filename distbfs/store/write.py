@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
-from distbfs.build.host.parts import BuildSummary
+from distbfs.build.host.parts import BuildSummary, check_alone
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
@@ -55,6 +55,8 @@ def write_graph(
     Raises StoreError where the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
     """
+    if options.directed:
+        check_alone(parts, world.size)
     placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []

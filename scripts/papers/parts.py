@@ -21,6 +21,7 @@ from distbfs import registry
 from distbfs.benchmark.graph500 import run_searches
 from distbfs.benchmark.roots import choose_roots
 from distbfs.benchmark.statistics import rate_statistics
+from distbfs.cli.shared import share_of_cores
 from distbfs.device import cuda
 from distbfs.errors import UsageError, ValidationError
 from distbfs.options import BuildOptions, Factors, SearchOptions, SubgraphFactors
@@ -30,7 +31,6 @@ from distbfs.search.held import Held
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
-from distbfs.terminal.shared import share_of_cores
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
 OUTSIDE = "outside"  # what a session does around a search

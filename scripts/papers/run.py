@@ -27,13 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import figures
 
+from distbfs.cli.options import Speech
+from distbfs.cli.shared import open_terminal
+from distbfs.cli.streams import run_program
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.report.provenance import commit, provenance
 from distbfs.report.tables import print_table
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import open_terminal
-from distbfs.terminal.streams import run_program
 from papers.bench import Bench
 from papers.entries import OPEN, Entry, Paper, judged
 

@@ -39,9 +39,9 @@ from graphs import Tuples, check_search, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
 from shortest_paths import path_counts
 
+from distbfs.cli import shared as common
+from distbfs.cli.bfs import LevelTable
 from distbfs.search.result_file import ResultBlocks
-from distbfs.terminal import shared as common
-from distbfs.terminal.level_table import LevelTable
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]

@@ -9,11 +9,11 @@ from commands import alone, here, on
 
 from distbfs.benchmark.libraries.scipy import ScipyLibrary
 from distbfs.cli import compare
+from distbfs.cli import comparison as comparing
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.report import plots
 from distbfs.search.result import Result
-from distbfs.terminal import comparison as comparing
 
 ENGINES = "openmp,openmp/push,reference"
 KRONECKER = ("--kronecker", 8, "--sources", 3, "--repeats", 2)

@@ -229,11 +229,11 @@ def test_files_of_undirected_graphs_are_no_directed_ones(name, content, text, tm
 def test_parts_are_refused_before_a_file_is_read(tmp_path):
     words = ("convert", tmp_path / "none", "-o", tmp_path / "g", "--directed")
     said = here(*words, "--parts", 2).refusal
-    assert "a directed graph is one part on one rank, not 2 on 1" in said
+    assert "a directed graph is stored as one part by one rank, not 2 by 1" in said
 
 
 REFUSALS = [
-    (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
+    (("bfs", "-s", 0, "--stepwise"), "one process is searched without --stepwise"),
     (("bfs", "-s", 0, "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
     (("serve", "--engine", "xbfs"), "is directed; allowed: xbfs-paper"),
     (
@@ -260,15 +260,18 @@ def test_what_needs_a_symmetric_graph_says_so(
 def test_parts_are_refused_when_it_is_made(tmp_path):
     words = ("generate", "path", "-n", 9, "--directed", "-o", tmp_path / "g")
     said = here(*words, "--parts", 2).refusal
-    assert "a directed graph is one part on one rank, not 2 on 1" in said
+    assert "a directed graph is stored as one part by one rank, not 2 by 1" in said
     assert not list(tmp_path.iterdir())
 
 
 @needs_mpi
-def test_ranks_are_refused(store, tmp_path):
-    done = on(2, "bfs", store, "-s", 0)
+def test_ranks_search_what_one_stores(store, tmp_path):
+    done, alone = (on(k, "bfs", store, "-s", 0, "--json") for k in (2, 1))
+    for key in ("reached", "depth", "nedge"):
+        assert done.values["searches"][0][key] == alone.values["searches"][0][key]
+    done = on(2, "bfs", store, "-s", 0, "--engine", "xbfs")
     assert done.code == 2
-    assert done.err.count("needs a symmetric graph") == 1
+    assert done.err.count("several ranks search a directed graph on CPUs alone") == 1
     words = ("generate", "path", "-n", 9, "--directed", "-o", tmp_path / "g")
     done = on(2, *words, "--parts", 1)
     assert done.code == 2

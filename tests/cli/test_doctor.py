@@ -13,13 +13,13 @@ from commands import DISTBFS, here, on
 from launching import clean_environment, needs_mpi, run, run_ranks
 
 import distbfs
+from distbfs.cli import trials as probing
 from distbfs.cli.doctor import engine_fields, joined, link_fields, problems_of
 from distbfs.device import nvrtc, portable
 from distbfs.device.nvshmem import Nvshmem
 from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES
-from distbfs.terminal import trials as probing
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.c")}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from commands import here
 
+from distbfs.cli import measures as cli_energy
 from distbfs.device import rapl
-from distbfs.terminal import energy as cli_energy
 
 
 @pytest.fixture(autouse=True)

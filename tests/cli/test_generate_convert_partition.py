@@ -21,6 +21,7 @@ from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
 from distbfs.cli import convert
+from distbfs.cli import shared as common
 from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import BinaryTree, Complete, Star
@@ -33,7 +34,6 @@ from distbfs.generate.stencil import Stencil
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.store.hdf5 import open_store
-from distbfs.terminal import shared as common
 
 RANDOM = random_tuples(150, 260, seed=5)
 SOURCES = (0, 3, 77, 149)

@@ -11,7 +11,7 @@ from launching import needs_mpi, run
 
 from distbfs import __version__
 from distbfs.cli.main import COMMANDS, commands
-from distbfs.terminal.command import GROUPS
+from distbfs.options import GROUPS
 
 # as pip writes it for [project.scripts]
 CONSOLE_SCRIPT = """\
@@ -67,7 +67,7 @@ def test_help_lists_the_commands(bare):
 def test_help_is_grouped(command):
     lines = here(command, "--help").out.splitlines()
     titles = [line[:-1] for line in lines if line[:1].isalpha() and line.endswith(":")]
-    assert titles == [group.title for group in GROUPS if group.title in titles]
+    assert titles == [title for title in GROUPS if title in titles]
     assert ("Output" in titles) is (command != "query")
     # each option stands in one group
     options = [

@@ -22,9 +22,9 @@ from graphs import Tuples, random_tuples
 from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
+from distbfs.cli import measures
 from distbfs.multisearch import searchers as sharing
 from distbfs.plan import memory
-from distbfs.terminal import energy
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -526,7 +526,7 @@ def test_every_application_is_in_the_help():
     "ranks", [1, pytest.param(2, marks=[needs_mpi, pytest.mark.thorough])]
 )
 def test_energy_is_told_or_why_there_is_none(stores, monkeypatch, ranks):
-    monkeypatch.setattr(energy, "SECONDS", 0.1)
+    monkeypatch.setattr(measures, "SECONDS", 0.1)
     words = ("--divide", "sources", "--engine", "openmp", "--energy")
     done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
     report = done.values["energy"]

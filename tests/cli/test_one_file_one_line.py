@@ -16,22 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.formats.base import EdgeFile
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.text import TextFile
 
 
-class DashesReader:
+class DashesReader(Reader):
     """Lines U-V."""
 
     name = "dashes"
     suffixes = (".dashes",)
-
-    def __init__(self, options):
-        self.options = options
-
-    @staticmethod
-    def recognises(head):
-        return False
 
     def read(self, path, take):
         with TextFile(path) as file:

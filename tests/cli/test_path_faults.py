@@ -23,8 +23,8 @@ from launching import clean_environment
 
 from distbfs.cli import main
 from distbfs.cli.main import COMMANDS
+from distbfs.cli.streams import CLOSED_PIPE, NamedFile
 from distbfs.errors import DiskFull, FileError, StoreError, system_error
-from distbfs.terminal.streams import CLOSED_PIPE, NamedFile
 
 NOBODY = 65534
 FULL = Path("/dev/full")

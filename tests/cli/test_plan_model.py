@@ -9,6 +9,7 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
+from distbfs.cli.plan_input import habits_near, of_kronecker, runs_of
 from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
 from distbfs.exchange.device_copies import HALF_BYTES
 from distbfs.generate.kronecker import Kronecker
@@ -16,7 +17,6 @@ from distbfs.partition.part import PART_SHIFT
 from distbfs.plan import memory
 from distbfs.plan.memory import PartShape
 from distbfs.plan.threshold import suggest_threshold
-from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
 from distbfs.types import SUBGRAPHS
 
 

@@ -208,7 +208,7 @@ DEAF = """
 import functools, sys, threading
 from distbfs.cli import main, serve
 from distbfs.service.rank_calls import ServiceRank
-from distbfs.terminal.streams import run_program
+from distbfs.cli.streams import run_program
 
 serve.Limits = functools.partial(serve.Limits, patience=0.2)
 ServiceRank._path = lambda *_: threading.Event().wait()

@@ -13,7 +13,6 @@ from graphs import NAMED, build, kronecker
 from launching import clean_environment, needs_mpi
 from worlds import on_ranks
 
-from distbfs.cli.verify import verify_on_ranks
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import StoreWriter, open_store
@@ -140,7 +139,7 @@ def test_ranks_find_what_one_process_finds(tmp_path, change, ranks):
     expected = verify_store(open_store(folder)).as_dict()
 
     def work(world):
-        return verify_on_ranks(world, open_store(folder), lambda done: None).as_dict()
+        return verify_store(open_store(folder), world=world).as_dict()
 
     for result in on_ranks(ranks, work):
         assert result == expected

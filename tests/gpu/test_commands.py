@@ -11,13 +11,13 @@ from graphs import Tuples, check_search, random_tuples
 
 from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
+from distbfs.cli import trials as probing
 from distbfs.device import cuda
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld, run_guarded
 from distbfs.search.result import Result as Found
 from distbfs.search.result_file import ResultBlocks
 from distbfs.store.write import write_graph
-from distbfs.terminal import trials as probing
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, int(GRAPH.degrees.argmax())]

@@ -12,7 +12,6 @@ import pytest
 from graphs import build
 
 from distbfs.cli.generate import make_source
-from distbfs.errors import UsageError
 from distbfs.generate.families import from_description
 from distbfs.progress import no_progress
 from distbfs.ranks.world import SoloWorld
@@ -93,11 +92,12 @@ def test_parts_are_those_of_one_process(world: Ranks, name: str) -> None:
             np.testing.assert_array_equal(one.columns, two.columns)
 
 
-def test_directed_graphs_are_refused_on_ranks(world: Ranks) -> None:
+def test_directed_graphs_are_delegates_on_ranks(world: Ranks) -> None:
     source = from_description({"family": "path", "vertices": 9}, 1)
     if world.size == 1:
         [part], _ = build(source, 1, world, directed=True)
         assert part.directed
         return
-    with pytest.raises(UsageError, match="a directed graph is one part on one rank"):
-        build(source, world.size, world, directed=True)
+    [part], summary = build(source, world.size, world, directed=True)
+    assert (summary.delegates, summary.edges["dd"], part.active) == (9, 8, 0)
+    assert (part.delegates[part.dd.sources()] % world.size == world.rank).all()

@@ -9,8 +9,8 @@ import device_stand_in
 import numpy as np
 import pytest
 
+from distbfs.cli import links
 from distbfs.exchange.nccl_link import link_of
-from distbfs.terminal import links
 
 if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from distbfs.errors import UsageError
 from distbfs.plan.cost_model import (
-    SEPARATED,
-    WHOLE,
     Constants,
     Counts,
     Record,
@@ -19,9 +17,11 @@ from distbfs.plan.cost_model import (
     fit,
     nonnegative,
     predict,
+    usual_habits,
 )
 from distbfs.types import SUBGRAPHS
 
+SEPARATED, WHOLE = usual_habits("separated"), usual_habits("whole")
 EDGES = {"nn": 4e6, "nd": 1e7, "dn": 1e7, "dd": 4e7}
 
 

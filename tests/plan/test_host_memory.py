@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 import distbfs
 from distbfs.cli.plan import device_bytes
+from distbfs.cli.plan_input import of_kronecker
 from distbfs.errors import InputError, OutOfMemory, UsageError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.plan import host_memory
 from distbfs.plan.host_memory import BuildMemory
 from distbfs.ranks.world import SoloWorld
-from distbfs.terminal.plan_input import of_kronecker
 
 HAVE = int(23.5 * 2**30)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from graphs import kronecker, random_tuples
 
+from distbfs.cli.plan_input import of_kronecker, search_time
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import search_work
@@ -26,10 +27,8 @@ from distbfs.plan.search_time import (
     exchange_of,
     load_constants,
     predict_search,
-    stepwise,
 )
 from distbfs.plan.search_work import expected_work
-from distbfs.terminal.plan_input import of_kronecker, search_time
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import fit_model
@@ -158,7 +157,7 @@ def test_what_makes_a_search_faster_or_slower():
     inside, between = (exchange_of("nvshmem", "H200", hosts=x) for x in (False, True))
     one = PlannedLayout(8, 1, 100)
     assert predicted(one, inside).seconds < predicted(one, between).seconds
-    by_hosts = stepwise(exchange_of("nccl", "H200"), "H200")
+    by_hosts = exchange_of("nccl", "H200", streamed=False)
     assert (
         by_hosts.level
         == exchange_of("host", "H200").level

@@ -12,10 +12,10 @@ from serving import SECONDS, Talker, make_service, running, serving, wait_for
 from test_http import REFUSED, TOKEN, dial
 from test_http import serving as serving_http
 
+from distbfs.cli.shared import TextLines
 from distbfs.errors import legible
 from distbfs.service.client import connect
 from distbfs.service.doors import StreamDoor
-from distbfs.terminal.shared import TextLines
 
 HEALTH = {"op": "health"}
 HALVES = {"nothing": b"", "half a line": b'{"op":', "no line": b"x" * 3000}

@@ -1,12 +1,225 @@
-"""The commands as click knows them: options and help, without what runs them."""
+"""Options that several commands have; no module that runs them is imported here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from distbfs import registry
+from distbfs.cli.command import borrowed
+from distbfs.errors import UsageError
+from distbfs.options import (
+    ADVANCED,
+    BUILDING,
+    COUNT_DTYPES,
+    DEVICES,
+    INPUT,
+    OUTPUT,
+    SEARCH,
+    BuildOptions,
+    EngineOptions,
+    ExchangeOptions,
+    SearchOptions,
+    SubgraphFactors,
+    option,
+)
 
-def carry_out(command: str, values: Mapping[str, Any], function: str = "run") -> Any:
-    """Import the module of a command and run it; values: of its options, by name."""
-    return getattr(import_module(f"distbfs.cli.{command}"), function)(**values)
+SPREAD = 1  # usual seed of the hash that spreads vertices over parts
+SCALES: dict[str, Any] = {"low": 1, "high": 48}
+SOURCES: dict[str, Any] = {"low": 1, "high": 1 << 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speech:
+    """What a command prints beside its result, and how.
+
+    as_json: Print the result as JSON.
+    log_format: How messages on stderr look.
+    quiet: Print no more than results, warnings and errors.
+    verbose: Print more: version and ranks, why an engine was taken, how a graph is
+        stored.
+    """
+
+    as_json: bool = option(OUTPUT, "--json", default=False)
+    log_format: str = option(OUTPUT, default="text", allowed=("text", "json"))
+    quiet: bool = option(OUTPUT, "-q", default=False)
+    verbose: bool = option(OUTPUT, "-v", default=False)
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise UsageError("give either --quiet or --verbose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatienceOption:
+    """When a run that does not go on ends.
+
+    patience: End the run with exit code 1 after this many seconds without progress
+        between ranks; a slow rank of this host is waited for.  Default: no limit.
+    """
+
+    patience: float | None = option(ADVANCED, low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOption:
+    """The phases of searches.
+
+    trace: File for the phases of all ranks, in Chrome's trace format.
+    """
+
+    trace: Path | None = option(OUTPUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnergyOption:
+    """The energy of searches.
+
+    energy: Repeat the searches and print the energy they take, by NVML and RAPL.
+    """
+
+    energy: bool = option(OUTPUT, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsOptions:
+    """How a graph is built in parts.
+
+    parts: Parts of the graph.  [one a rank]
+    """
+
+    parts: int | None = option(BUILDING, low=1)
+    build: dict[str, Any] = borrowed(BuildOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(PartsOptions):
+    """Where a graph is stored, and by what it is built.
+
+    output: Folder of the store.
+    force: Replace a store that is there.
+    on_devices: Build on CUDA devices, one a rank or more.  Vertices keep the order of
+        ids; engine openmp searches such a store more slowly.
+    """
+
+    output: Path = option(OUTPUT, "-o", required=True)
+    force: bool = option(OUTPUT, default=False)
+    on_devices: bool = option(BUILDING, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectedOption:
+    """Whether edges lead one way.
+
+    directed: Edges lead one way, from the first id to the second; the graph has one
+        part and is searched by one process.
+    """
+
+    directed: bool = option(INPUT, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstIdOption:
+    """Where vertices are counted from.
+
+    first_id: Count vertices from 0 or from 1, whatever their file does, where you name
+        them and in results.  [as in the file]
+    """
+
+    first_id: int | None = option(INPUT, low=0, high=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(DirectedOption, FirstIdOption):
+    """How a graph file is read.
+
+    format: Format of the file.  [recognised by content and name]
+    relabel: Take ids with gaps, or any text: vertices are numbered anew, and results
+        name them by these ids.
+    one_based: Where ids of an edge list, a table or NumPy pairs begin; other formats
+        define it.  [zero-based; KONECT: one-based]
+    columns: Names of the two columns with the ids, in a Parquet or Arrow table or in
+        the first line of an edge list.  Default: src and dst, source and target,
+        from and to, or u and v, else the first two.
+    header: Leave out the first line of an edge list, which names columns or states
+        sizes, or take it as an edge.  [left out if it has usual names, or names above
+        numbers]
+    keep: Keep a column of a table or an edge list as an attribute of the edges, for
+        --where of bfs; NAME=3 keeps the third column under a name.  Of a matrix, keep
+        the values under this name.  May be given several times.  Of repeated edges the
+        smallest value is kept.
+    bipartite: Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind
+        bip): rows are the first vertices, columns the vertices after them.
+    """
+
+    format: str | None = option(INPUT, allowed=tuple(registry.READERS))
+    relabel: bool = option(INPUT, default=False)
+    one_based: bool | None = option(INPUT, "--one-based/--zero-based")
+    columns: tuple[str, str] | None = option(INPUT, metavar="SRC DST")
+    header: bool | None = option(INPUT)
+    keep: tuple[str, ...] = option(INPUT, default=(), metavar="COLUMN")
+    bipartite: bool = option(INPUT, default=False)
+
+    def refuse_for_store(self, path: Path) -> None:
+        """Raise UsageError where any but first_id is given beside a store."""
+        names = {**DirectedOption.__annotations__, **FileOptions.__annotations__}
+        usual = FileOptions()
+        for name in names:
+            if getattr(self, name) != getattr(usual, name):
+                spelt = name.replace("_", "-")
+                raise UsageError(f"--{spelt} is of graph files, and {path} is a store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """Graphs that are built in memory, and their sources.
+
+    kronecker: Kronecker graph, 2^scale vertices.
+    uniform: Uniform, 2^scale vertices, mean degree 32.
+    road: Road-like graph of about this many vertices.
+    sources: Vertices of the largest component to search from.
+    seed: Seed of sources and graph.
+    """
+
+    kronecker: tuple[int, ...] = option(INPUT, default=(), **SCALES)
+    uniform: tuple[int, ...] = option(INPUT, default=(), **SCALES)
+    road: tuple[int, ...] = option(INPUT, default=(), low=4)
+    sources: int = option(INPUT, default=16, **SOURCES)
+    seed: int = option(INPUT, default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchChoices:
+    """Where searches run, and how.
+
+    devices: CUDA devices of each rank; default: its share of those of the host.
+    domain: Devices of a domain, which search in shared memory; the last domain of a
+        host may have fewer.  Default: all devices that map each other's memory.
+    """
+
+    devices: int | None = option(DEVICES, low=1)
+    domain: int | None = option(DEVICES, low=1)
+    search: dict[str, Any] = borrowed(
+        SearchOptions, SubgraphFactors, EngineOptions, ExchangeOptions
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathOptions:
+    """What is asked for of shortest paths.
+
+    counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
+        the output.
+    paths_to: Print the shortest paths to a vertex.
+    most_paths: How many paths --paths-to prints at most.
+    hops: Search this many levels.
+    edges: File in .csv or .tsv for the edges between reached vertices, with the levels
+        of both ends, for one source; - is CSV on stdout.
+    """
+
+    counts: str | None = option(SEARCH, allowed=COUNT_DTYPES)
+    paths_to: str | None = option(SEARCH, metavar="VERTEX")
+    most_paths: int = option(SEARCH, default=10, low=0)
+    hops: int | None = option(SEARCH, low=0)
+    edges: Path | None = option(OUTPUT)

@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
-
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import DEVICES, OUTPUT, SEARCH, FilePath, grouped_command
-from distbfs.terminal.options import STORE, energy_option, graph_options, output_options
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import EnergyOption, GraphOptions, Speech
+from distbfs.options import DEVICES, OUTPUT, SEARCH, option
 
 
-@grouped_command("compare")
-@click.argument("stores", type=STORE, nargs=-1, metavar="[STORE]...")
-@SEARCH.option(
-    "--engines",
-    default="openmp,reference",
-    help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
-    "[openmp,reference]",
-)
-@graph_options(sources=16, multiple=True)
-@SEARCH.option(
-    "--peers",
-    "libraries",
-    help="Other libraries, as scipy,igraph; all: those that are installed.",
-)
-@SEARCH.option(
-    "--repeats",
-    type=click.IntRange(1, 10_000),
-    default=3,
-    help="Searches from each source by each engine.  [3]",
-)
-@SEARCH.option("--baseline", help="Engine that speed-ups refer to; default: the first.")
-@DEVICES.option(
-    "--threads",
-    default="0",
-    help="Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the "
-    "cores.  [0]",
-)
-@OUTPUT.option(
-    "--plot",
-    type=FilePath(),
-    help="Draw the GTEPS as bars; with several graphs or threads, time, speed-up and "
-    "efficiency: a .png, .svg or .pdf file.",
-)
-@energy_option
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(GraphOptions, EnergyOption, Speech):
     """Compare engines on each STORE, and on graphs that are built in memory.
 
     An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
@@ -60,5 +25,24 @@ def command(**values: Any) -> Any:
     memory alone would take for the least work of a search, both measured in this run.
     Edge checks, and repeats in frontiers, are counted in extra searches.  Of peers,
     only their call is timed.
+
+    engines: Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
+    peers: Other libraries, as scipy,igraph; all: those that are installed.
+    repeats: Searches from each source by each engine.
+    baseline: Engine that speed-ups refer to; default: the first.
+    threads: Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the
+        cores.
+    plot: Draw the GTEPS as bars; with several graphs or threads, time, speed-up and
+        efficiency: a .png, .svg or .pdf file.
     """
-    return carry_out("compare", values)
+
+    stores: tuple[Path, ...] = argument(STORE, "[STORE]...", nargs=-1)
+    engines: str = option(SEARCH, default="openmp,reference")
+    libraries: str | None = option(SEARCH, "--peers")
+    repeats: int = option(SEARCH, default=3, low=1, high=10_000)
+    baseline: str | None = option(SEARCH)
+    threads: str = option(DEVICES, default="0")
+    plot: Path | None = option(OUTPUT)
+
+
+command = command_of("compare", CompareOptions)

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
-
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import INPUT, OUTPUT, InputPath, grouped_command
-from distbfs.terminal.options import (
-    PLACE,
-    build_options,
-    file_options,
-    on_devices_option,
-    output_options,
-    permute_option,
-)
+from distbfs.cli.command import InputPath, argument, command_of
+from distbfs.cli.options import SPREAD, FileOptions, Speech, StoreOptions
+from distbfs.options import ADVANCED, INPUT, option
 
 
-@grouped_command("convert")
-@click.argument("path", type=InputPath())
-@OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
-@OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
-@file_options
-@INPUT.option(
-    "--vertices",
-    "-n",
-    type=click.IntRange(1),
-    help="Vertices of edge lists, NumPy pairs and Graph500 edges; default: largest "
-    "id + 1.",
-)
-@permute_option
-@build_options
-@on_devices_option
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(FileOptions, StoreOptions, Speech):
     """Read the graph file PATH and store it, as undirected without --directed.
 
     PATH may be compressed, a pipe, or - for standard input.
+
+    vertices: Vertices of edge lists, NumPy pairs and Graph500 edges; default: largest
+        id + 1.
+    permute_seed: Seed of the hash that spreads vertices over parts.
     """
-    return carry_out("convert", values)
+
+    path: Path = argument(InputPath())
+    vertices: int | None = option(INPUT, "-n", low=1)
+    permute_seed: int = option(ADVANCED, default=SPREAD, low=0, high=(1 << 64) - 1)
+
+
+command = command_of("convert", ConvertOptions)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import ADVANCED, grouped_command
-from distbfs.terminal.options import output_options
+from distbfs.cli.command import command_of
+from distbfs.cli.options import Speech
+from distbfs.options import ADVANCED, option
 
 
-@grouped_command("doctor")
-@ADVANCED.option(
-    "--compile",
-    "wanted",
-    multiple=True,
-    metavar="ARCH",
-    help="Only compile the CUDA kernels, for ARCH as sm_90, or 'all'; no device is "
-    "needed.  May be repeated.",
-)
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Speech):
     """Show what this installation can use, and what to install for the rest.
 
     Starts MPI, compiles every C kernel and searches a small graph with every engine.
@@ -29,5 +20,12 @@ def command(**values: Any) -> Any:
 
     With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.
     Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
+
+    compile: Only compile the CUDA kernels, for ARCH as sm_90, or 'all'; no device is
+        needed.  May be repeated.
     """
-    return carry_out("doctor", values)
+
+    compile: tuple[str, ...] = option(ADVANCED, default=(), metavar="ARCH")
+
+
+command = command_of("doctor", DoctorOptions)

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
+from distbfs.cli.command import STORE, command_of
+from distbfs.cli.options import (
+    SCALES,
+    SOURCES,
+    EnergyOption,
+    PartsOptions,
+    PatienceOption,
+    SearchChoices,
+    Speech,
+    TraceOption,
+)
+from distbfs.options import INPUT, OUTPUT, SEARCH, option
 
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, FilePath, grouped_command
-from distbfs.terminal.options import (
-    STORE,
-    build_options,
-    energy_option,
-    output_options,
-    patience_option,
-    search_options,
-    trace_option,
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Graph500Options(
+    TraceOption, EnergyOption, PartsOptions, SearchChoices, PatienceOption, Speech
+):
+    """Run the Graph500 benchmark: kernels 1 and 2, validation, official report.
+
+    scale: 2^scale vertices.
+    edge_factor: Tuples per vertex.
+    seed: Seed of tuples and roots.
+    graph: Search this store instead of a new graph.
+    roots: Searches.
+    skip_validation: Do not validate; the result is not official.
+    validate: Validate only the first so many searches; the result is not official.
+    records: File for one line of JSON a level, from one more search of each root.
+    """
+
+    scale: int | None = option(INPUT, "-s", **SCALES)
+    edge_factor: int = option(INPUT, default=16, low=1, high=4096)
+    seed: int = option(INPUT, default=1)
+    graph: Path | None = option(INPUT, kind=STORE)
+    roots: int = option(SEARCH, default=64, **SOURCES)
+    skip_validation: bool = option(SEARCH, default=False)
+    validate: int | None = option(SEARCH, low=1)
+    records: Path | None = option(OUTPUT)
 
 
-@grouped_command("graph500")
-@INPUT.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
-@INPUT.option(
-    "--edge-factor",
-    type=click.IntRange(1, 4096),
-    default=16,
-    help="Tuples per vertex.  [16]",
-)
-@INPUT.option("--seed", type=int, default=1, help="Seed of tuples and roots.  [1]")
-@INPUT.option("--graph", type=STORE, help="Search this store instead of a new graph.")
-@SEARCH.option(
-    "--roots", type=click.IntRange(1, 1 << 20), default=64, help="Searches.  [64]"
-)
-@SEARCH.option(
-    "--skip-validation",
-    is_flag=True,
-    help="Do not validate; the result is not official.",
-)
-@SEARCH.option(
-    "--validate",
-    type=click.IntRange(1),
-    help="Validate only the first so many searches; the result is not official.",
-)
-@OUTPUT.option(
-    "--records",
-    type=FilePath(),
-    help="File for one line of JSON a level, from one more search of each root.",
-)
-@trace_option
-@energy_option
-@build_options
-@search_options
-@patience_option
-@output_options
-def command(**values: Any) -> Any:
-    """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
-    return carry_out("graph500", values)
+command = command_of("graph500", Graph500Options)

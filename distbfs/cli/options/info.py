@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
-
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, grouped_command
-from distbfs.terminal.options import STORE, output_options
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import Speech
+from distbfs.options import OUTPUT, SEARCH, option
 
 
-@grouped_command("info")
-@click.argument("store", type=STORE)
-@SEARCH.option(
-    "--degrees",
-    is_flag=True,
-    help="Read all parts: degree distribution, components, about the diameter.",
-)
-@OUTPUT.option("--plot", type=FilePath(), help="Figure of --degrees to draw.")
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class InfoOptions(Speech):
     """Show the graph of STORE; with --degrees all is read, else its manifest alone.
 
     --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
+
+    degrees: Read all parts: degree distribution, components, about the diameter.
+    plot: Figure of --degrees to draw.
     """
-    return carry_out("info", values)
+
+    store: Path = argument(STORE)
+    degrees: bool = option(SEARCH, default=False)
+    plot: Path | None = option(OUTPUT)
+
+
+command = command_of("info", InfoOptions)

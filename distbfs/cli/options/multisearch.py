@@ -2,181 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
 from typing import Any
 
-import click
-
 from distbfs import registry
-from distbfs.cli.options import carry_out
+from distbfs.cli.command import (
+    STORE,
+    Choice,
+    InputPath,
+    argument,
+    borrowed,
+    command_of,
+)
+from distbfs.cli.options import EnergyOption, FirstIdOption, PatienceOption, Speech
 from distbfs.multisearch.application import Application, Option
 from distbfs.multisearch.base import WAYS
 from distbfs.multisearch.result_files import FILES
-from distbfs.terminal.command import (
+from distbfs.options import (
     ADVANCED,
     DEVICES,
     INPUT,
     OUTPUT,
     SEARCH,
-    Choice,
-    FilePath,
-    InputPath,
-    grouped_command,
-    with_options,
-)
-from distbfs.terminal.options import (
-    STORE,
-    energy_option,
-    first_id_option,
-    memory_options,
-    output_options,
-    patience_option,
+    SearchOptions,
+    option,
 )
 
-
-def every_application() -> dict[str, Application]:
-    """Return the applications of the registry by name."""
-    names = registry.APPS
-    return {name: registry.lookup(names, "application", name) for name in names}
+APPS: dict[str, Application] = {
+    name: registry.lookup(registry.APPS, "application", name) for name in registry.APPS
+}
 
 
-def help_of(apps: Mapping[str, Application]) -> str:
-    """Return the text of ``multisearch --help``."""
-    lines = [f"{name:<14}{app.summary}" for name, app in apps.items()]
-    return "\n".join(
-        ["Run an APPLICATION of many searches on the graph of STORE.\n\n\b", *lines]
+def own_options() -> type:
+    """Return a class of the options of applications; None where one is left out."""
+    readers: dict[Option, list[str]] = {}
+    for name, app in APPS.items():
+        for own in app.options:
+            readers.setdefault(own, []).append(name)
+    texts, declared = [], []
+    for own, names in readers.items():
+        text, usual = f"{own.name}: {', '.join(names)}: {own.help}.", own.default
+        if isinstance(usual, bool):
+            usual = "yes" if usual else "no"
+        texts.append(text if usual is None else f"{text}  [{usual}]")
+        words = own.kind if isinstance(own.kind, tuple) else ()
+        kind: Any = str if words else own.kind
+        made = option(SEARCH, allowed=words, low=own.least if kind is int else None)
+        declared.append((own.name, kind | None, made))
+    namespace = {"__doc__": "\n".join(texts)}
+    return make_dataclass("ApplicationOptions", declared, namespace=namespace)
+
+
+def endings() -> str:
+    """Return the endings of result files of single applications."""
+    more = {k: [x for x in app.endings if x not in FILES] for k, app in APPS.items()}
+    return "; ".join(f"{name}: {', '.join(x)}" for name, x in more.items() if x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultisearchOptions(FirstIdOption, EnergyOption, PatienceOption, Speech):
+    """Run an APPLICATION of many searches on the graph of STORE.
+
+    {apps}
+
+    output: File of the results: {files}; {endings}.  One of {resumers} is resumed if it
+        is unfinished.
+    force: Replace an output that is there.
+    sources: K random vertices, those of a file (one id a line, - is stdin), or all.
+    seed: Seed of random vertices.
+    pairs: File of {takers}: two ids a line, from and to, separated by a tab, a comma or
+        blanks; - is standard input.
+    engine: auto takes xbfs where there is a device, else openmp.
+    method: Variant of the engine.
+    threshold: Degree from which a warp searches a vertex (method hybrid of xbfs).
+    batch: Searches at once; 0: what memory allows.
+    divide: What ranks share: sources, each with the whole graph, or its parts; auto:
+        sources where the graph fits on each rank.
+    domain: Devices of a domain, where parts are searched on devices; default: all that
+        map each other's memory.
+    """
+
+    app: str = argument(Choice(list(APPS)), "APPLICATION")
+    store: Path = argument(STORE)
+    output: Path | None = option(OUTPUT, "-o")
+    force: bool = option(OUTPUT, default=False)
+    sources: str = option(INPUT, default="all", metavar="K|FILE|all")
+    seed: int = option(INPUT, default=1)
+    pairs: Path | None = option(INPUT, kind=InputPath())
+    own: dict[str, Any] = borrowed(own_options())
+    engine: str = option(SEARCH, default="auto", allowed=("auto", *registry.RUNNERS))
+    method: str = option(SEARCH, default="")
+    threshold: str = option(ADVANCED, default="auto", metavar="T|auto")
+    batch: int = option(ADVANCED, default=0, low=0)
+    divide: str = option(DEVICES, default="auto", allowed=tuple(WAYS))
+    domain: int | None = option(DEVICES, low=1)
+    search: dict[str, Any] = borrowed(
+        SearchOptions, names=("threads", "device_memory", "host_memory")
     )
 
 
-def endings_of(apps: Mapping[str, Application]) -> str:
-    """Return the sentence of the help on the endings of result files."""
-    more = {
-        name: [x for x in app.endings if x not in FILES] for name, app in apps.items()
-    }
-    others = "; ".join(f"{name}: {', '.join(x)}" for name, x in more.items() if x)
-    return f"File of the results: {', '.join(FILES)}; {others}."
-
-
-def takers_of(apps: Mapping[str, Application], what: str) -> str:
-    """Return the names of the applications that take sources, pairs or nothing."""
-    return ", ".join(name for name, app in apps.items() if app.takes == what)
-
-
-def resumers_of(apps: Mapping[str, Application]) -> str:
-    """Return the names of the applications that resume."""
-    return ", ".join(name for name, app in apps.items() if app.resumes)
-
-
-def own_options(apps: Mapping[str, Application]) -> list[Callable[[Any], Any]]:
-    """Return the options that applications declare; None where one is left out."""
-    readers: dict[Option, list[str]] = {}
-    for name, app in apps.items():
-        for option in app.options:
-            readers.setdefault(option, []).append(name)
-    return [own_option(option, ", ".join(names)) for option, names in readers.items()]
-
-
-def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
-    """Return the option of the command line; readers: names of applications."""
-    text, usual = f"{readers}: {option.help}.", option.default
-    if isinstance(usual, bool):
-        usual = "yes" if usual else "no"
-    if usual is not None:
-        text += f"  [{usual}]"
-    name = option.name.replace("_", "-")
-    kind: click.Choice[str] | click.IntRange | type[float] | None = None
-    if isinstance(option.kind, tuple):
-        kind = click.Choice(option.kind)
-    elif option.kind is int:
-        kind = click.IntRange(option.least)
-    elif option.kind is float:
-        kind = float
-    words = f"--{name}/--no-{name}" if kind is None else f"--{name}"
-    return SEARCH.option(words, type=kind, default=None, help=text)
-
-
-APPS = every_application()
-
-source_options = with_options(
-    INPUT.option(
-        "--sources",
-        "chosen",
-        default="all",
-        metavar="K|FILE|all",
-        help="K random vertices, those of a file (one id a line, - is stdin), or all.  "
-        "[all]",
-    ),
-    INPUT.option("--seed", default=1, help="Seed of random vertices.  [1]"),
-    INPUT.option(
-        "--pairs",
-        type=InputPath(),
-        help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
-        "separated by a tab, a comma or blanks; - is standard input.",
-    ),
-    first_id_option,
+command = command_of(
+    "multisearch",
+    MultisearchOptions,
+    apps="\b\n" + "\n".join(f"{x:<14}{app.summary}" for x, app in APPS.items()),
+    files=", ".join(FILES),
+    endings=endings(),
+    resumers=", ".join(name for name, app in APPS.items() if app.resumes),
+    takers=", ".join(name for name, app in APPS.items() if app.takes == "pairs"),
 )
-
-run_options = with_options(
-    SEARCH.option(
-        "--engine",
-        type=Choice(["auto", *registry.RUNNERS]),
-        default="auto",
-        help="auto takes xbfs where there is a device, else openmp.  [auto]",
-    ),
-    SEARCH.option("--method", default="", help="Variant of the engine."),
-    ADVANCED.option(
-        "--threshold",
-        default="auto",
-        metavar="T|auto",
-        help="Degree from which a warp searches a vertex (method hybrid of xbfs).  "
-        "[auto]",
-    ),
-    ADVANCED.option(
-        "--batch",
-        type=click.IntRange(0),
-        default=0,
-        help="Searches at once; 0: what memory allows.  [0]",
-    ),
-    DEVICES.option(
-        "--threads",
-        type=click.IntRange(0, 4096),
-        default=0,
-        help="Threads a rank; 0: this rank's share of the cores.  [0]",
-    ),
-    DEVICES.option(
-        "--divide",
-        type=Choice(WAYS),
-        default="auto",
-        help="What ranks share: sources, each with the whole graph, or its parts; "
-        "auto: sources where the graph fits on each rank.  [auto]",
-    ),
-    DEVICES.option(
-        "--domain",
-        type=click.IntRange(1),
-        help="Devices of a domain, where parts are searched on devices; default: all "
-        "that map each other's memory.",
-    ),
-    *memory_options,
-)
-
-
-@grouped_command("multisearch", help=help_of(APPS))
-@click.argument("app", type=Choice(list(APPS)), metavar="APPLICATION")
-@click.argument("store", type=STORE)
-@OUTPUT.option(
-    "--output",
-    "-o",
-    type=FilePath(),
-    help=f"{endings_of(APPS)}  One of {resumers_of(APPS)} is resumed if it is "
-    "unfinished.",
-)
-@OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
-@source_options
-@with_options(*own_options(APPS))
-@run_options
-@energy_option
-@patience_option
-@output_options
-def command(**values: Any) -> Any:
-    """Run an application; ``own`` are options that applications declare."""
-    return carry_out("multisearch", values)

@@ -2,127 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
-from distbfs.cli.options import carry_out
+from distbfs.cli.command import STORE, InputPath, Size, argument, command_of
+from distbfs.cli.options import SCALES, Speech
+from distbfs.options import ADVANCED, DEVICES, INPUT, option
 from distbfs.plan.cost_model import BANDWIDTH, LATENCY, RATE
 from distbfs.plan.search_time import NETWORK, load_constants
-from distbfs.terminal.command import (
-    ADVANCED,
-    DEVICES,
-    INPUT,
-    InputPath,
-    grouped_command,
-)
-from distbfs.terminal.options import STORE, output_options
-from distbfs.terminal.sizes import parse_size
+
+GPUS = click.Choice(sorted(load_constants()["devices"]), case_sensitive=False)
+SIZE: dict[str, Any] = {"kind": Size(float), "metavar": "BYTES"}
 
 
-@grouped_command("plan")
-@click.argument("store", type=STORE, required=False)
-@INPUT.option(
-    "--scale", "-s", type=click.IntRange(1, 48), help="A Kronecker graph's scale."
-)
-@INPUT.option(
-    "--edge-factor",
-    type=click.IntRange(1, 4096),
-    help="Tuples per vertex of the Kronecker graph.  [16]",
-)
-@DEVICES.option(
-    "--devices",
-    "-p",
-    type=click.IntRange(1),
-    help="Devices; default: the parts of STORE, or one a rank.",
-)
-@INPUT.option(
-    "--threshold",
-    "-t",
-    type=click.IntRange(0),
-    help="Degree threshold TH; default: that of STORE, or suggested.",
-)
-@DEVICES.option(
-    "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
-)
-@DEVICES.option(
-    "--domain",
-    type=click.IntRange(1),
-    default=1,
-    help="Devices of a domain, which share their memory; up to 8.  [1]",
-)
-@DEVICES.option(
-    "--devices-per-rank",
-    type=click.IntRange(1),
-    default=1,
-    help="Devices a rank, p_gpu; masks are reduced between ranks.  [1]",
-)
-@DEVICES.option(
-    "--device-memory",
-    callback=parse_size,
-    metavar="BYTES",
-    help="Memory of a device, as 141GB, of which some stays free.",
-)
-@DEVICES.option(
-    "--host-memory",
-    callback=parse_size,
-    metavar="BYTES",
-    help="Memory of a host for neighbours that do not fit on its devices, as 128GiB; "
-    "goes with --device-memory.",
-)
-@DEVICES.option(
-    "--gpu",
-    type=click.Choice(sorted(load_constants()["devices"]), case_sensitive=False),
-    default="H200",
-    help="GPU whose constants the time of engine xbfs is predicted with.  [H200]",
-)
-@DEVICES.option(
-    "--exchange",
-    type=click.Choice(sorted(load_constants()["exchanges"])),
-    default="nccl",
-    help="Exchange between domains in that time.  [nccl]",
-)
-@ADVANCED.option(
-    "--device-rate",
-    callback=parse_size,
-    metavar="NUMBER",
-    help=f"Edge checks and vertices of frontiers that a device visits a second.  "
-    f"[fitted, or {RATE:.0e}, assumed]",
-)
-@ADVANCED.option(
-    "--network-bandwidth",
-    callback=parse_size,
-    metavar="BYTES/S",
-    help="Bytes a second that a device sends to other ranks.  [fitted, or "
-    f"{BANDWIDTH:.2g}, assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
-)
-@ADVANCED.option(
-    "--latency",
-    type=click.FloatRange(0),
-    help=f"Further seconds that each level takes.  [fitted, or {LATENCY:.0e}, assumed]",
-)
-@ADVANCED.option(
-    "--records",
-    type=InputPath(),
-    multiple=True,
-    help="Fit the cost model to this file of level records, from a search over parts "
-    "(graph500 --records); may be given several times.",
-)
-@ADVANCED.option(
-    "--report",
-    "reports",
-    type=InputPath(),
-    multiple=True,
-    help="What graph500 --json printed in the run of the --records before it; without "
-    "it, records are taken to be of the planned graph and devices.",
-)
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Speech):
     """Show the memory per device, and the time of a search, before anything is loaded.
 
     Figures are exact for a STORE, and expected values for a Kronecker graph that does
     not exist yet.  The time is predicted for engine xbfs, by constants fitted to runs,
     where degrees are known, and by the cost model of Pan et al., level by level.  With
     --device-memory, a graph that fits neither devices nor host ends with exit code 3.
+
+    scale: A Kronecker graph's scale.
+    edge_factor: Tuples per vertex of the Kronecker graph.  [16]
+    devices: Devices; default: the parts of STORE, or one a rank.
+    threshold: Degree threshold TH; default: that of STORE, or suggested.
+    devices_per_host: Devices a host.  [all]
+    domain: Devices of a domain, which share their memory; up to 8.
+    devices_per_rank: Devices a rank, p_gpu; masks are reduced between ranks.
+    device_memory: Memory of a device, as 141GB, of which some stays free.
+    host_memory: Memory of a host for neighbours that do not fit on its devices, as
+        128GiB; goes with --device-memory.
+    gpu: GPU whose constants the time of engine xbfs is predicted with.
+    exchange: Exchange between domains in that time.
+    device_rate: Edge checks and vertices of frontiers that a device visits a second.
+        [fitted, or {RATE:.0e}, assumed]
+    network_bandwidth: Bytes a second that a device sends to other ranks.  [fitted, or
+        {BANDWIDTH:.2g}, assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]
+    latency: Further seconds that each level takes.  [fitted, or {LATENCY:.0e}, assumed]
+    records: Fit the cost model to this file of level records, from a search over parts
+        (graph500 --records); may be given several times.
+    report: What graph500 --json printed in the run of the --records before it; without
+        it, records are taken to be of the planned graph and devices.
     """
-    return carry_out("plan", values)
+
+    store: Path | None = argument(STORE, default=None)
+    scale: int | None = option(INPUT, "-s", **SCALES)
+    edge_factor: int | None = option(INPUT, low=1, high=4096)
+    devices: int | None = option(DEVICES, "-p", low=1)
+    threshold: int | None = option(INPUT, "-t", low=0)
+    devices_per_host: int | None = option(DEVICES, low=1)
+    domain: int = option(DEVICES, default=1, low=1)
+    devices_per_rank: int = option(DEVICES, default=1, low=1)
+    device_memory: float | None = option(DEVICES, **SIZE)
+    host_memory: float | None = option(DEVICES, **SIZE)
+    gpu: str = option(DEVICES, default="H200", kind=GPUS)
+    exchange: str = option(
+        DEVICES, default="nccl", allowed=tuple(sorted(load_constants()["exchanges"]))
+    )
+    device_rate: float | None = option(ADVANCED, kind=Size(float), metavar="NUMBER")
+    network_bandwidth: float | None = option(
+        ADVANCED, kind=Size(float), metavar="BYTES/S"
+    )
+    latency: float | None = option(ADVANCED, low=0)
+    records: tuple[Path, ...] = option(ADVANCED, default=(), kind=InputPath())
+    report: tuple[Path, ...] = option(ADVANCED, default=(), kind=InputPath())
+
+
+command = command_of(
+    "plan",
+    PlanOptions,
+    RATE=RATE,
+    BANDWIDTH=BANDWIDTH,
+    LATENCY=LATENCY,
+    NETWORK=NETWORK,
+)

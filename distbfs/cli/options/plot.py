@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
 from distbfs.benchmark.compare_plots import KINDS
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import (
-    INPUT,
-    OUTPUT,
-    Choice,
-    Command,
-    FilePath,
-    InputPath,
-    with_options,
-)
+from distbfs.cli.command import InputPath, argument, command_of
+from distbfs.options import INPUT, OUTPUT, option
 
-figure_options = with_options(
-    click.argument("file", type=InputPath()),
-    OUTPUT.option(
-        "--output",
-        "-o",
-        type=FilePath(),
-        required=True,
-        help="Figure: .png, .svg or .pdf.",
-    ),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure from a file.
+
+    output: Figure: .png, .svg or .pdf.
+    """
+
+    file: Path = argument(InputPath())
+    output: Path = option(OUTPUT, "-o", required=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankFigure(Figure):
+    """Draw what each rank did when, from a FILE that --trace wrote.
+
+    begin: Milliseconds from which to draw.
+    end: Milliseconds up to which.
+    as_json: Print the seconds of each phase.
+    """
+
+    begin: float = option(INPUT, default=0.0, low=0)
+    end: float | None = option(INPUT, low=0)
+    as_json: bool = option(OUTPUT, "--json", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineFigure(Figure):
+    """Draw what 'distbfs compare --json' wrote to FILE.
+
+    Bars a graph and engine; lines over threads where engines ran with several.
+
+    kind: What to draw, one panel each.  [time, speedup, efficiency]
+    as_json: Print the values drawn.
+    """
+
+    kind: tuple[str, ...] = option(OUTPUT, default=(), allowed=tuple(KINDS))
+    as_json: bool = option(OUTPUT, "--json", default=False)
 
 
 @click.group("plot", invoke_without_command=True)
@@ -38,36 +59,5 @@ def command(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@command.command("trace", cls=Command)
-@figure_options
-@INPUT.option(
-    "--begin",
-    type=click.FloatRange(0),
-    default=0.0,
-    help="Milliseconds from which to draw.  [0]",
-)
-@INPUT.option("--end", type=click.FloatRange(0), help="Milliseconds up to which.")
-@OUTPUT.option(
-    "--json", "as_json", is_flag=True, help="Print the seconds of each phase."
-)
-def trace(**values: Any) -> None:
-    """Draw what each rank did when, from a FILE that --trace wrote."""
-    carry_out("plot", values, "draw_ranks")
-
-
-@command.command("compare", cls=Command)
-@figure_options
-@OUTPUT.option(
-    "--kind",
-    "kinds",
-    type=Choice(list(KINDS)),
-    multiple=True,
-    help="What to draw, one panel each.  [time, speedup, efficiency]",
-)
-@OUTPUT.option("--json", "as_json", is_flag=True, help="Print the values drawn.")
-def compare(**values: Any) -> None:
-    """Draw what 'distbfs compare --json' wrote to FILE.
-
-    Bars a graph and engine; lines over threads where engines ran with several.
-    """
-    carry_out("plot", values, "draw_engines")
+command.add_command(command_of("trace", RankFigure, run="plot.draw_ranks"))
+command.add_command(command_of("compare", EngineFigure, run="plot.draw_engines"))

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
-
-from distbfs.cli.options import carry_out
+from distbfs.cli.command import Choice, argument, command_of
+from distbfs.options import CONNECTIONS, option
 from distbfs.service.limits import SECONDS
 from distbfs.service.operations import OPERATIONS
-from distbfs.terminal.command import CONNECTIONS, Choice, FilePath, grouped_command
-
-HELP = f"""Ask the service at ADDRESS, a socket's path or an http address.
-
-Operations: {", ".join(OPERATIONS)}.  The answer is JSON.
-
-For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
-
-The exit code of health is 1 where a rank is stuck.
-"""
 
 
-@grouped_command("query", help=HELP)
-@click.argument("address")
-@click.argument("op", type=Choice(list(OPERATIONS)), metavar="OPERATION")
-@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
-@CONNECTIONS.option(
-    "--token-file",
-    type=FilePath(),
-    help="File with the token of an HTTP service; else DISTBFS_TOKEN.",
-)
-@CONNECTIONS.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    default=SECONDS,
-    help="Seconds to wait for the answer.  [70]",
-)
-def command(**values: Any) -> Any:
-    """Ask a service and print its answer; see HELP."""
-    return carry_out("query", values)
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """Ask the service at ADDRESS, a socket's path or an http address.
+
+    Operations: {operations}.  The answer is JSON.
+
+    For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
+
+    The exit code of health is 1 where a rank is stuck.
+
+    token_file: File with the token of an HTTP service; else DISTBFS_TOKEN.
+    timeout: Seconds to wait for the answer.
+    """
+
+    address: str = argument(str)
+    op: str = argument(Choice(list(OPERATIONS)), "OPERATION")
+    fields: tuple[str, ...] = argument(str, "[NAME=VALUE]...", nargs=-1)
+    token_file: Path | None = option(CONNECTIONS)
+    timeout: float = option(CONNECTIONS, default=SECONDS, low=0, above=True)
+
+
+command = command_of("query", QueryOptions, operations=", ".join(OPERATIONS))

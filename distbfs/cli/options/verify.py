@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import click
-
-from distbfs.cli.options import carry_out
-from distbfs.terminal.command import grouped_command
-from distbfs.terminal.options import STORE, output_options
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import Speech
 
 
-@grouped_command("verify")
-@click.argument("store", type=STORE)
-@output_options
-def command(**values: Any) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(Speech):
     """Check every byte of STORE and every rule that its parts must keep.
 
     The parts are shared out among the ranks.  Exit code 2 where anything is wrong.
     """
-    return carry_out("verify", values)
+
+    store: Path = argument(STORE)
+
+
+command = command_of("verify", VerifyOptions)

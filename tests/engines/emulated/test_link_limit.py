@@ -6,11 +6,11 @@ from graphs import kronecker
 from test_split_rows import NOTHING, least_and_all
 
 import distbfs
+from distbfs.cli import comparison
+from distbfs.cli.comparison import Entry
 from distbfs.device import host_memory, rates
 from distbfs.options import SearchOptions
 from distbfs.search import device_holding
-from distbfs.terminal import comparison
-from distbfs.terminal.comparison import Entry
 
 pytestmark = pytest.mark.usefixtures("device")
 SOURCE = kronecker(10)
@@ -60,8 +60,8 @@ def test_limits_count_what_searches_read_of_tails(monkeypatch):
     reached = comparison.count_checks(entries, roots)
     whole, split = entries
     records = split.session.search(int(roots[0]), records=True).records
-    assert split.tail_bytes[0] == sum(x["tail_bytes"] for x in records) > 0
-    assert whole.tail_bytes == [0, 0]
+    assert split.counts["tail_bytes"][0] == sum(x["tail_bytes"] for x in records) > 0
+    assert whole.counts["tail_bytes"] == [0, 0]
     asked = []
 
     def device_rates(bits, *, link):
@@ -74,7 +74,7 @@ def test_limits_count_what_searches_read_of_tails(monkeypatch):
     limits = comparison.limits_of(entries, measured, SOURCE.matrix.nnz, reached)
     alone = comparison.measure_rates([whole], 1000)
     assert asked == [True, False]
-    for k, brought in enumerate(split.tail_bytes):
+    for k, brought in enumerate(split.counts["tail_bytes"]):
         assert limits["some"][k] == pytest.approx(limits["all"][k] + brought / 1e6)
     assert comparison.limits_of([whole], alone, SOURCE.matrix.nnz, reached)
     for entry in entries:

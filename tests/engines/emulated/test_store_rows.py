@@ -27,6 +27,7 @@ import distbfs
 from distbfs import bfs
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
+from distbfs.cli import graphs as storing
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import InputError, StoreError, UsageError
@@ -43,7 +44,6 @@ from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
-from distbfs.terminal import store_writing as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))

@@ -16,6 +16,8 @@ from worlds import on_ranks
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
+from distbfs.cli import graphs as storing
+from distbfs.cli import shared as common
 from distbfs.engines.cuda.pan import search as part
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
@@ -27,8 +29,6 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
-from distbfs.terminal import shared as common
-from distbfs.terminal import store_writing as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
+from distbfs.cli.plan_input import PlannedGraph
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.engines.cuda.xbfs.memory import (
@@ -27,10 +28,9 @@ from distbfs.exchange.device_copies import mailbox_bytes
 from distbfs.graph.device_graph import MAX_VERTICES, graph_table
 from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
-from distbfs.plan.search_time import LinkReads, result_bytes
+from distbfs.plan.search_time import result_bytes
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.runners.seat import streams_table
-from distbfs.terminal.plan_input import PlannedGraph
 from distbfs.validation.states import device_bytes as checking_bytes
 
 
@@ -47,51 +47,30 @@ class Machine:
     devices: int
 
 
-@dataclass(frozen=True)
-class GpuMemory:
-    """Bytes of engine xbfs on GPUs (JSON values), by what searches.
+def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
+    """Return the bytes of engine xbfs on GPUs (JSON values), by what searches.
 
-    search: one GPU; domain: each GPU of one domain of all; part: of several domains
-    *_tails: how their rows are split between GPU and host memory, see ``split``
-    link: what a GPU is expected to read of tails in the planned search
+    gpu_search: one GPU; gpu_domain: each GPU of one domain; gpu_part: of several
+    domains; *_tails: how rows are split between GPU and host memory, see ``split``
     """
-
-    search: dict[str, int] | None
-    search_tails: dict[str, Any] | None
-    domain: dict[str, int] | None
-    domain_tails: dict[str, Any] | None
-    part: dict[str, Any]
-
-    def planned(self, graph: PlannedGraph) -> dict[str, Any] | None:
-        """Return how rows are split in the search whose time is predicted."""
-        if graph.domains > 1:
-            return self.part
-        one = graph.parts == 1 or graph.n < ALONE_BELOW
-        return self.search_tails if one else self.domain_tails
-
-    def serve(self, graph: PlannedGraph) -> bool:
-        """Return whether that search has the memory it needs, as far as is known."""
-        planned = self.planned(graph)
-        return planned is None or planned["fits"] is not False
-
-    def link(self, graph: PlannedGraph) -> LinkReads | None:
-        """Return what a GPU reads of tails in that search, None of none or unknown."""
-        values = (self.planned(graph) or {}).get("link")
-        if values is None:
-            return None
-        return LinkReads(*(values[name] for name in ("columns", "lines", "visits")))
-
-
-def gpu_memory(graph: PlannedGraph, machine: Machine) -> GpuMemory:
-    """Return the bytes of searches by engine xbfs on GPUs."""
     search, domain = gpu_search(graph), gpu_domain(graph)
-    return GpuMemory(
-        search,
-        split(graph, search, machine),
-        domain,
-        split(graph, domain, machine, graph.parts),
-        part_memory(graph, machine),
-    )
+    return {
+        "gpu_search": search,
+        "gpu_search_tails": split(graph, search, machine),
+        "gpu_domain": domain,
+        "gpu_domain_tails": split(graph, domain, machine, graph.parts),
+        "gpu_part": part_memory(graph, machine),
+    }
+
+
+def planned_split(
+    graph: PlannedGraph, gpus: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return how rows are split in the search whose time is predicted."""
+    if graph.domains > 1:
+        return gpus["gpu_part"]
+    one = graph.parts == 1 or graph.n < ALONE_BELOW
+    return gpus["gpu_search_tails" if one else "gpu_domain_tails"]
 
 
 def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
@@ -217,40 +196,37 @@ def _fit_part(
     return about
 
 
-def refusal(graph: PlannedGraph, memory: GpuMemory, machine: Machine) -> str:
+def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> str:
     """Return that a graph does not fit its devices and hosts, and what would; else "".
 
     Devices of one host are also one domain; what GPUs cannot build, or is not known, is
     not refused.
     """
-    ways: list[tuple[str, dict[str, Any] | None]] = []
-    together = graph.domains == 1 or (
-        graph.domain == 1 and machine.devices >= graph.parts
-    )
-    if together and graph.parts == 1:
-        ways.append(("one GPU", memory.search_tails))
-    elif together and memory.domain is not None:
-        ways.append((f"each of {graph.parts} GPUs", memory.domain_tails))
+    ways: dict[str, dict[str, Any] | None] = {}
+    alone = graph.domain == 1 and machine.devices >= graph.parts
+    if graph.domains == 1 or alone:
+        if graph.parts == 1:
+            ways["one GPU"] = gpus["gpu_search_tails"]
+        elif gpus["gpu_domain"] is not None:
+            ways[f"each of {graph.parts} GPUs"] = gpus["gpu_domain_tails"]
     if graph.domains > 1:
-        ways.append(("the GPU of each part", memory.part))
+        ways["the GPU of each part"] = gpus["gpu_part"]
+    known = [(what, x) for what, x in ways.items() if x is not None]
+    short = [(what, x["needs"]) for what, x in known if "needs" in x]
     if (
         machine.device is None
-        or not ways
-        or any(x is None or x["fits"] for _, x in ways)
+        or len(known) < len(ways)
+        or any(x["fits"] for _, x in known)
+        or not short
     ):
-        return ""
-    short = [(what, x["needs"]) for what, x in ways if x is not None and "needs" in x]
-    if not short:
         return ""
     what, needs = min(short, key=lambda x: x[1]["device"])
     limit = "" if machine.host is None else f" and {readable(machine.host)} of a host"
     size = {name: readable(x, needed=True) for name, x in needs.items()}
-    host = f"{size['host']} of the host"
-    if what.startswith("the GPU"):
-        host += " for each"
+    each = " for each" if what.startswith("the GPU") else ""
     return (
         f"{graph.title}: does not fit in {readable(machine.device)} of a GPU{limit}; "
-        f"{what} needs {size['device']} and {host}, or "
+        f"{what} needs {size['device']} and {size['host']} of the host{each}, or "
         f"{size['whole']} and no host memory; more --devices need less"
     )
 

@@ -20,6 +20,7 @@ from distbfs.exchange.device_choice import take_devices
 from distbfs.exchange.nccl_link import Link, link_of, nccl_problem
 from distbfs.options import SearchOptions
 from distbfs.ranks.mpi import MpiWorld
+from distbfs.report.tables import counted as in_words
 from distbfs.search.domains import HostDevices, choose_exchange, counted, described
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def summaries(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def summary(pairs: Sequence[dict[str, Any]]) -> str:
     """Describe measured pairs: the median, and the worst if there are several."""
-    count = "1 pair" if len(pairs) == 1 else f"{len(pairs)} pairs"
+    count = in_words(len(pairs), "pair")
     latency = float(np.median([one["latency"] for one in pairs]))
     rate = float(np.median([one["rate"] for one in pairs]))
     text = f"{count}: {latency * 1e6:.3g} us, {rate / 1e9:.3g} GB/s"

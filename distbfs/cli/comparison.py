@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,18 +19,17 @@ from distbfs.benchmark.compare_figures import (
 from distbfs.benchmark.libraries.base import LibraryRows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
+from distbfs.cli.shared import Terminal, share_of_cores
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.search.choose import Request, make_host_engine, silent
 from distbfs.search.held import Held
-from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -38,15 +37,30 @@ ALONE = Request(alone=True)
 TRIED = 8  # candidates whose component may be the largest
 
 
+def checks_of(record: dict[str, Any]) -> int:
+    """Return the edge checks of a level."""
+    checks = record["checks"]
+    return sum(checks.values()) if isinstance(checks, dict) else int(checks)
+
+
+# of a level, by the name in the result: pruned are vertices found without being
+# searched, repeats frontier entries that are there twice, which not all engines count,
+# tail_bytes are read of columns in host memory
+COUNTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "checks": checks_of,
+    "pruned": lambda record: record.get(PRUNED, 0),
+    "repeats": lambda record: record.get("repeats_missed"),
+    "tail_bytes": lambda record: record.get(TAIL_BYTES, 0),
+}
+
+
 @dataclass
 class Entry:
     """One engine of a comparison, and what its searches took.
 
     label: as the command line names it; series: the same without a number of threads
-    that --threads gave; seconds: [sources][repeats]; checks, pruned (vertices found
-    without being searched), repeats (frontier entries that are there twice, None where
-    an engine does not count them), tail_bytes (read of columns in host memory) and
-    result_bytes: of the counted sources
+    that --threads gave; seconds: [sources][repeats]
+    counts: of the counted sources, by the name of COUNTS; result_bytes: of one
     library: another one's name, which has no records
     """
 
@@ -57,10 +71,9 @@ class Entry:
     library: str = ""
     session: Session | None = None
     seconds: list[list[float]] = field(default_factory=list)
-    checks: list[int] = field(default_factory=list)
-    pruned: list[int] = field(default_factory=list)
-    repeats: list[int] = field(default_factory=list)
-    tail_bytes: list[int] = field(default_factory=list)
+    counts: dict[str, list[int]] = field(
+        default_factory=lambda: {name: [] for name in COUNTS}
+    )
     result_bytes: int = 0
 
     @property
@@ -96,26 +109,11 @@ def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Ent
 class Sessions:
     """Opens the engines on one graph, which is held once on the host and the device."""
 
-    def __init__(
-        self, terminal: Terminal, store: Store | None, source: TupleSource | None
-    ) -> None:
-        self._terminal, self._store = terminal, store
+    def __init__(self, terminal: Terminal, graph: Store | TupleSource) -> None:
+        self._terminal = terminal
         self._held: list[Held] = []
         self._rows: LibraryRows | None = None
-        if store is not None:
-            self._source = stored_graph(terminal, store)
-        elif source is not None:
-            parts = terminal.world.size
-            build = BuildOptions(threads=share_of_cores(terminal.world))
-            self._source = Source(
-                source.n,
-                parts,
-                tuples=source,
-                build=build,
-                progress=terminal.progress,
-            )
-        else:
-            raise UsageError("there is no graph to search")
+        self._source = terminal.source(graph, share_of_cores(terminal.world))
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""
@@ -239,12 +237,6 @@ def run(
     return nedge
 
 
-def checks_of(record: dict[str, Any]) -> int:
-    """Return the edge checks of a level."""
-    checks = record["checks"]
-    return sum(checks.values()) if isinstance(checks, dict) else int(checks)
-
-
 def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
     """Search some sources with records; return how many vertices each reaches."""
     reached = []
@@ -253,12 +245,11 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
             if entry.library:
                 continue
             outcome = entry.open.search(source, records=True)
-            entry.checks.append(sum(map(checks_of, outcome.records)))
-            entry.pruned.append(sum(x.get(PRUNED, 0) for x in outcome.records))
-            entry.tail_bytes.append(sum(x.get(TAIL_BYTES, 0) for x in outcome.records))
-            if any("repeats_missed" in x for x in outcome.records):
-                missed = (x.get("repeats_missed", 0) for x in outcome.records)
-                entry.repeats.append(sum(missed))
+            for name, count in COUNTS.items():
+                counts = [count(record) for record in outcome.records]
+                known = [x for x in counts if x is not None]
+                if known or not counts:
+                    entry.counts[name].append(sum(known))
             entry.result_bytes = outcome.result_bytes
             if entry is entries[0]:
                 reached.append(outcome.reached)
@@ -272,7 +263,7 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
         if entry.library:
             continue
         if uses_device(entry) and "cuda" not in rates:
-            link = any(sum(x.tail_bytes) for x in entries)
+            link = any(sum(x.counts["tail_bytes"]) for x in entries)
             rates["cuda"] = device_rates(bits, link=link)
         elif not uses_device(entry) and "cpu" not in rates:
             rates["cpu"] = host_rates(bits, entry.options.threads)
@@ -288,7 +279,7 @@ def limits_of(
     """
     limits: dict[str, list[float]] = {}
     ours = [entry for entry in entries if not entry.library]
-    fewest = [min(x) for x in zip(*(entry.checks for entry in ours), strict=True)]
+    fewest = [min(x) for x in zip(*(x.counts["checks"] for x in ours), strict=True)]
     for entry in ours:
         where = "cuda" if uses_device(entry) else "cpu"
         limits[entry.label] = [
@@ -301,7 +292,8 @@ def limits_of(
                 link=link,
             ).seconds(rates[where])
             for checks, count, pruned, link in zip(
-                fewest, reached, entry.pruned, entry.tail_bytes, strict=True
+                *(fewest, reached, entry.counts["pruned"], entry.counts["tail_bytes"]),
+                strict=True,
             )
         ]
     return limits
@@ -324,11 +316,8 @@ def compare(
     rows = []
     for entry in entries:
         figures = engine_figures(entry.seconds, nedge)
-        figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
-        figures["pruned"] = statistics.mean(entry.pruned) if entry.pruned else None
-        figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
-        tails = statistics.mean(entry.tail_bytes) if entry.tail_bytes else None
-        figures["tail_bytes"] = tails
+        for name, counts in entry.counts.items():
+            figures[name] = statistics.mean(counts) if counts else None
         figures["result_bytes"] = entry.result_bytes
         about: dict[str, Any] = {"engine": entry.label}
         about |= {"series": entry.series or entry.label, "threads": entry.threads}

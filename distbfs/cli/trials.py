@@ -13,8 +13,9 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,7 +49,7 @@ GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
 LEFT_OUT = "left out: "
 GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
-TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
+TELL = "from distbfs.cli.trials import tell_mpi; tell_mpi()"
 
 
 def version_of(package: str) -> str | None:
@@ -155,31 +156,22 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
     return facts if launch else facts | ask_mpi()
 
 
+def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
+    """Return what a function gives, or None and which compiler or device is missing."""
+    try:
+        return attempt(), ""
+    except (CompilerMissing, DeviceMissing) as error:
+        return None, str(error)
+
+
 def native_flags() -> str:
-    """Return "works", or why -march=native does not compile."""
+    """Return "works", or why code for this processor alone does not compile."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "empty.c"
+        source = Path(folder, "empty.c")
         source.write_text("int distbfs_nothing;\n", encoding="ascii")
-        target = str(source.with_suffix(".so"))
-        command = [
-            *compiler.compiler_command(),
-            *compiler.FLAGS,
-            "-march=native",
-            "-o",
-            target,
-        ]
-        try:
-            done = subprocess.run(
-                [*command, str(source)],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=compiler.COMPILE_SECONDS,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
-    message = done.stderr.strip().partition("\n")[0] or f"code {done.returncode}"
-    return message if done.returncode else "works"
+        flags = [choice for choice in compiler.NATIVE if choice]
+        paths = (source, source.with_suffix(".so"))
+        return tried(lambda: compiler.compile_to(*paths, {}, flags))[1] or "works"
 
 
 def compiler_facts() -> dict[str, Any]:
@@ -187,15 +179,12 @@ def compiler_facts() -> dict[str, Any]:
 
     portable: the levels of those that the wheel brought
     """
-    facts: dict[str, Any] = {"compiler": None, "problems": []}
-    missing = ""
-    try:
-        facts["compiler"] = compiler.find_compiler()
+    name, missing = tried(compiler.find_compiler)
+    facts: dict[str, Any] = {"compiler": name, "problems": []}
+    if not missing:
         facts["compiler_version"] = compiler.compiler_version()
         facts["cache"] = str(cache.cache_folder())
         facts["march_native"] = native_flags()
-    except CompilerMissing as error:
-        facts["compiler"], missing = None, str(error)
     facts["kernels"] = said = kernel_trials()
     facts["portable"] = sorted(cc.PORTABLE_LEVELS)
     bad = [reason for reason in said.values() if reason != "ok"]
@@ -214,15 +203,14 @@ def compiler_facts() -> dict[str, Any]:
 
 def kernel_trials() -> dict[str, str]:
     """Load every C source of the package, compiled; return "ok" or the reason."""
-    root, outcomes = Path(distbfs.__file__).parent, {}
-    for source in sorted(root.rglob("*.c")):
-        try:
-            cc.load(source, **sources.variants(source)[0])
-            said = "ok"
-        except CompilerMissing as error:
-            said = str(error)
-        outcomes[str(source.relative_to(root))] = said
-    return outcomes
+    root = Path(distbfs.__file__).parent
+    return {
+        str(source.relative_to(root)): tried(
+            partial(cc.load, source, **sources.variants(source)[0])
+        )[1]
+        or "ok"
+        for source in sorted(root.rglob("*.c"))
+    }
 
 
 def nvrtc_version() -> str:
@@ -239,41 +227,27 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     missing for has LEFT_OUT before the reason.
     """
     root = Path(distbfs.__file__).parent
-    outcomes: dict[str, str | Future[str]] = {}
+    outcomes: dict[str, str | Future[tuple[Any, str]]] = {}
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     try:
         for source in sorted(root.rglob("*.cu")):
             library = None
             if nvshmem.is_linked(source):
-                try:
-                    library = nvshmem.nvshmem()
-                except DeviceMissing as error:
-                    outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{error}"
+                library, missing = tried(nvshmem.nvshmem)
+                if missing:
+                    outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{missing}"
                     continue
             for variant in sources.variants(source):
                 words = [f"{key}={value}" for key, value in variant.items()]
                 name = " ".join([str(source.relative_to(root)), *words])
-                outcomes[name] = pool.submit(_compiled, source, arch, variant, library)
+                call = partial(nvrtc.cubin, source, arch, variant, library=library)
+                outcomes[name] = pool.submit(tried, call)
         return {
-            name: said if isinstance(said, str) else said.result()
+            name: said if isinstance(said, str) else said.result()[1] or "ok"
             for name, said in outcomes.items()
         }
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _compiled(
-    source: Path,
-    arch: str,
-    variant: Mapping[str, str],
-    library: nvrtc.DeviceLibrary | None,
-) -> str:
-    """Return "ok", or why a variant does not compile."""
-    try:
-        nvrtc.cubin(source, arch, variant, library=library)
-    except DeviceMissing as error:
-        return str(error)
-    return "ok"
 
 
 def cuda_facts() -> dict[str, Any]:
@@ -282,15 +256,9 @@ def cuda_facts() -> dict[str, Any]:
     nvshmem_said: why there is no NVSHMEM, or ""
     """
     facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
-    try:
-        facts["nvrtc"] = nvrtc_version()
-    except DeviceMissing:
-        facts["nvrtc"] = None
-    facts |= {"nvshmem": None, "nvshmem_said": ""}
-    try:
-        facts["nvshmem"] = nvshmem.nvshmem().version
-    except DeviceMissing as error:
-        facts["nvshmem_said"] = str(error)
+    facts["nvrtc"], _ = tried(nvrtc_version)
+    library, facts["nvshmem_said"] = tried(nvshmem.nvshmem)
+    facts["nvshmem"] = library and library.version
     try:
         import cupy  # noqa: PLC0415
 

@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,11 +20,14 @@ import click
 import numpy as np
 
 from distbfs import __version__
+from distbfs.cli.command import GRAPH, STORE
+from distbfs.cli.options import SearchChoices, Speech
+from distbfs.cli.streams import NamedFile
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
-from distbfs.options import FACTOR_OPTIONS, BuildOptions, Factors, Knobs, SearchOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Tell, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
@@ -35,11 +38,10 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.options import GRAPH, STORE, Speech
-from distbfs.terminal.streams import NamedFile
-from distbfs.types import Stop
+from distbfs.types import Stop, TupleSource
 
 LOG = logging.getLogger("distbfs")
+DASH = Path("-")  # standard output
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
@@ -103,7 +105,7 @@ class Lines:
 
 @dataclass
 class Terminal:
-    """Where rank 0 speaks: results on stdout, all else on stderr."""
+    """A command on its ranks; rank 0 speaks: results on stdout, all else on stderr."""
 
     world: Ranks
     speech: Speech
@@ -162,6 +164,41 @@ class Terminal:
 
             yield tell
 
+    def source(self, graph: Store | TupleSource, threads: int = 0) -> Source:
+        """Return a store, or tuples to be built, as the source of a session."""
+        if isinstance(graph, Store):
+            about = graph.manifest
+            source = Source(about.n, about.parts, about.directed, store=graph)
+        else:
+            build = BuildOptions(threads=threads)
+            source = Source(graph.n, self.world.size, tuples=graph, build=build)
+        return replace(source, progress=self.progress)
+
+    def prepare(
+        self, store: Store, options: SearchOptions, request: Request | None = None
+    ) -> Opening:
+        """Choose the engine for a store, before it is loaded (collective)."""
+        source = self.source(store)
+        return prepare(self.world, source, options, request, say=self.say)
+
+    def search_options(self, asked: SearchChoices) -> SearchOptions:
+        """Return search options from those of the command line (collective)."""
+        values = dict(asked.search)
+        if not (values["levels"] or values["parents"]):
+            raise UsageError("give either --no-levels or --no-parents")
+        values["threads"] = values["threads"] or share_of_cores(self.world)
+        return SearchOptions.named(exchange=values.pop("name"), **values)
+
+    def open_records(
+        self, stack: ExitStack, path: Path | None, *, append: bool = False
+    ) -> TextIO | None:
+        """Return rank 0's file for level records, if there is to be one."""
+        if path is None or self.world.rank != 0:
+            return None
+        check_place(path)
+        raw = NamedFile(str(path), "a" if append else "w")
+        return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
+
 
 def open_terminal(speech: Speech) -> Terminal:
     """Start the ranks and the log (collective)."""
@@ -213,33 +250,30 @@ def stop_within(session: Session, flag: StopFlag) -> Stop | None:
     return lambda: flag.urgent
 
 
-def open_records(
-    terminal: Terminal, stack: ExitStack, path: Path | None, *, append: bool = False
-) -> TextIO | None:
-    """Return rank 0's file for level records, if there is to be one."""
-    if path is None or terminal.world.rank != 0:
-        return None
-    check_place(path)
-    raw = NamedFile(str(path), "a" if append else "w")
-    return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
+def write_records(
+    file: TextIO | None, begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> None:
+    """Append the level records of a search as JSON lines; begin: where it began."""
+    if file is not None:
+        file.writelines(json.dumps({**begin, **x}) + "\n" for x in records)
+        file.flush()
 
 
-def make_build_options(
-    *,
-    threshold: int | None,
-    pass_gib: float,
-    permute_seed: int | None,
-    threads: int,
-    directed: bool = False,
-) -> BuildOptions:
-    """Return build options from those of the command line."""
-    return BuildOptions(
-        threshold=threshold,
-        permute_seed=permute_seed,
-        pass_bytes=max(int(pass_gib * 2**30), 1),
-        directed=directed,
-        threads=threads,
-    )
+def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
+    """Say on the log where searches were stopped, and whether they can go on."""
+    if done < count:
+        more = "; the same command goes on" if resumes else ""
+        LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
+
+
+def make_request(
+    asked: SearchChoices, parts: int | None = None, threshold: int | None = None
+) -> Request:
+    """Return the parts, devices and domains that the command line asks for."""
+    separate = "--threshold" if threshold is not None else ""
+    if (parts or 1) > 1:
+        separate = "--parts"
+    return Request(parts, separate, asked.devices, asked.domain)
 
 
 def need_symmetric(store: Store, what: str) -> None:
@@ -248,29 +282,6 @@ def need_symmetric(store: Store, what: str) -> None:
         raise UsageError(
             f"{what} needs a symmetric graph, and {store.folder} is directed"
         )
-
-
-def stored_graph(terminal: Terminal, store: Store) -> Source:
-    """Return a store as the source of a session."""
-    manifest = store.manifest
-    return Source(
-        manifest.n,
-        manifest.parts,
-        manifest.directed,
-        store=store,
-        progress=terminal.progress,
-    )
-
-
-def prepare_stored(
-    terminal: Terminal,
-    store: Store,
-    options: SearchOptions,
-    request: Request | None = None,
-) -> Opening:
-    """Choose the engine for a store, before it is loaded (collective)."""
-    source = stored_graph(terminal, store)
-    return prepare(terminal.world, source, options, request, say=terminal.say)
 
 
 def engine_line(session: Session, why: str | None = None) -> str:
@@ -283,46 +294,6 @@ def engine_line(session: Session, why: str | None = None) -> str:
     )
     why = session.why if why is None else why
     return f"{line}; {why}" if why else line
-
-
-def make_request(
-    *,
-    devices: int | None,
-    domain: int | None,
-    parts: int | None = None,
-    threshold: int | None = None,
-) -> Request:
-    """Return the parts, devices and domains that the command line asks for."""
-    separate = "--threshold" if threshold is not None else ""
-    if (parts or 1) > 1:
-        separate = "--parts"
-    return Request(parts, separate, devices, domain)
-
-
-def make_search_options(
-    world: Ranks,
-    *,
-    no_levels: bool,
-    no_parents: bool,
-    no_async: bool,
-    threads: int,
-    knobs: str | None = None,
-    **values: Any,
-) -> SearchOptions:
-    """Return search options from those of the command line (collective)."""
-    if no_levels and no_parents:
-        raise UsageError("give either --no-levels or --no-parents")
-    for name in FACTOR_OPTIONS:
-        factors = values.pop(f"{name}_factors")
-        values[name] = Factors(*factors) if factors else None
-    values["knobs"] = None if knobs is None else Knobs.parse(knobs)
-    values["asynchronous"] = False if no_async else None
-    return SearchOptions.named(
-        levels=not no_levels,
-        parents=not no_parents,
-        threads=threads or share_of_cores(world),
-        **{name: value for name, value in values.items() if value is not None},
-    )
 
 
 def share_of_cores(world: Ranks) -> int:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from distbfs.cli.graphs import degrees_of
+from distbfs.cli.shared import Terminal, need_symmetric
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.generate.kronecker import MAX_SCALE
-from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import memory
 from distbfs.plan.cost_model import (
     Constants,
@@ -35,7 +35,6 @@ from distbfs.plan.search_time import (
     device_of,
     exchange_of,
     predict_search,
-    stepwise,
 )
 from distbfs.plan.threshold import (
     ThresholdCost,
@@ -44,10 +43,11 @@ from distbfs.plan.threshold import (
 )
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.domains import too_many_problem
-from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.shape import shape_of
-from distbfs.terminal.shared import Terminal, need_symmetric
 from distbfs.types import SUBGRAPHS
+
+REPORTED = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
 
 
 @dataclass(frozen=True)
@@ -124,21 +124,16 @@ class PlannedGraph:
 def stored(store: Store) -> PlannedGraph:
     """Return a store as it is."""
     manifest = store.manifest
+    names = ("n", "m", "tuples", "parts", "threshold", "delegates", "nn")
     return PlannedGraph(
         title=str(store.folder),
         basis="exact, from the manifest",
         origin="that of the store",
-        n=manifest.n,
-        m=manifest.m,
         active=sum(record.active for record in manifest.records) + manifest.delegates,
-        tuples=manifest.tuples,
-        parts=manifest.parts,
-        threshold=manifest.threshold,
-        delegates=manifest.delegates,
-        nn=manifest.nn,
         exact=True,
         shapes=[shape_of(store, index) for index in range(manifest.parts)],
         files=[record.file_bytes for record in manifest.records],
+        **{name: getattr(manifest, name) for name in names},
     )
 
 
@@ -174,19 +169,6 @@ def expected(
         domain=domain,
         **about,
     )
-
-
-def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
-    """Return the degrees of a store; reads one array of each part."""
-    manifest, pairs = store.manifest, []
-    with terminal.progress("reading degrees", manifest.parts) as done:
-        for index, record in enumerate(manifest.records):
-            with store.part_file(index) as datasets:
-                digest = record.digests["degrees"]
-                degrees = read_array(datasets["degrees"], "degrees", digest)
-            pairs.append(np.unique(degrees, return_counts=True))
-            done(index + 1)
-    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))
 
 
 def of_kronecker(
@@ -245,18 +227,15 @@ def check_domain(devices: int, domain: int) -> int:
     """Return the number of devices; UsageError for domains that cannot be."""
     if problem := too_many_problem(domain):
         raise UsageError(f"domain is {domain}; {problem}")
-    if devices % domain:
-        raise UsageError(f"{devices} devices do not divide by {domain} a domain")
+    groups(devices, domain, f"{domain} a domain")
     return devices
 
 
-def ranks_of(devices: int, per_rank: int) -> int:
-    """Return the number of ranks; UsageError where the devices do not divide."""
-    if devices % per_rank:
-        raise UsageError(
-            f"{devices} devices do not divide by {per_rank} devices a rank"
-        )
-    return devices // per_rank
+def groups(devices: int, size: int, what: str) -> int:
+    """Return the number of groups of a size; UsageError where devices do not divide."""
+    if devices % size:
+        raise UsageError(f"{devices} devices do not divide by {what}")
+    return devices // size
 
 
 def read_records(path: Path) -> list[Record]:
@@ -277,32 +256,26 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """Return the report that ``graph500 --json`` printed; InputError for others."""
-    keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+def reported_run(path: Path, records: Path) -> Run:
+    """Return the run that a report of ``graph500 --json`` is about.
+
+    Raises InputError for anything else.
+    """
     text = read_text(path)
     try:
         values = json.loads(text)
-        numbers = {key: int(values[key]) for key in keys}
-        threshold = values["TH"]
-        rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))
+        scale, factor, parts, ranks = (int(values[key]) for key in REPORTED)
+        threshold, seconds = values["TH"], float(values["mean_time"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a report, as 'distbfs graph500 --json' prints it"
         ) from error
     known = threshold is None or isinstance(threshold, int)
-    fits = 1 <= numbers["SCALE"] <= MAX_SCALE and min(numbers.values()) >= 1
-    if not fits or not known or numbers["parts"] % numbers["num_mpi_processes"]:
+    fits = 1 <= scale <= MAX_SCALE and min(factor, parts, ranks) >= 1
+    if not fits or not known or parts % ranks:
         raise InputError(f"{path}: scale, parts, ranks or TH of the report are wrong")
-    return numbers | {"TH": threshold, "GTEPS": rate / 1e9, "seconds": seconds}
-
-
-def reported_run(path: Path, records: Path) -> Run:
-    """Return a run on the Kronecker graph that a report is about."""
-    report = read_report(path)
-    where = (report["SCALE"], report["edgefactor"], report["parts"], report["TH"])
-    counts = of_kronecker(*where).counts(report["num_mpi_processes"])
-    return Run(counts, read_records(records), report["seconds"])
+    counts = of_kronecker(scale, factor, parts, threshold).counts(ranks)
+    return Run(counts, read_records(records), seconds)
 
 
 def runs_of(
@@ -338,16 +311,12 @@ def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
 
 
 def model_of(
-    graph: PlannedGraph,
-    per_rank: int,
-    runs: Sequence[Run] = (),
-    **fixed: float | None,
+    counts: Counts, runs: Sequence[Run] = (), **fixed: float | None
 ) -> Prediction:
     """Return the times that the cost model predicts for a graph.
 
-    given: constants of ``Constants`` by name, which go before fitted ones
+    fixed: constants of ``Constants`` by name, which go before fitted ones
     """
-    counts = graph.counts(ranks_of(graph.parts, per_rank))
     constants = fit(runs) if runs else Constants()
     constants = constants.with_values("given", **fixed)
     return predict(counts, constants, habits_near(runs, counts))
@@ -380,8 +349,9 @@ def search_time(
     layout = PlannedLayout(graph.domains, devices, graph.threshold, streamed)
     device, between = device_of(gpu), None
     if graph.domains > 1:
-        between = exchange_of(exchange, gpu, hosts=hosts, bandwidth=bandwidth)
-        between = between if streamed else stepwise(between, gpu)
+        between = exchange_of(
+            exchange, gpu, hosts=hosts, bandwidth=bandwidth, streamed=streamed
+        )
     return predict_search(
         graph.histogram, graph.tuples, layout, device, between, link=link
     )

@@ -1,0 +1,243 @@
+"""Graphs that commands read, of a file or a store, and stores that they write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.build.host.parts import BuildSummary, check_alone
+from distbfs.cli.options import SPREAD, FileOptions, StoreOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    is_file,
+    stop_requests,
+)
+from distbfs.errors import StoreError, UsageError
+from distbfs.exchange.device_choice import take_devices
+from distbfs.formats.attributes import Values
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.ids import IdMap, first_of
+from distbfs.formats.tuples import FileTuples, open_tuples
+from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.options import BuildOptions
+from distbfs.partition.layout import Placement
+from distbfs.report.tables import counted, print_fields
+from distbfs.search.holding import Source
+from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.write import write_graph
+from distbfs.types import TupleSource
+
+READ = ("one_based", "first_id", "columns", "header", "bipartite", "directed")
+
+
+def read_file(
+    terminal: Terminal, path: Path, reading: FileOptions, n: int | None = None
+) -> FileTuples:
+    """Return the edge tuples of a file (collective); n: how many vertices there are."""
+    size = path.stat().st_size if path.is_file() else 0
+    with terminal.progress("reading", size) as done:
+        options = ReaderOptions(
+            n=n,
+            relabel="numbers" if reading.relabel else "",
+            progress=done,
+            **{name: getattr(reading, name) for name in READ},
+        )
+        name, keep = reading.format or "", reading.keep
+        return open_tuples(terminal.world, path, name=name, options=options, keep=keep)
+
+
+@dataclass(frozen=True)
+class SearchedGraph:
+    """A graph that is searched.
+
+    ids: of its file, on rank 0; facts: what tells it from others (JSON values)
+    attributes: of its edges, of none of them
+    """
+
+    source: Source
+    ids: IdMap | None
+    facts: list[Any]
+    attributes: Mapping[str, Values]
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return self.source.n
+
+
+def open_graph(
+    terminal: Terminal, stack: ExitStack, path: Path, reading: FileOptions, threads: int
+) -> SearchedGraph:
+    """Open a store, or read a file into memory (collective).
+
+    stack: what lets go of the file's edges; threads: of a rank that builds the graph
+    """
+    if not is_file(path):
+        reading.refuse_for_store(path)
+        return of_store(terminal, path, reading.first_id)
+    tuples = stack.enter_context(read_file(terminal, path, reading))
+    for note in tuples.notes:
+        terminal.say(note)
+    parts = terminal.world.size
+    source = Source(
+        tuples.n,
+        parts,
+        reading.directed,
+        tuples=tuples,
+        build=BuildOptions(
+            permute_seed=SPREAD if parts > 1 else None,
+            directed=reading.directed,
+            threads=threads,
+        ),
+        progress=terminal.progress,
+    )
+    facts = [tuples.describe(), first_of(tuples.ids)]
+    facts += [reading.directed, reading.relabel, reading.bipartite]
+    held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}
+    return SearchedGraph(source, tuples.ids, facts, held)
+
+
+def of_store(
+    terminal: Terminal, path: Path, first_id: int | None = None
+) -> SearchedGraph:
+    """Open a store; first_id: as ``Store.load_ids`` takes it."""
+    store = open_store(path)
+    manifest = store.manifest
+    digests = manifest.digests[0]
+    facts = [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
+    facts += [] if manifest.ids is None else [manifest.ids.digests]
+    held = {
+        name: Values(np.zeros(0, np.int32), manifest.words_of(name))
+        for name in manifest.attributes
+    }
+    ids = store.load_ids(first_id) if terminal.world.rank == 0 else None
+    facts += [f"vertices from {first} on"] if (first := first_of(ids)) else []
+    return SearchedGraph(terminal.source(store), ids, facts, held)
+
+
+GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says
+BUILT = (
+    *("parts", "threshold", "delegates", "passes"),
+    *("generation_seconds", "construction_seconds"),
+)
+
+
+def summary_fields(summary: BuildSummary) -> dict[str, Any]:
+    """Return the figures of a build that are reported."""
+    values = {name: getattr(summary, name) for name in (*GRAPH, *BUILT)}
+    edges = {f"{name}_edges": count for name, count in summary.edges.items()}
+    making = {"making": summary.making} if summary.making else {}
+    return {**values, **edges, **making}
+
+
+def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
+    """Return the sizes of a graph as text, by name.
+
+    values: those of GRAPH
+    """
+    edges = values["m"] if directed else values["m"] // 2
+    loops = counted(values["loops"], "loop")
+    repeats = counted(values["repeats"], "repeat")
+    tuples = f"{counted(values['tuples'], 'edge')}, of them {loops} and {repeats}"
+    return {
+        "vertices": values["n"],
+        "edges": f"{edges}, directed" if directed else edges,
+        "input": tuples,
+    }
+
+
+def check_target(
+    terminal: Terminal, asked: StoreOptions, parts: int, *, directed: bool = False
+) -> None:
+    """Refuse, before a long read, what ``store_graph`` would refuse after it."""
+    output = asked.output
+    Placement(parts, terminal.world.size)
+    if directed:
+        check_alone(parts, terminal.world.size)
+    if os.path.lexists(output) and not asked.force:
+        raise StoreError(f"{output} exists; give --force to replace it")
+    if not Path(os.path.realpath(output)).parent.is_dir():
+        raise StoreError(f"{output}: the folder {output.parent} does not exist")
+
+
+def devices_to_build(
+    terminal: Terminal, asked: StoreOptions, *, directed: bool = False
+) -> list[int] | None:
+    """Return this rank's CUDA devices, None where they are not to build.
+
+    Raises UsageError for what they do not build.
+    """
+    if not asked.on_devices:
+        return None
+    if directed:
+        raise UsageError("--on-devices builds symmetric graphs, not --directed ones")
+    return take_devices(terminal.world, share=False)
+
+
+def store_graph(
+    terminal: Terminal,
+    source: TupleSource,
+    asked: StoreOptions,
+    options: BuildOptions,
+    reading_seconds: float | None = None,
+    **original: Any,
+) -> None:
+    """Build and store a graph and print what came of it (collective).
+
+    reading_seconds: that reading its file took, which count
+    original: devices to build on, and what is known of the source; see ``write_graph``
+    """
+    world, output = terminal.world, asked.output
+    with stop_requests(AT_ONCE):
+        summary = write_graph(
+            world,
+            source,
+            output,
+            asked.parts or world.size,
+            options,
+            overwrite=asked.force,
+            progress=terminal.progress,
+            **original,
+        )
+    values = {"store": str(output), **summary_fields(summary)}
+    seconds = summary.generation_seconds + summary.construction_seconds
+    if reading_seconds is not None:
+        values["reading_seconds"] = reading_seconds
+        seconds += reading_seconds
+    graph = {
+        "store": str(output),
+        **graph_fields(values, directed=options.directed),
+        **({"parts": summary.parts} if summary.parts > 1 else {}),
+        "seconds": seconds,
+    }
+
+    def text() -> None:
+        print_fields(graph)
+        if terminal.verbose:
+            click.echo()
+            above = {*GRAPH, *graph}
+            stored = {k: v for k, v in values.items() if k not in above}
+            print_fields({"stored edges m": summary.m, **stored})
+
+    terminal.result(values, text)
+
+
+def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the degrees of a store; reads one array of each part."""
+    manifest, pairs = store.manifest, []
+    with terminal.progress("reading degrees", manifest.parts) as done:
+        for index, record in enumerate(manifest.records):
+            with store.part_file(index) as datasets:
+                digest = record.digests["degrees"]
+                degrees = read_array(datasets["degrees"], "degrees", digest)
+            pairs.append(np.unique(degrees, return_counts=True))
+            done(index + 1)
+    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))

@@ -1,0 +1,132 @@
+"""What a command measures beside the times of its searches: energy, traces.
+
+Energy is that of a pass of its own.  NVML's counter moves every few ten milliseconds,
+many searches take less than one: so the same searches are made again, without
+validation and output, until SECONDS are over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from distbfs.cli.shared import Terminal
+from distbfs.device import cuda
+from distbfs.device.energy import measured
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.writing import check_place
+from distbfs.ranks.agreement import gather_texts
+from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.report.trace import gather_trace, write_trace
+from distbfs.search.session import Session
+from distbfs.timing import Trace
+from distbfs.types import Root, World
+
+SECONDS = 2.0
+
+
+def energy_of(
+    world: World,
+    run: Callable[[], object],
+    searches: int,
+    edges: int,
+    uuids: Sequence[str],
+    seconds: float | None = None,
+) -> dict[str, Any]:
+    """Return the energy of ``run``, repeated for ``seconds`` (collective).
+
+    searches, edges: of one run, edges as TEPS counts, over all ranks
+    uuids: this rank's GPUs (``cuda.uuid()``), if any; the CPUs of each host are
+    measured by one of its ranks in any case
+    """
+    hosts = getattr(world, "hosts", ["localhost"] * world.size)
+    first = hosts.index(hosts[world.rank]) == world.rank
+    began = time.perf_counter()
+    run()
+    world.barrier()
+    taken = time.perf_counter() - began
+    wanted = SECONDS if seconds is None else seconds
+    repeats = world.broadcast(max(1, int(-(-wanted // max(taken, 1e-6)))))
+    with measured(uuids, cpus=first) as energy:
+        for _ in range(repeats):
+            run()
+        world.barrier()
+    every = gather_texts(world, json.dumps(energy_values(energy)))
+    values = joined([json.loads(text) for text in every])
+    return energy_figures(values, repeats * searches, repeats * edges)
+
+
+def searches_energy(
+    session: Session, roots: Sequence[Root], edges: Sequence[int]
+) -> dict[str, Any] | None:
+    """Return the energy of searches, made again (collective); None of none.
+
+    edges: traversed by each search, as TEPS counts; roots: of these and of others
+    """
+    made = roots[: len(edges)]
+
+    def run() -> None:
+        for root in made:
+            session.search(root)
+
+    if not made:
+        return None
+    return energy_of(session.world, run, len(made), sum(edges), gpus_of(session))
+
+
+def joules_of(figures: dict[str, Any] | None) -> float | None:
+    """Return the joules of a search: of GPUs by counter or power, else of CPUs."""
+    figures = figures or {}
+    ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
+    per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
+    return next((joules for joules in per_search if joules), None)
+
+
+def gpus_of(session: Session) -> list[str]:
+    """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
+    uuids = []
+    for device in sorted(set(session.held.devices)):
+        with cuda.cupy().cuda.Device(device):
+            uuids.append(cuda.uuid())
+    return uuids
+
+
+def print_energy(figures: dict[str, Any]) -> None:
+    """Print the figures, one line each."""
+    for line in energy_lines(figures):
+        click.echo(line)
+
+
+def check_trace(path: Path | None) -> None:
+    """Refuse, before a long run, a file that cannot be written after it."""
+    if path is not None:
+        check_place(path)
+
+
+@contextmanager
+def traced(
+    terminal: Terminal, path: Path | None, session: Session, ids: IdMap | None
+) -> Iterator[Trace | None]:
+    """Yield the trace of a session where one is asked for, and write it at the end.
+
+    Collective; NVTX ranges on devices.  ids: of the file, on rank 0
+    """
+    if path is None:
+        yield None
+        return
+    push, pop = cuda.ranges() if session.held.devices else (None, None)
+    trace = Trace(push=push, pop=pop)
+    session.watch(trace)
+    yield trace
+    values = gather_trace(terminal.world, terminal.world.hosts, trace)
+    if values is not None:
+        for event in values["traceEvents"]:
+            if "root" in event["args"]:
+                event["args"]["root"] = name_of(event["args"]["root"], ids)
+        write_trace(path, values)

@@ -1,0 +1,176 @@
+"""What a command line or a file names of a graph: sources, targets, what to see."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.cli.command import input_path
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.attributes import Values
+from distbfs.formats.compressed import plain_name
+from distbfs.formats.delimited import BLANKS, cut, quote_fault
+from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
+from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import rereadable, text_lines
+from distbfs.ranks.world import Ranks
+from distbfs.search.view import View, check_attributes, flags_of
+from distbfs.types import Marks, Root
+
+COMMENT = re.compile("(?:^|[ \t])#")
+QUOTED = re.compile('"[^"]*"')
+NO_SEPARATOR = "\x1f"  # is in no id
+SHOWN = 40
+
+
+def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield FILE:LINE and the ids of each line of a file that has some.
+
+    separators: the first of them that is in a line outside quotes separates its ids.
+    Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the begin of a line or
+    after a blank, begins a comment.  Raises InputError for wrong quotes.
+    """
+    for number, line in enumerate(text_lines(path), 1):
+        text = line
+        for mark in COMMENT.finditer(line):
+            if line.count('"', 0, mark.start()) % 2 == 0:
+                text = line[: mark.start()]
+                break
+        text = text.strip(BLANKS)
+        bare = QUOTED.sub("", text)
+        separator = next((x for x in separators if x in bare), separators[-1])
+        try:
+            for words in cut([text] if text else [], separator):
+                yield f"{path}:{number}", [word.strip(BLANKS) for word in words]
+        except csv.Error as error:
+            raise InputError(f"{path}:{number}: {quote_fault(error)}") from error
+
+
+@dataclass(frozen=True)
+class NamedVertices:
+    """The vertices of a graph, as a command line or a file names them.
+
+    Methods with ``agreed`` in their name are collective: rank 0 reads.  UsageError and
+    InputError say where a name is no vertex.
+
+    ids: of the file that the graph came from, on rank 0
+    """
+
+    world: Ranks
+    n: int
+    ids: IdMap | None
+
+    def find(self, word: str, place: str, what: str = "source") -> int:
+        """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
+        first = first_of(self.ids)
+        if self.ids is not None and first is None:
+            vertex = self.ids.find(word)
+            if vertex < 0:
+                name = f"{what} {word[:SHOWN]!a}"
+                raise UsageError(f"{place}: {name} is no id of the graph")
+            return vertex
+        first = first or 0
+        if not re.fullmatch(r"-?[0-9]{1,40}", word):
+            raise UsageError(
+                f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: {first} to "
+                f"{first + self.n - 1}, or other ids if the graph was read with "
+                "--relabel"
+            )
+        if not 0 <= int(word) - first < self.n:
+            raise UsageError(f"{place}: {what} {int(word)} {no_vertex(self.n, first)}")
+        return int(word) - first
+
+    def in_file(self, path: Path) -> list[int]:
+        """Return the vertices that a file names, one a line."""
+        lines = side_lines(path, NO_SEPARATOR)
+        return [self.find(word, place) for place, [word] in lines]
+
+    def sources(self, words: Sequence[str], path: Path | None) -> list[int]:
+        """Return the sources of the command line and of a file, one at least."""
+        sources = [self.find(word, "--source") for word in words]
+        sources += [] if path is None else self.in_file(path)
+        if not sources:
+            raise UsageError(
+                "no source; give --source ID, or --sources FILE, an id a line"
+            )
+        return sources
+
+    def source_set(self, option: str) -> list[int]:
+        """Return the vertices of one ``--source-set``, rising, each once.
+
+        option: ids between commas, or @FILE with one a line
+        """
+        if option.startswith("@"):
+            sources = self.in_file(input_path(option[1:]))
+        else:
+            words = [word.strip() for word in option.split(",")]
+            sources = [self.find(x, "--source-set") for x in words if x]
+        if not sources:
+            raise UsageError(f"--source-set: {option[:SHOWN]!a} names no vertex")
+        return sorted(set(sources))
+
+    def agreed(self, read: Callable[[], Any]) -> Any:
+        """Return what rank 0 reads, a JSON value (collective)."""
+        return self.world.broadcast(read() if self.world.rank == 0 else None)
+
+    def agreed_roots(
+        self, words: Sequence[str], path: Path | None, sets: Sequence[str]
+    ) -> list[Root]:
+        """Return where each search begins: sources, then sets of them."""
+
+        def read() -> list[list[int]]:
+            several = [self.source_set(option) for option in sets]
+            if words or path is not None or not sets:
+                several = [*([x] for x in self.sources(words, path)), *several]
+            return several
+
+        groups = [np.array(x, dtype=np.int64) for x in self.agreed(read)]
+        return [x if len(x) > 1 else int(x[0]) for x in groups]
+
+    def flags(self, path: Path) -> Marks:
+        """Return the vertices that a file names, bool [n].
+
+        A ``.npy`` file holds a flag for each, any other file one id a line.
+        """
+        if not plain_name(path).endswith(".npy"):
+            flags = np.zeros(self.n, np.bool_)
+            flags[self.sources((), path)] = True
+            return flags
+        try:
+            with BinaryFile(rereadable(path)) as file:
+                array = np.lib.format.read_array(file.content, allow_pickle=False)
+        except ValueError as error:
+            what = " ".join(str(error).split())
+            raise InputError(f"{path}: not a sound file: {what:.200}") from error
+        return flags_of(array, f"{path}")
+
+    def agreed_view(
+        self, attributes: Mapping[str, Values], where: str | None, path: Path | None
+    ) -> View:
+        """Return what searches see: edges by a predicate, vertices by a file."""
+        flags = None
+        if path is not None:
+            own = np.zeros(0, np.uint8)
+            if self.world.rank == 0:
+                checked = View(self.n, self.flags(path))
+                own = np.packbits(checked.sees(np.arange(self.n)))
+            bits = np.unpackbits(self.world.allgather(own)[0])
+            flags = bits[: self.n].view(np.bool_)
+        view = View(self.n, flags, where=where)
+        if view.where is not None:
+            check_attributes(view.where, dict(attributes))
+        return view
+
+    def check_seen(self, view: View, sources: Sequence[Root]) -> None:
+        """Raise UsageError for a source that is not seen, by its id (collective)."""
+        for root in sources:
+            view.check_sources(
+                np.atleast_1d(root),
+                lambda some: [self.world.broadcast(name_of(int(some[0]), self.ids))],
+            )
