@@ -236,6 +236,7 @@ class DomainSearch(StartedSearch, Protocol):
     visits: names of the edge checks returned by ``advance``; the first visit sends
     vertices to other domains
     extras: names of what ``advance`` counts besides, after these
+    finds_parents: each part finds those of its vertices; else
     carries_parents: items sent include parents, and the search is a ``CarryingSearch``;
     else it is an ``AskingSearch``
     streamed: it is a ``StreamedSearch``
@@ -248,6 +249,7 @@ class DomainSearch(StartedSearch, Protocol):
     directions: tuple[str, ...]
     visits: tuple[str, ...]
     extras: tuple[str, ...]
+    finds_parents: bool
     carries_parents: bool
     streamed: bool
     in_rounds: bool

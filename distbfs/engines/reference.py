@@ -183,7 +183,7 @@ class ReferencePart:
     Parents are vertex ids from the start; NOBODY while only a rank is known.
     """
 
-    carries_parents = streamed = in_rounds = False
+    finds_parents = carries_parents = streamed = in_rounds = False
     leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()

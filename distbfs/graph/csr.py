@@ -49,6 +49,12 @@ def row_offsets(lengths: Array) -> Array:
     return offsets
 
 
+def check_columns(columns: Array, below: int) -> None:
+    """Raise InputError for a column that is not below a number."""
+    if len(columns) and int(columns.max()) >= below:
+        raise InputError(f"a column is not below {below}")
+
+
 def check_offsets(offsets: Array, edges: int) -> None:
     """Raise InputError unless offsets rise from 0 to the number of edges."""
     if len(offsets) == 0 or int(offsets[0]) != 0:
@@ -106,8 +112,7 @@ class CSR:
     def check(self, columns_below: int) -> None:
         """Raise InputError unless offsets rise from 0 and columns are in range."""
         check_offsets(self.offsets, self.edges)
-        if len(self.columns) and int(self.columns.max()) >= columns_below:
-            raise InputError(f"a column is not below {columns_below}")
+        check_columns(self.columns, columns_below)
 
     @classmethod
     def from_keys(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from distbfs.graph.csr import CSR, row_offsets
+from distbfs.partition.layout import Layout
 from distbfs.types import Array, Ids
 
 DENSE_VERTICES = 1 << 30  # above, no table of all vertices is made
+AT_ONCE = 1 << 20  # columns that are numbered
 SPARSE = 4  # vertices of a table for each delegate: it takes what sorting would
 
 
@@ -49,3 +52,30 @@ class DelegateNumbers:
         if place == len(self._sorted) or self._sorted[place] != vertex:
             return -1
         return int(self._order[place])
+
+
+class ByOwner:
+    """The delegates of parts that own rows, in the order of their owners.
+
+    So what a part pulls for stands together in bitmaps. Rows keep the order of their
+    neighbours, by descending degree.
+    """
+
+    def __init__(self, layout: Layout, delegates: Ids) -> None:
+        """Take ids, int64 [d], by descending degree."""
+        self.order: Ids = np.argsort(layout.part_of(delegates), kind="stable")
+        self.delegates: Ids = delegates[self.order]
+        self._numbers = np.empty(len(delegates), dtype=np.uint32)
+        self._numbers[self.order] = np.arange(len(delegates), dtype=np.uint32)
+
+    def rows(self, lengths: Ids, columns: Array) -> CSR:
+        """Return the rows of a part; the columns change in place.
+
+        lengths: int64 [d], of its rows, else 0; columns: uint32, of these, below d; by
+        descending degree both
+        """
+        for first in range(0, len(columns), AT_ONCE):
+            some = columns[first : first + AT_ONCE]
+            # mutant: self._numbers[some] -> some : test_directed_parts
+            some[:] = self._numbers[some]
+        return CSR(row_offsets(lengths[self.order]), columns)

@@ -54,6 +54,14 @@ class Finder(Protocol):
         """Set the parent of every reached vertex of this rank (collective)."""
 
 
+class FoundParents:
+    """Parts that have found the parents of all their vertices."""
+
+    def complete(self) -> ParentCost:
+        """Set nothing."""
+        return ParentCost()
+
+
 class CarriedParents:
     """Parts that send parents with vertices; only those of delegates are missing."""
 

@@ -1,8 +1,8 @@
 """A store of one part, divided to ranks by the owners of rows: no edge is sorted anew.
 
-Every vertex with edges becomes a delegate, with the number that it has, and its edges
-are those of dd on the part that owns it, of a directed graph edges out and edges in.
-What a pull finds has its parent where its results are.
+Every vertex with edges becomes a delegate, and its edges are those of dd on the part
+that owns it, of a directed graph edges out and edges in. What a pull finds has its
+parent where its results are.
 
 Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; its Algorithm 1 would deal
 each edge to the end with fewer.
@@ -17,7 +17,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.formats.attributes import Attribute
-from distbfs.graph.csr import CSR, check_offsets, row_offsets
+from distbfs.graph.csr import CSR, check_columns, check_offsets
+from distbfs.partition.delegates import ByOwner
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill
@@ -68,26 +69,28 @@ def load_rows(
         #   : test_owners_have_the_rows_of_their_vertices
         owned = layout.part_of(vertices) == index
         own_rows = owned[: record.active]
+        numbers = ByOwner(layout, vertices[: record.active].astype(np.int64))
 
         def read_rows(kind: str) -> tuple[CSR, dict[str, Array]]:
             """Return the own rows of a subgraph, and their attributes."""
             offsets = read(f"{kind}/offsets")
             check_offsets(offsets, record.edges["nn"])
             safety.check_active(kind, offsets, record.active)
-            lengths = np.diff(offsets[: record.active + 1])
-            own_offsets = row_offsets(np.where(own_rows, lengths, 0))
+            lengths = np.where(own_rows, np.diff(offsets[: record.active + 1]), 0)
+            edges = int(lengths.sum())
 
             def read_own(name: str) -> Array:
                 dataset, at = datasets[name], 0
-                own = np.empty(int(own_offsets[-1]), dataset.dtype)
+                own = np.empty(edges, dataset.dtype)
                 for start, values in slices(dataset, name, record.digests[name]):
                     at += copy_owned(offsets, own_rows, start, values, own[at:])
                     if watch is not None:
                         watch(name, values, 0, len(values))
                 return own
 
-            rows = CSR(own_offsets, read_own(f"{kind}/columns"))
-            return rows, {
+            columns = read_own(f"{kind}/columns")
+            check_columns(columns, record.active)
+            return numbers.rows(lengths, columns), {
                 name: read_own(f"{kind}/attribute_{name}")
                 for name in manifest.attributes
             }
@@ -99,8 +102,8 @@ def load_rows(
             layout=layout,
             index=index,
             threshold=0,
-            delegates=vertices[: record.active].astype(np.int64),
-            delegate_degrees=degrees[: record.active],
+            delegates=numbers.delegates,
+            delegate_degrees=degrees[: record.active][numbers.order],
             nn=normals,
             nd=normals,
             dn=CSR.empty(record.active),

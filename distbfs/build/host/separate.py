@@ -25,7 +25,7 @@ from distbfs.graph.relabel import PartNumbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.graph.trees import tree_vertices
 from distbfs.partition.degree import gather_delegates
-from distbfs.partition.delegates import DelegateNumbers
+from distbfs.partition.delegates import ByOwner, DelegateNumbers
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, Numbers, Words, World
@@ -118,14 +118,17 @@ class Distributor:
         """Build a part of a directed graph whose vertices with edges are delegates."""
         numbering, count = self.numbering[part], len(out.degrees)
         source = self.index.of(self.layout.global_of(part, np.arange(count)))
-        dd, incoming = (self._rows_of_delegates(source, rows) for rows in (out, into))
+        numbers = ByOwner(self.layout, self.delegates)
+        dd, incoming = (
+            self._rows_of_delegates(source, rows, numbers) for rows in (out, into)
+        )
         normals = CSR.empty(count)
         return Part(
             self.layout,
             part,
             self.threshold,
-            self.delegates,
-            self.delegate_degrees,
+            numbers.delegates,
+            self.delegate_degrees[numbers.order],
             normals,
             normals,
             CSR.empty(len(self.delegates)),
@@ -138,14 +141,17 @@ class Distributor:
             owns_rows=True,
         )
 
-    def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:
+    def _rows_of_delegates(
+        self, source: Array, rows: ServedRows, numbers: ByOwner
+    ) -> CSR:
         """Return rows of a part by delegate, neighbours by descending degree.
 
         source: int64 [local], the delegate that each vertex is, -1 without edges
         """
         row = np.repeat(source, rows.degrees).astype(np.uint64)
         keys = row << SHIFT | self.index.of(rows.columns).astype(np.uint64)
-        return CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
+        falling = CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
+        return numbers.rows(falling.degrees(), falling.columns)
 
     def _whole(
         self, rows: ServedRows, numbering: PartNumbering

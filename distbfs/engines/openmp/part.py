@@ -53,7 +53,7 @@ def first_columns(graph: CSR, words: int) -> Array:
 class OpenMPPart:
     """Searches one part level by level (an ``AskingSearch``)."""
 
-    carries_parents = streamed = in_rounds = False
+    finds_parents = carries_parents = streamed = in_rounds = False
     leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()

@@ -12,8 +12,6 @@ typedef struct {
     whole_graph graph;
     search_state state;
     uint64_t *fresh;     /* [words], found here in this level; zero between levels */
-    uint32_t *orphans;   /* [owned], own vertices that only others found */
-    int64_t orphan_count;
     int64_t *targets;    /* [target_count] not reached */
     int64_t target_count;
     int64_t frontier;    /* vertices of all parts */
@@ -35,7 +33,6 @@ void rows_start(row_share *r, int threads) {
         s->edges += degree(g, s->queue[k]);
         s->reached += test(g->expandable, s->queue[k]);
     }
-    r->orphan_count = 0;
 }
 
 /* Vertices of the frontier, of all parts; prices of a push and of a pull along these rows;
@@ -64,7 +61,18 @@ int64_t rows_advance(row_share *r, int pull, int marks) {
     return checks;
 }
 
-/* Take what all parts have found, [words]; NULL: nothing. */
+/* The first neighbour of v that was visited before this level, whose finds are `found`. */
+static uint32_t parent_of(const whole_graph *g, uint32_t v, const uint64_t *found) {
+    OFFSET e = g->in_offsets[v], last = g->in_offsets[v + 1] - 1;
+    /* mutant: || test(found -> || 0 && test(found : test_directed_parts */
+    while (e < last && (!sees_in(g, e) || !test(g->visited, g->in_columns[e]) ||
+                        test(found, g->in_columns[e])))
+        e++;
+    return g->in_columns[e];
+}
+
+/* Take what all parts have found, [words]; NULL: nothing.  Own vertices that only others
+ * found get a neighbour as parent: all that were visited before are one level up. */
 void rows_accept(row_share *r, const uint64_t *found) {
     search_state *s = &r->state;
     whole_graph *g = &r->graph;
@@ -76,14 +84,11 @@ void rows_accept(row_share *r, const uint64_t *found) {
         r->frontier += __builtin_popcountll(found[w]);
         owned += __builtin_popcountll(mine);
         r->fresh[w] = 0;
-        uint64_t rest = found[w] & ~g->visited[w];
-        g->visited[w] |= rest;
+        uint64_t rest = mine & ~g->visited[w];
+        g->visited[w] |= found[w];
         for (; rest; rest &= rest - 1) {
             uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
-            g->level[g->vertices[v]] = s->level;
-            if (!(mine >> (v & 63) & 1)) continue;
-            /* mutant: = v -> = 0 : test_directed_parts */
-            r->orphans[r->orphan_count++] = v;
+            reach(g, v, g->parent ? parent_of(g, v, found) : v, s->level);
             if (!s->queued) continue;
             s->queue[s->count++] = v;
             s->edges += degree(g, v);
@@ -93,22 +98,13 @@ void rows_accept(row_share *r, const uint64_t *found) {
     s->reached += owned;
 }
 
-/* Give own vertices that only others found a neighbour one level up as parent: all levels are
- * known here.  Then level and parent -1 to what was not reached. */
+/* Give own vertices that were not reached level and parent -1. */
 void rows_finish(row_share *r) {
     const whole_graph *g = &r->graph;
-    for (int64_t k = 0; g->parent && k < r->orphan_count; k++) {
-        uint32_t v = r->orphans[k];
-        int32_t above = g->level[g->vertices[v]] - 1;
-        for (OFFSET e = g->in_offsets[v]; e < g->in_offsets[v + 1]; e++) {
-            uint32_t u = g->in_columns[e];
-            if (!sees_in(g, e) || !test(g->visited, u)) continue;
-            /* mutant: == above -> == above + 1 : test_directed_parts */
-            if (g->level[g->vertices[u]] == above) {
-                g->parent[g->vertices[v]] = (int32_t)g->names[u];
-                break;
-            }
+    for (int64_t w = 0; w < g->words; w++)
+        for (uint64_t rest = owned_bits(r, w, ~g->visited[w]); rest; rest &= rest - 1) {
+            uint32_t id = g->vertices[w * 64 + __builtin_ctzll(rest)];
+            g->level[id] = -1;
+            if (g->parent) g->parent[id] = -1;
         }
-    }
-    finish_search(g);
 }

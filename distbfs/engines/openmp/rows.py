@@ -35,12 +35,12 @@ FUNCTIONS = {  # of rows.c: result type, and argument types after the share
 }
 NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint32)
-NO_RANKS = np.zeros(0, dtype=np.int32)
 
 
 class OpenMPRows:
-    """Searches a part level by level (an ``AskingSearch``), up to 2^31 vertices."""
+    """Searches a part level by level (a ``DomainSearch``), up to 2^31 vertices."""
 
+    finds_parents = True
     carries_parents = streamed = in_rounds = False
     leaves = None
     directions = PRICED
@@ -97,7 +97,6 @@ class OpenMPRows:
         self._share = structure(SOURCE, "row_share")(
             graph=graph,
             fresh=self._fresh,
-            orphans=np.empty(len(owned), np.uint32),
         )
         self._self = ctypes.addressof(self._share)
         self.see(part)
@@ -179,28 +178,6 @@ class OpenMPRows:
         self._library.rows_accept(
             self._self, None if bits is None else bits.ctypes.data
         )
-
-    def unresolved(self) -> tuple[Array, Array]:
-        """Return no vertices: all find their parents here."""
-        return NO_ITEMS, NO_RANKS
-
-    def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number, int32 [k], -1 = unreached."""
-        return self._level[self.part.vertices[numbers]]
-
-    def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set no parents; see ``unresolved``."""
-
-    def parents_wanted(self) -> Ids:
-        """Return no delegates: see ``unresolved``."""
-        return NOBODY
-
-    def parents_of(self, delegates: Ids) -> Ids:
-        """Return -1 for each delegate, int64 [k]: nobody asks."""
-        return np.full(len(delegates), -1, dtype=np.int64)
-
-    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set no parents; see ``unresolved``."""
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""

@@ -35,7 +35,13 @@ from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
-from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
+from distbfs.search.parents import (
+    CarriedParents,
+    Finder,
+    FoundParents,
+    ParentCost,
+    ParentFinder,
+)
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.expected import LevelKey
 from distbfs.timing import Stopwatch, Trace, kept
@@ -243,6 +249,8 @@ class BetweenDomains:
 
     def _finder(self) -> Finder:
         """Return the parent finder for these engines."""
+        if self._searches[0].finds_parents:
+            return FoundParents()
         if self._searches[0].carries_parents:
             carrying = cast("Sequence[CarryingSearch]", self._searches)
             return CarriedParents(self._exchange, carrying, self._streamed)

@@ -89,7 +89,7 @@ class CudaPart:
     parent (``item_of`` in part.cuh).
     """
 
-    carries_parents = True
+    carries_parents, finds_parents = True, False
     asks_for_delegates = False
     streamed = in_rounds = False
     leaves = None

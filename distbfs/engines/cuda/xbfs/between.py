@@ -126,6 +126,7 @@ class BetweenLevels:
     """
 
     carries_parents = asks_for_delegates = True
+    finds_parents = False
     directions = ("outer",)
     visits = ("outer", "inner")
 
