@@ -64,10 +64,11 @@ int64_t rows_advance(row_share *r, int pull, int marks) {
 /* The first neighbour of v that was visited before this level, whose finds are `found`. */
 static uint32_t parent_of(const whole_graph *g, uint32_t v, const uint64_t *found) {
     OFFSET e = g->in_offsets[v], last = g->in_offsets[v + 1] - 1;
-    /* mutant: || test(found -> || 0 && test(found : test_directed_parts */
-    while (e < last && (!sees_in(g, e) || !test(g->visited, g->in_columns[e]) ||
-                        test(found, g->in_columns[e])))
-        e++;
+    for (; e < last; e++) {
+        uint32_t u = g->in_columns[e];
+        /* mutant: !test(found, u) -> 1 : test_directed_parts */
+        if (sees_in(g, e) && test(g->visited, u) && !test(found, u)) break;
+    }
     return g->in_columns[e];
 }
 
