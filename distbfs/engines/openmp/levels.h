@@ -376,9 +376,8 @@ static void price(search_state *s) {
     if (!s->queued) { /* at least one edge each, or as many as the vertices that marked these */
         const int marked = s->missed < 0;
         s->push_price = PUSH_PRICE * (double)s->count * (marked ? s->degree_before : 1);
+        /* mutant: (s->missed + g->words) -> 0 : test_what_cannot_be_reached_is_not_pulled_for */
         if (!marked) s->pull_price = (double)(s->missed + g->words);
-        /* mutant: s->pull_price < s->push_price -> s->pull_price > s->push_price
-         *   : test_what_cannot_be_reached_is_not_pulled_for */
         if (s->pull_price < s->push_price) return;
         if (marked && (s->pull_price = sampled_price(s)) < s->push_price) return;
         queue_found(s);
