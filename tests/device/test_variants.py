@@ -186,6 +186,9 @@ LOADS = {
             },
         )
     ],
+    "engines/openmp/rows.py": [
+        ("engines/openmp", ("rows.c",), {**C_WIDTH, "MASKED": FLAG})
+    ],
     "engines/openmp/whole.py": [
         ("engines/openmp", tuple(WHOLE.values()), {**C_WIDTH, "MASKED": FLAG})
     ],
