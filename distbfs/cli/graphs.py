@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,11 @@ class SearchedGraph:
     def n(self) -> int:
         """How many vertices there are."""
         return self.source.n
+
+    def reversed(self) -> SearchedGraph:
+        """Return the graph with every edge turned round."""
+        facts = [*self.facts, "reversed"]
+        return replace(self, source=self.source.reversed(), facts=facts)
 
 
 def open_graph(

@@ -264,6 +264,26 @@ def test_parts_are_refused_when_it_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("form", ["store", "file"])
+def test_reversed_edges(tmp_path, form):
+    path = tmp_path / "edges.txt"
+    path.write_text("0 1\n1 2\n3 2\n0 1\n")
+    graph = (path, "--directed")
+    if form == "store":
+        assert here("convert", *graph, "-o", tmp_path / "g").code == 0
+        graph = (tmp_path / "g",)
+    done = here("bfs", *graph, "-s", 2, "--reverse", "--json")
+    [search] = done.values["searches"]
+    tuples = 3 if form == "store" else 4
+    assert (search["reached"], search["depth"], search["nedge"]) == (4, 2, tuples)
+    out = tmp_path / "out.h5"
+    assert here("bfs", *graph, "-s", 2, "-o", out).code == 0
+    said = here("bfs", *graph, "-s", 2, "--reverse", "-o", out).refusal
+    assert "out.h5" in said, "results of the other direction are not gone on with"
+    said = here("bfs", path, "-s", 2, "--reverse").refusal
+    assert "edges lead both ways; reverse is for directed graphs" in said
+
+
 @needs_mpi
 def test_ranks_search_what_one_stores(store, tmp_path):
     done, alone = (on(k, "bfs", store, "-s", 0, "--json") for k in (2, 1))

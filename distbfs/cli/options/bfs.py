@@ -41,6 +41,7 @@ class BfsOptions(
     output: File for levels and parents: a table in .csv or .tsv, where - is CSV on
         stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
     records: File for one line of JSON a level.
+    reverse: Search a directed graph along reversed edges: what leads to the source.
     where: Search only edges that meet this condition on the attributes that --keep
         kept, as 'weight < 3'.
     vertices: Search only these vertices: a file with one id a line, or a .npy file with
@@ -54,6 +55,7 @@ class BfsOptions(
     source_set: tuple[str, ...] = option(INPUT, default=(), metavar="IDS|@FILE")
     output: Path | None = option(OUTPUT, "-o")
     records: Path | None = option(OUTPUT)
+    reverse: bool = option(SEARCH, default=False)
     where: str | None = option(SEARCH)
     vertices: Path | None = option(SEARCH, kind=InputPath())
     force: bool = option(OUTPUT, default=False)
