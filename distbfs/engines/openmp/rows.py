@@ -67,13 +67,10 @@ class OpenMPRows:
         self._work = np.zeros(COUNTS, np.int64)
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost = True, 0
-        graph: dict[str, Any] = {
-            "marks": cc.aligned_full(64 * words, 0, np.uint8),
-            "found_by": cc.aligned_empty(64 * words, np.uint32),
-        }
+        self._marked = cc.aligned_full(64 * words, 0, np.uint8)
         out, into = (np.diff(x.offsets) for x in (part.dd, part.dd_pulled))
         mean = float((out.astype(np.float64) * into).sum() / max(part.dd.edges, 1))
-        graph |= {
+        graph: dict[str, Any] = {
             "active": d,
             "edges": part.dd.edges,
             "words": words,
@@ -89,15 +86,14 @@ class OpenMPRows:
             "parent": self._parent,
             "visited": cc.aligned_empty(words, np.uint64),
             "next": cc.aligned_empty(words, np.uint64),
+            "marks": self._marked,
+            "found_by": cc.aligned_empty(64 * words, np.uint32),
             "queue": [cc.aligned_empty(d + 1, np.uint32), None],
             "expandable": mask_of(owned, d),
         }
         wide = part.dd.offsets.itemsize == 8
         self._offset = "uint64_t" if wide else "uint32_t"
-        self._share = structure(SOURCE, "row_share")(
-            graph=graph,
-            fresh=self._fresh,
-        )
+        self._share = structure(SOURCE, "row_share")(graph=graph, fresh=self._fresh)
         self._self = ctypes.addressof(self._share)
         self.see(part)
 
@@ -131,6 +127,8 @@ class OpenMPRows:
     ) -> None:
         """Reset the search; set the roots, of which others have numbers as well."""
         self._write(self._isolated, -1, -1)
+        # mutant: = 0 -> = self._fresh : test_a_level_that_was_not_ended
+        self._fresh[:] = 0  # perhaps the last level was not ended
         # no normal vertex has an edge
         self._isolated = NOBODY if local is None else np.atleast_1d(local)
         roots = NO_ITEMS if delegate is None else np.atleast_1d(delegate)
@@ -168,7 +166,11 @@ class OpenMPRows:
         if self.part.dd.edges >= LONG:
             advance = partial(LongCall(self._library), advance)
         pull = choice[PRICED[0]] == "pull"
-        checks: int = advance(self._self, int(pull), int(self._marks))
+        try:
+            checks: int = advance(self._self, int(pull), int(self._marks))
+        except BaseException:
+            self._marked[:] = 0
+            raise
         offer.normals(Bins(NO_ITEMS, None))
         offer.bits(self._fresh)
         return [0, 0, 0, checks]
