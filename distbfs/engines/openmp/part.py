@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.exchange.bins import Bins
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, index_dtype
 from distbfs.partition.part import Part, mask_of, mask_words
+from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
 SOURCE = Path(__file__).with_name("part.c")
 REMOTE = -2
 ROWS = (*SUBGRAPHS, "dd_pulled")
+OWNED = ("owned", "owned_local", "orphans")
+BITMAPS = ("visited", "fresh", "frontier")
 VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
@@ -41,6 +45,11 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
 }
 
 
+def vertex_type(n: int) -> type[np.signedinteger[Any]]:
+    """Return the type of ids of n vertices, and of -1 and less."""
+    return np.int32 if n < 1 << 31 else np.int64
+
+
 def first_columns(graph: CSR, words: int) -> Array:
     """Return the first column of each row, uint32 [words * 64]; 0 for an empty row."""
     rows = graph.occupied()
@@ -48,6 +57,45 @@ def first_columns(graph: CSR, words: int) -> Array:
     first[:] = 0
     first[rows] = graph.columns[graph.first_edges(rows)]
     return first
+
+
+def array_table(shape: PartShape, *, parents: bool = True) -> ArrayTable:
+    """Return the arrays of an ``OpenMPPart``, without the bins of a level.
+
+    Results are by local id; if one of the offsets is wide, all others are copied.
+    """
+    d, words = shape.delegates, mask_words(shape.active)
+    delegate_words = mask_words(d)
+    vertex = vertex_type(shape.n)
+    rows = {"nn": shape.local, "nd": shape.local, "dn": d, "dd": d}
+    narrow = [k for k, e in shape.edges.items() if index_dtype(e)(0).itemsize == 4]
+    table: ArrayTable = {
+        "level": ArrayPlan(np.int32, shape.local),
+        "vertices": ArrayPlan(np.uint32, max(shape.local, 64 * words)),
+        "delegate_ids": ArrayPlan(vertex, d),
+        "delegate_level": ArrayPlan(np.int32, d),
+        "delegate_parent": ArrayPlan(vertex, d),
+        "delivered": ArrayPlan(np.uint32, shape.active),
+        "bounds": ArrayPlan(np.int64, shape.parts + 1),
+        "work": ArrayPlan(np.int64, COUNTS),
+        "checks": ArrayPlan(np.int64, len(SUBGRAPHS)),
+        **dict.fromkeys(OWNED, ArrayPlan(np.uint32, shape.owned)),
+        **dict.fromkeys(BITMAPS, ArrayPlan(np.uint64, words)),
+        **{f"delegate_{x}": ArrayPlan(np.uint64, delegate_words) for x in BITMAPS},
+        **dict.fromkeys(("dirty", "frontier_dirty"), ArrayPlan(np.uint32, words)),
+        # of what is seen
+        **dict.fromkeys(("nn_mask", "nd_mask"), ArrayPlan(np.uint64, words, True)),
+        "nd_first": ArrayPlan(np.uint32, 64 * words, later=True),
+        **dict.fromkeys(
+            ("dn_first", "dd_pulled_first"),
+            ArrayPlan(np.uint32, 64 * delegate_words, later=True),
+        ),
+        "wide": [
+            ArrayPlan(np.uint64, rows[name] + 1, later=True)
+            for name in (narrow if len(narrow) < len(rows) else [])
+        ],
+    }
+    return table | ({"parent": ArrayPlan(vertex, shape.local)} if parents else {})
 
 
 class OpenMPPart:
@@ -59,49 +107,56 @@ class OpenMPPart:
     visits, extras = SUBGRAPHS, ()
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
-        n, d = part.local_count, part.delegate_count
-        words = mask_words(part.active)
         owned, owned_local = part.owned_delegates()
         graphs = {name: getattr(part, name) for name in ROWS}
         wide = any(g.offsets.itemsize == 8 for g in graphs.values())
-        vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
         self._types = {
             "OFFSET": "uint64_t" if wide else "uint32_t",
-            "VERTEX": f"{vertex.__name__}_t",
+            "VERTEX": f"{vertex_type(part.layout.n).__name__}_t",
             "NN_COLUMN": "uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
         }
-        self._bounds = np.zeros(part.layout.parts + 1, dtype=np.int64)
-        self._arrays: dict[str, Array] = {
-            "vertices": cc.aligned_copy(part.vertices, words * 64),
-            "delegate_ids": part.delegates.astype(vertex),
-            "delegate_level": cc.aligned_empty(d, np.int32),
-            "delegate_parent": cc.aligned_empty(d, vertex),
-            "delivered": np.empty(part.active, dtype=np.uint32),
+        edges = {name: graphs[name].edges for name in SUBGRAPHS}
+        shape = PartShape(
+            n=part.layout.n,
+            parts=part.layout.parts,
+            delegates=part.delegate_count,
+            local=part.local_count,
+            active=part.active,
+            owned=len(owned),
+            edges=edges,
+            nd_sources=0,
+        )
+        table = array_table(shape, parents=parents)
+        self._arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
+        self._bounds: Array = self._arrays.pop("bounds")
+        self._bounds[:] = 0
+        numbers: dict[str, Array] = {
+            "vertices": part.vertices,
+            "delegate_ids": part.delegates,
+            "owned": owned,
+            "owned_local": owned_local,
+        }
+        for name, values in numbers.items():
+            self._arrays[name][: len(values)] = values
+            self._arrays[name][len(values) :] = 0
+        self._arrays["checks"][:] = 0
+        self._arrays |= {
             "outbox": np.empty(0, dtype=np.uint64),
             "bins": np.empty(0, dtype=np.uint32),
             "ends": self._bounds[1:],
-            "work": np.empty(COUNTS, dtype=np.int64),
-            "checks": np.zeros(len(SUBGRAPHS), dtype=np.int64),
             "targets": np.empty(0, dtype=np.int64),
-            "owned": owned.astype(np.uint32),
-            "owned_local": owned_local.astype(np.uint32),
-            "orphans": np.empty(len(owned), dtype=np.uint32),
         }
-        self._level = self._arrays["level"] = cc.aligned_full(n, -1, np.int32)
-        self._parent = cc.aligned_full(n, -1, vertex) if parents else None
-        if self._parent is not None:
-            self._arrays["parent"] = self._parent
-        for name in ("visited", "fresh", "frontier"):
-            self._arrays[name] = cc.aligned_empty(words, np.uint64)
-            self._arrays[f"delegate_{name}"] = np.empty(mask_words(d), np.uint64)
-        for name in ("dirty", "frontier_dirty"):
-            self._arrays[name] = np.empty(words, dtype=np.uint32)
+        self._level: Array = self._arrays["level"]
+        self._parent: Array | None = self._arrays.get("parent")
+        for results in (self._level, self._parent):
+            if results is not None:
+                results[:] = -1
         self._state = structure(SOURCE, "part_state", self._types)(
-            local=n,
+            local=part.local_count,
             active=part.active,
-            delegates=d,
-            words=words,
-            delegate_words=mask_words(d),
+            delegates=part.delegate_count,
+            words=mask_words(part.active),
+            delegate_words=mask_words(part.delegate_count),
             index=part.index,
             parts=part.layout.parts,
             threads=threads,
@@ -109,7 +164,9 @@ class OpenMPPart:
             **self._arrays,
         )
         for name, graph in graphs.items():
-            offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
+            offsets = graph.offsets
+            if wide:
+                offsets = offsets.astype(np.uint64, copy=False)
             self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
         self.see(part)
