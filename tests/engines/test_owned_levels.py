@@ -6,6 +6,7 @@ from directed_graphs import check_arrays, matrix_of, tuples
 from graphs import build
 from variants import make_engine
 
+from distbfs.graph.csr import CSR
 from distbfs.search.graph_input import HeldTuples
 
 
@@ -76,3 +77,18 @@ def test_a_level_that_was_not_ended():
             search(searches, root, ("push",), ends=ends)
             last = int(parts[0].delegates[-1])
             check_arrays(matrix, last, *search(searches, last, ("push",)))
+
+
+def test_offsets_of_64_bits_on_one_side():
+    """As a part has them with 2^32 edges or more in one direction."""
+    n, u, v = tuples(0)
+    parts = parts_of(n, u, v, 2)
+    for part in parts:
+        into = part.incoming
+        wide = CSR(into.offsets.astype(np.uint64), into.columns)
+        object.__setattr__(part, "incoming", wide)
+    engine = make_engine("openmp", threads=1)
+    searches = [engine.domain(part, None) for part in parts]
+    for root in parts[0].delegates[:3].tolist():
+        found = search(searches, root, ("push", "pull"))
+        check_arrays(matrix_of(n, u, v), root, *found)

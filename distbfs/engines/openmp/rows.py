@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.base import COUNTS, PRICED, Offer, Targets, Work
@@ -37,6 +38,26 @@ NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint32)
 
 
+def array_table(
+    local: int, delegates: int, owned: int, *, parents: bool = True
+) -> ArrayTable:
+    """Return the arrays of an ``OpenMPRows``.
+
+    local, owned: vertices of the part, and delegates among them. Results of these are
+    by local id, and behind them are those of all other delegates.
+    """
+    words, results = mask_words(delegates), local + delegates - owned
+    by_number = ("vertices", "names", "first", "found_by")
+    kept = ("level", "parent") if parents else ("level",)
+    return {
+        **dict.fromkeys(kept, ArrayPlan(np.int32, results)),
+        **dict.fromkeys(by_number, ArrayPlan(np.uint32, 64 * words)),
+        **dict.fromkeys(("visited", "next", "fresh"), ArrayPlan(np.uint64, words)),
+        "marks": ArrayPlan(np.uint8, 64 * words),
+        "queue": ArrayPlan(np.uint32, delegates + 1),
+    }
+
+
 class OpenMPRows:
     """Searches a part level by level (a ``DomainSearch``), up to 2^31 vertices."""
 
@@ -50,48 +71,50 @@ class OpenMPRows:
         self, part: Part, threads: int, *, parents: bool, direction: str
     ) -> None:
         n, d = part.local_count, part.delegate_count
-        words = mask_words(d)
         owned, local = part.owned_delegates()
         self._local, self._threads, self._marks = n, threads, direction == "auto"
-        # results of a part's own vertices by local id, then those of all others
-        places = cc.aligned_full(64 * words, 0, np.uint32)
+        table = array_table(n, d, len(owned), parents=parents)
+        arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
+        for name in ("vertices", "names", "first", "marks", "fresh"):
+            arrays[name][:] = 0
         others = np.ones(d, np.bool_)
         others[owned] = False
-        places[owned] = local
-        places[:d][others] = n + np.arange(d - len(owned), dtype=np.uint32)
-        results = n + d - len(owned)
-        self._level = cc.aligned_full(results, -1, np.int32)
-        self._parent = cc.aligned_full(results, -1, np.int32) if parents else None
-        self._fresh = cc.aligned_full(words, 0, np.uint64)
+        arrays["vertices"][owned] = local
+        arrays["vertices"][:d][others] = n + np.arange(d - len(owned), dtype=np.uint32)
+        arrays["names"][:d] = part.delegates
+        self._level: Array = arrays["level"]
+        self._parent: Array | None = arrays.get("parent")
+        for results in (self._level, self._parent):
+            if results is not None:
+                results[:] = -1
+        self._first_columns: Array = arrays["first"]
+        self._marked: Array = arrays["marks"]
+        self._fresh: Array = arrays.pop("fresh")
         self._prices, self._counts = np.zeros(2), np.zeros(2, np.int64)
         self._work = np.zeros(COUNTS, np.int64)
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost = True, 0
-        self._marked = cc.aligned_full(64 * words, 0, np.uint8)
         out, into = (np.diff(x.offsets) for x in (part.dd, part.dd_pulled))
         mean = float((out.astype(np.float64) * into).sum() / max(part.dd.edges, 1))
-        graph: dict[str, Any] = {
+        offsets, in_offsets = part.dd.offsets, part.dd_pulled.offsets
+        wide = 8 in (offsets.itemsize, in_offsets.itemsize)
+        if wide:
+            offsets, in_offsets = (
+                x.astype(np.uint64, copy=False) for x in (offsets, in_offsets)
+            )
+        arrays["queue"] = [arrays["queue"], None]
+        graph = {
+            **arrays,
             "active": d,
             "edges": part.dd.edges,
-            "words": words,
+            "words": mask_words(d),
             "mean_next": mean,
-            "depth": 0,
-            "offsets": part.dd.offsets,
+            "offsets": offsets,
             "columns": part.dd.columns,
-            "in_offsets": part.dd_pulled.offsets,
+            "in_offsets": in_offsets,
             "in_columns": part.dd_pulled.columns,
-            "vertices": places,
-            "names": cc.aligned_copy(part.delegates.astype(np.uint32), 64 * words),
-            "level": self._level,
-            "parent": self._parent,
-            "visited": cc.aligned_empty(words, np.uint64),
-            "next": cc.aligned_empty(words, np.uint64),
-            "marks": self._marked,
-            "found_by": cc.aligned_empty(64 * words, np.uint32),
-            "queue": [cc.aligned_empty(d + 1, np.uint32), None],
             "expandable": mask_of(owned, d),
         }
-        wide = part.dd.offsets.itemsize == 8
         self._offset = "uint64_t" if wide else "uint32_t"
         self._share = structure(SOURCE, "row_share")(graph=graph, fresh=self._fresh)
         self._self = ctypes.addressof(self._share)
@@ -106,10 +129,9 @@ class OpenMPRows:
             function = getattr(self._library, f"rows_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
         filled = part.dd_pulled.occupied()
-        first = cc.aligned_copy(first_of(part.dd_pulled, d), 64 * mask_words(d))
+        self._first_columns[:d] = first_of(part.dd_pulled, d)
         self._share.set(
             graph={
-                "first": first,
                 "enterable": mask_of(filled, d),
                 "closed": d - len(filled),
                 "seen": part.dd.bits,
