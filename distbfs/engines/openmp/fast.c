@@ -187,6 +187,7 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
         record.mode = choose(&s, direction);
         record.checks = run_level(&s, (int)record.mode);
         s.reached += s.count;
+        if (s.reached > few) s.complete = 0;
         if (records && s.level <= limit) {
             record.found = s.count;
             record.seconds = team_seconds() - began;
@@ -194,8 +195,8 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
         }
     }
     if (!clean) finish_search(&copy);
-    /* mutant: && s.reached -> || s.reached : test_searches_that_pull_take_nothing_back */
-    if (s.complete && s.reached <= few) copy.reached = s.reached;
+    /* mutant: (s.complete) -> (s.reached <= few) : test_searches_that_pull_take_nothing_back */
+    if (s.complete) copy.reached = s.reached;
     int64_t levels = s.level;
     if (copy.trees) levels = search_trees(&copy, root, threads, s.level - 1, few, clean) + 1;
     graph->reached = copy.reached;

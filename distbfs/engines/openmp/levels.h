@@ -35,7 +35,7 @@ typedef struct {
     int threads;
     int32_t level;
     uint32_t *queue, *spare; /* the frontier; what lies behind it */
-    int complete;          /* all that was reached stands before it */
+    int complete;          /* all that was reached stands before it; else queues alternate */
     int64_t count, edges;  /* of the frontier; edges: where it is queued */
     int64_t edges_before;  /* of the frontier before, 0 unknown */
     double degree_before;  /* mean of a marked frontier */
@@ -133,7 +133,7 @@ static int64_t push_range(search_state *s, shared_level *l, edge_batch *b, int64
 /* A level by one thread. */
 static void push_serial(search_state *s) {
     const whole_graph *g = s->g;
-    const uint32_t *rows = s->queue, *end = s->spare;
+    const uint32_t *rows = s->queue, *end = rows + s->count;
     const int fits = s->edges <= BATCH_EDGES;
     int64_t count = 0;
     edge_batch b;
@@ -433,6 +433,7 @@ static int64_t run_level(search_state *s, int mode) {
     }
     s->missed = -1;
     s->spare = s->queue + s->count;
+    if (!s->complete) s->spare = s->g->queue[s->queue != s->g->queue[1]];
     if (mode == SERIAL_PUSH)
         push_serial(s);
     else

@@ -54,7 +54,7 @@ def array_table(
         **dict.fromkeys(by_number, ArrayPlan(np.uint32, 64 * words)),
         **dict.fromkeys(("visited", "next", "fresh"), ArrayPlan(np.uint64, words)),
         "marks": ArrayPlan(np.uint8, 64 * words),
-        "queue": ArrayPlan(np.uint32, delegates + 1),
+        "queue": [ArrayPlan(np.uint32, delegates + 1)] * 2,
     }
 
 
@@ -102,7 +102,6 @@ class OpenMPRows:
             offsets, in_offsets = (
                 x.astype(np.uint64, copy=False) for x in (offsets, in_offsets)
             )
-        arrays["queue"] = [arrays["queue"], None]
         graph = {
             **arrays,
             "active": d,
