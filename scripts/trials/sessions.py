@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import distbfs
-from distbfs.options import SearchOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request
 from distbfs.search.open import open_source, source_of
 from distbfs.search.result import Result
@@ -72,7 +72,7 @@ def opened(
     named = isinstance(source, Path) and open_store(source).load_ids() is not None
     if trial.world.size == 1 and not named:  # here vertices are told by number
         return distbfs.open(source, parts=parts, threshold=threshold, **options)
-    made = source_of(source, trial.world, parts, threshold)
+    made = source_of(source, trial.world, parts, BuildOptions(threshold=threshold))
     request = Request(parts, "parts" if parts else "")
     return open_source(trial.world, made, SearchOptions.named(**options), request)
 
