@@ -385,7 +385,16 @@ def test_what_sessions_call(device):
         assert 0 <= stopped_at(search.search, root, stop=stop) < deepest
         assert stop.left <= 0
         assert search.search(root, stop=never).levels == deepest + 1
-    together = MeetingOnDevice(MeetingSearches(made.graph))
+    meeting = MeetingSearches(made.graph)
+    record = meeting._near.record
+
+    def recorded(*arguments, **form):
+        launches = record(*arguments, **form)
+        launches.launch = asking(launches.launch, meeting)
+        return launches
+
+    meeting._near.record = recorded  # they may have ended before they are asked
+    together = MeetingOnDevice(meeting)
     with pytest.raises(SearchStopped, match="before they began"):
         together.levels([root], [(root, [3])], After(1))
     with pytest.raises(SearchStopped, match=r"were stopped$"):
