@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.errors import OutOfMemory
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
@@ -150,7 +151,14 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
-    if not opening.request.divided and is_divided_by_rows(world, store):
+    by_rows = is_divided_by_rows(world, store)
+    if source.directed and not by_rows:  # edges anew would lead both ways
+        raise OutOfMemory(
+            f"{store.folder}: a directed graph is searched by several ranks where each "
+            "has room for its rows and what all hold of every vertex; use more memory "
+            "or one process"
+        )
+    if by_rows and not opening.request.divided:
         opening.say(f"1 part is divided by its rows for {world.size} ranks")
         return hold_rows(world, source, store)
     parts = store.manifest.parts

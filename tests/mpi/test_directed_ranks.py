@@ -11,7 +11,8 @@ from directed_graphs import DENSE, check_arrays, matrix_of, stored, tuples
 from masked import search_parts
 
 import distbfs
-from distbfs.errors import UsageError
+from distbfs.errors import OutOfMemory, UsageError
+from distbfs.search import opening
 from distbfs.search.graph_input import HeldTuples
 
 if TYPE_CHECKING:
@@ -125,6 +126,18 @@ def test_reversed_edges(world: Ranks, form: str, seed: int, folder: Path) -> Non
             level, parent = result.at(np.arange(n))
             check_arrays(matrix.T.tocsr(), root, level, parent)
             assert result.nedge == inside[level >= 0].sum()
+
+
+@pytest.mark.mpi
+def test_rows_that_ranks_have_no_room_for(
+    world: Ranks, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are refused: other parts are of graphs whose edges lead both ways."""
+    if world.size == 1:
+        return
+    monkeypatch.setattr(opening, "is_divided_by_rows", lambda *_: False)
+    with pytest.raises(OutOfMemory, match="room for its rows"):
+        opened(world, 3, "store", folder)
 
 
 def test_masks_of_directed_parts(world: Ranks) -> None:
