@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from distbfs.device import cc
 from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.counts import OpenMPCounter
-from distbfs.engines.openmp.part import OpenMPPart
+from distbfs.engines.openmp.part import OpenMPPart, vertex_type
 from distbfs.engines.openmp.rows import OpenMPRows
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
@@ -22,7 +24,6 @@ from distbfs.partition.part import Part
 
 DEFAULT_METHOD = "fast"
 PUSH_ONLY = ("push", "ordered")
-WIDE = 1 << 31  # vertices whose ids take more than 32 bits
 
 
 class OpenMPEngine:
@@ -74,7 +75,7 @@ class OpenMPEngine:
         options = self._options
         parents, direction = options.parents, options.direction
         usual = options.factors == SubgraphFactors()  # these are of four subgraphs
-        if part.owns_rows and usual and part.layout.n < WIDE:
+        if part.owns_rows and usual and vertex_type(part.layout.n) is np.int32:
             return OpenMPRows(part, self._threads, parents=parents, direction=direction)
         return OpenMPPart(part, self._threads, parents)
 

@@ -99,10 +99,7 @@ static int64_t search_hung(const whole_graph *g, uint32_t u, uint32_t *queue, in
 
 static void unreach_trees(void *argument, int64_t from, int64_t to) {
     const whole_graph *g = argument;
-    for (int64_t v = g->active + from; v < g->active + to; v++) {
-        g->level[g->vertices[v]] = -1;
-        if (g->parent) g->parent[g->vertices[v]] = -1;
-    }
+    for (int64_t v = g->active + from; v < g->active + to; v++) unreach(g, (uint32_t)v);
 }
 
 /* Give all vertices of trees level and parent, those of the root's tree from the root, where
@@ -142,10 +139,9 @@ static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t 
 /* Take back the results of the last search. */
 static void take_back(whole_graph *g) {
     for (int64_t k = 0; k < g->reached; k++) {
-        uint32_t v = g->queue[0][k], id = g->vertices[v];
+        uint32_t v = g->queue[0][k];
         uint64_t bit = UINT64_C(1) << (v & 63);
-        g->level[id] = -1;
-        if (g->parent) g->parent[id] = -1;
+        unreach(g, v);
         if (v < g->active)
             g->visited[v >> 6] &= ~bit;
         else

@@ -17,10 +17,6 @@ typedef struct {
     int64_t frontier;    /* vertices of all parts */
 } row_share;
 
-static uint64_t owned_bits(const row_share *r, int64_t w, uint64_t bits) {
-    return bits & r->graph.expandable[w];
-}
-
 /* Begin from roots, [graph.root_count], which all parts know. */
 void rows_start(row_share *r, int threads) {
     whole_graph *g = &r->graph;
@@ -81,7 +77,7 @@ void rows_accept(row_share *r, const uint64_t *found) {
     r->frontier = 0;
     for (int64_t w = 0; found && w < g->words; w++) {
         if (!found[w]) continue;
-        const uint64_t mine = owned_bits(r, w, found[w]);
+        const uint64_t mine = found[w] & g->expandable[w];
         r->frontier += __builtin_popcountll(found[w]);
         owned += __builtin_popcountll(mine);
         r->fresh[w] = 0;
@@ -100,12 +96,4 @@ void rows_accept(row_share *r, const uint64_t *found) {
 }
 
 /* Give own vertices that were not reached level and parent -1. */
-void rows_finish(row_share *r) {
-    const whole_graph *g = &r->graph;
-    for (int64_t w = 0; w < g->words; w++)
-        for (uint64_t rest = owned_bits(r, w, ~g->visited[w]); rest; rest &= rest - 1) {
-            uint32_t id = g->vertices[w * 64 + __builtin_ctzll(rest)];
-            g->level[id] = -1;
-            if (g->parent) g->parent[id] = -1;
-        }
-}
+void rows_finish(row_share *r) { finish_search(&r->graph); }

@@ -88,6 +88,12 @@ static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_
     if (g->parent) g->parent[id] = (int32_t)g->names[from];
 }
 
+static inline void unreach(const whole_graph *g, uint32_t v) {
+    uint32_t id = g->vertices[v];
+    g->level[id] = -1;
+    if (g->parent) g->parent[id] = -1;
+}
+
 /* Mark nothing as visited; bits past the last vertex, those of trees among them, stay set:
  * pushes leave them alone. */
 static inline void clear_visited(whole_graph *g) {
@@ -123,13 +129,13 @@ static inline int ends_with(whole_graph *g, int64_t level) {
     return !g->wanted;
 }
 
-/* Give the vertices that were not reached level and parent -1. */
+/* Give the vertices whose rows are here and that were not reached level and parent -1. */
 static inline void finish_search(const whole_graph *g) {
-    for (int64_t w = 0; w < g->words; w++)
-        for (uint64_t rest = ~g->visited[w]; rest; rest &= rest - 1) {
-            uint32_t id = g->vertices[w * 64 + __builtin_ctzll(rest)];
-            g->level[id] = -1;
-            if (g->parent) g->parent[id] = -1;
-        }
+    for (int64_t w = 0; w < g->words; w++) {
+        uint64_t rest = ~g->visited[w];
+        if (g->expandable) rest &= g->expandable[w];
+        for (; rest; rest &= rest - 1)
+            unreach(g, (uint32_t)(w * 64 + __builtin_ctzll(rest)));
+    }
 }
 #endif
