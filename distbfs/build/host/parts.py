@@ -70,10 +70,8 @@ def construct(
     a time. If all parts of the rank make one group, the tuples are read once, else
     twice a group: for degrees, then for parts.
     """
-    if options.directed and parts > 1:
-        return _construct_owned(source, world, parts, options, sink)
     if options.directed:
-        return _construct_directed(source, world, options, sink)
+        return _construct_directed(source, world, parts, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     BuildMemory(source, options.threshold, kept=kept).check(world, parts)
@@ -144,22 +142,24 @@ def check_alone(parts: int, ranks: int) -> None:
         )
 
 
-def _construct_owned(
+def _construct_directed(
     source: TupleSource,
     world: World,
     parts: int,
     options: BuildOptions,
     sink: Callable[[Part], None],
 ) -> BuildSummary:
-    """Build a directed graph in parts that own rows (collective).
+    """Build a directed graph with its edges out and in (collective).
 
-    All vertices with edges are delegates. A part has the edges out of and into those
-    that it owns. The tuples are read twice.
+    In one part, or in several that own rows: then all vertices with edges are
+    delegates, and a part has the edges out of and into those that it owns. The tuples
+    are read twice.
     """
-    BuildMemory(source, directed=True, kept=True).check(world, parts)
+    several = parts > 1
+    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    BuildMemory(source, directed=True, kept=several).check(world, parts)
     clock = Stopwatch()
     translate, threads = permuted(source.n, options.permute_seed), options.threads
-    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     group, own = list(range(placement.per_rank)), placement.parts_of(world.rank)
     with clock("total"):
         out, into = (
@@ -168,13 +168,21 @@ def _construct_owned(
         )
         degrees = {part: out[part].degrees + into[part].degrees for part in own}
         histogram = histogram_of(world, degrees.values())
-        distributor = Distributor(
-            world, layout, 0, degrees, options.order_block, threads
-        )
+        threshold, delegates = 0 if several else histogram.largest, 0
+        if several:
+            distributor = Distributor(
+                world, layout, threshold, degrees, options.order_block, threads
+            )
+            delegates = len(distributor.delegates)
         counts = np.zeros(2, dtype=np.int64)
         for part in own:
-            counts += [out[part].loops, len(out[part].columns)]
-            sink(distributor.own(part, out.pop(part), into.pop(part)))
+            rows = out.pop(part), into.pop(part)
+            counts += [rows[0].loops, len(rows[0].columns)]
+            if several:
+                sink(distributor.own(part, *rows))
+            else:
+                sink(_directed_part(*rows, histogram.largest, options))
+            del rows
     loops, m = world.allreduce(counts).tolist()
     generation = clock.get("generation")
     return BuildSummary(
@@ -184,9 +192,9 @@ def _construct_owned(
         loops=loops,
         repeats=source.tuples - loops - m,
         parts=parts,
-        threshold=0,
-        delegates=len(distributor.delegates),
-        edges={**dict.fromkeys(SUBGRAPHS, 0), "dd": m},
+        threshold=threshold,
+        delegates=delegates,
+        edges={**dict.fromkeys(SUBGRAPHS, 0), "dd" if several else "nn": m},
         histogram=histogram,
         passes=2,
         generation_seconds=generation,
@@ -194,65 +202,30 @@ def _construct_owned(
     )
 
 
-def _construct_directed(
-    source: TupleSource,
-    world: World,
-    options: BuildOptions,
-    sink: Callable[[Part], None],
-) -> BuildSummary:
-    """Build a directed graph as one part with its edges out and in.
-
-    The tuples are read twice.
-    """
-    BuildMemory(source, directed=True).check(world, 1)
-    clock = Stopwatch()
-    translate = permuted(source.n, options.permute_seed)
-    with clock("total"):
-        out, into = (
-            collect(source, world, 1, [0], translate, clock, way, options.threads)[0]
-            for way in (FORTH, BACK)
-        )
-        degrees = out.degrees + into.degrees
-        order = degree_order(degrees, options.order_block, options.threads)
-        nn, incoming = (
-            whole_rows(rows, order, options.threads) for rows in (out, into)
-        )
-        none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
-        histogram = histogram_of(world, [degrees])
-        threshold = histogram.largest
-        part = Part(
-            Layout(source.n, 1),
-            0,
-            threshold,
-            no_ids,
-            no_ids,
-            nn,
-            CSR.empty(nn.rows),
-            none,
-            none,
-            order.vertices,
-            degrees[order.vertices],
-            2 * out.tuple_degrees[order.vertices],
-            order.active,
-            incoming,
-            2 * into.tuple_degrees[order.vertices],
-        )
-        sink(part)
-    generation = clock.get("generation")
-    return BuildSummary(
-        n=source.n,
-        m=nn.edges,
-        tuples=source.tuples,
-        loops=out.loops,
-        repeats=source.tuples - out.loops - nn.edges,
-        parts=1,
-        threshold=threshold,
-        delegates=0,
-        edges={**dict.fromkeys(SUBGRAPHS, 0), "nn": nn.edges},
-        histogram=histogram,
-        passes=2,
-        generation_seconds=generation,
-        construction_seconds=clock.get("total") - generation,
+def _directed_part(
+    out: ServedRows, into: ServedRows, threshold: int, options: BuildOptions
+) -> Part:
+    """Return a directed graph as one part, from its edges out and in."""
+    degrees = out.degrees + into.degrees
+    order = degree_order(degrees, options.order_block, options.threads)
+    nn, incoming = (whole_rows(rows, order, options.threads) for rows in (out, into))
+    none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
+    return Part(
+        Layout(nn.rows, 1),
+        0,
+        threshold,
+        no_ids,
+        no_ids,
+        nn,
+        CSR.empty(nn.rows),
+        none,
+        none,
+        order.vertices,
+        degrees[order.vertices],
+        2 * out.tuple_degrees[order.vertices],
+        order.active,
+        incoming,
+        2 * into.tuple_degrees[order.vertices],
     )
 
 
