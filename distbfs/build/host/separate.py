@@ -13,6 +13,7 @@ vertices must be requested.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -118,10 +119,8 @@ class Distributor:
         """Build a part of a directed graph whose vertices with edges are delegates."""
         numbering, count = self.numbering[part], len(out.degrees)
         source = self.index.of(self.layout.global_of(part, np.arange(count)))
-        numbers = ByOwner(self.layout, self.delegates)
-        dd, incoming = (
-            self._rows_of_delegates(source, rows, numbers) for rows in (out, into)
-        )
+        numbers = self._by_owner
+        dd, incoming = (self._rows_of_delegates(source, x) for x in (out, into))
         normals = CSR.empty(count)
         return Part(
             self.layout,
@@ -141,9 +140,12 @@ class Distributor:
             owns_rows=True,
         )
 
-    def _rows_of_delegates(
-        self, source: Array, rows: ServedRows, numbers: ByOwner
-    ) -> CSR:
+    @cached_property
+    def _by_owner(self) -> ByOwner:
+        """The order of delegates in parts that own rows."""
+        return ByOwner(self.layout, self.delegates)
+
+    def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:
         """Return rows of a part by delegate, neighbours by descending degree.
 
         source: int64 [local], the delegate that each vertex is, -1 without edges
@@ -151,7 +153,7 @@ class Distributor:
         row = np.repeat(source, rows.degrees).astype(np.uint64)
         keys = row << SHIFT | self.index.of(rows.columns).astype(np.uint64)
         falling = CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
-        return numbers.rows(falling.degrees(), falling.columns)
+        return self._by_owner.rows(falling.degrees(), falling.columns)
 
     def _whole(
         self, rows: ServedRows, numbering: PartNumbering
