@@ -5,7 +5,6 @@ emulated device, and all others are skipped, with why.  Workers of pytest-xdist 
 with another device each where there are several.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -77,15 +76,6 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
         if NO_DEVICE is not None:
             item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
-
-
-@pytest.fixture(scope="module")
-def whole_device(tmp_path_factory):
-    """Wait until no other test that needs most of a device's memory runs."""
-    of_all_workers = tmp_path_factory.getbasetemp().parent
-    with (of_all_workers / "whole_device").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
 
 
 @pytest.fixture(scope="session")

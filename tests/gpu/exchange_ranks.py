@@ -23,9 +23,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.path += [str(Path(__file__).resolve().parents[k]) for k in (1, 2)]
 sys.path.append(str(Path(__file__).resolve().parents[1] / "mpi"))
 
+from covering import covered
 from test_exchange_contract import (
     bins_of,
     exchange_of,
@@ -69,9 +70,9 @@ def look(exchange, world, level, unique):
 
 
 def check(world, kind, per_rank):
-    """Levels of all options and sizes, and maxima; collective."""
+    """Levels of all pairs of options and all sizes, and maxima; collective."""
     parts = per_rank * world.size
-    for item, together, unique, reduce in product(
+    for item, together, unique, reduce in covered(
         (np.uint32, np.uint64), FLAGS, FLAGS, REDUCTIONS
     ):
         options = {

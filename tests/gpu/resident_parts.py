@@ -32,8 +32,17 @@ def parts_here():
     return [p for p in (1, 2, 3, 4, 8) if p <= many]
 
 
+def by_parts(*counts):
+    """Run a test for each number of parts, whose devices wait for each other."""
+    waits = pytest.mark.alone
+    cases = [pytest.param(p, marks=[waits] if p > 1 else []) for p in counts]
+    return pytest.mark.parametrize("parts", cases)
+
+
 def devices_of(parts):
     """The devices of so many parts, which see each other's memory."""
+    if parts not in parts_here():
+        pytest.skip(f"needs {parts} devices")
     devices = list(range(parts))
     problem = access_problem(devices)
     if problem:

@@ -136,32 +136,34 @@ def check_whole(world, how, names):
                 compare(world, session, graph, int(root))
             if how == "domain" and not more:
                 compare_many(world, session, graph)
-            if how == "domain":
                 compare_together(session, graph)
             session.close()
         if world.rank == 0:
             print(name, how, session.why, flush=True)
 
 
-def check(world, exchange, names, per_rank):
+def check(world, exchange, names, per_rank, first):
     """Compare levels with the reference, and parents by their levels.
 
-    Each graph meets two TH, which take turns, as numbers of parts and variants do.
+    Each graph meets two TH, at one of them a variant; TH, numbers of parts and variants
+    take turns.
+
+    first: variant
     """
     for at, name in enumerate(names):
         graph = GRAPHS[name]
-        for turn, k in enumerate((at, at + 1 + at // len(THRESHOLDS)), 2 * at):
+        others = VARIANTS[(first + at) % len(VARIANTS)]
+        thresholds = (at, at + 1 + at // len(THRESHOLDS))
+        for turn, (k, more) in enumerate(zip(thresholds, ({}, others), strict=True)):
             threshold = THRESHOLDS[k % len(THRESHOLDS)]
             parts = per_rank[(at + turn) % len(per_rank)] * world.size
-            others = VARIANTS[turn % len(VARIANTS)]
-            for more in ({}, others) if k == at else (others,):
-                session = session_of(world, graph, exchange, parts, threshold, **more)
-                for root in some_roots(graph, 3):
-                    compare(world, session, graph, int(root))
-                if not more:
-                    compare_many(world, session, graph)
-                used = session.describe()["exchange"]
-                session.close()
+            session = session_of(world, graph, exchange, parts, threshold, **more)
+            for root in some_roots(graph, 3):
+                compare(world, session, graph, int(root))
+            if not more:
+                compare_many(world, session, graph)
+            used = session.describe()["exchange"]
+            session.close()
             if world.rank == 0:
                 print(name, parts // world.size, exchange, used, flush=True)
 
@@ -182,14 +184,14 @@ def check_several(world, how, names):
             print(name, how, session.why, flush=True)
 
 
-def check_all(world, how, names, per_rank):
-    """Compare in the way that fits."""
+def check_all(world, how, names, per_rank, first=0):
+    """Compare in the way that fits, with the variants from the first on."""
     if how in (*SEVERAL, *STREAMS):
         check_several(world, how, names)
     elif how in WHOLE:
         check_whole(world, how, names)
     else:
-        check(world, how, names, per_rank)
+        check(world, how, names, per_rank, first)
 
 
 WHOLE_VARIANTS = (
@@ -294,11 +296,11 @@ def main():
     what, *ways = sys.argv[1:]
     world = start(grace=1)
     take_devices(world, share=True)
-    for how in ways:
+    for at, how in enumerate(ways):
         if what == "brief":
             check_all(world, how, BRIEF, [len(take_devices(world, share=True))])
         elif what == "check":
-            check_all(world, how, GRAPHS, [1, 2])
+            check_all(world, how, GRAPHS, [1, 2], 3 * at)
         else:
             search_for_ever(world, how, what)
         if world.rank == 0:

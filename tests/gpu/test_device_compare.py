@@ -63,7 +63,7 @@ def test_a_store_of_several_parts(capsys, tmp_path):
     ]
 
 
-@pytest.mark.unshared
+@pytest.mark.solitary
 def test_rates():
     small, large = device_rates(1 << 16), device_rates(1 << 31, reads=True)
     assert small.tests > large.tests > 1e9

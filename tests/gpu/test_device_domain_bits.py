@@ -23,8 +23,6 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 
-pytestmark = pytest.mark.alone  # devices wait for each other
-
 GRAPHS = {
     **NAMED,
     "kronecker": kronecker(14),
@@ -112,6 +110,7 @@ def test_dependencies(parts):
         searches.close()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("parts", PARTS[1:])
 def test_beside_the_searches_of_a_session(parts):
     """One after the other, as a service has them."""

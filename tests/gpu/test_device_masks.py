@@ -8,9 +8,8 @@ from fast_faults import Faults
 from fast_graphs import HUGE, beside, roots_of, shuffled
 from graphs import complete, grid, kronecker, some_roots, uniform
 from masked_graphs import random_mask, random_way, see, see_between
-from resident_parts import look, resident_driver
+from resident_parts import by_parts, devices_of, look, parts_here, resident_driver
 from sessions import open_tuples
-from test_resident import devices_of, parts_here
 
 from distbfs import Graph, bfs
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -71,22 +70,21 @@ def test_a_graph_that_the_device_has_built():
         assert one.nedge == other.nedge
 
 
-@pytest.mark.alone
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_domains(name):
+def test_domains(name, parts):
     """As many devices as there are, and one that is a domain of its own."""
     source, share = GRAPHS[name](), 0.9 if name == "grid" else 0.5
-    for parts in parts_here():
-        for k, way in enumerate(WAYS):
-            form = {"devices": devices_of(parts), "internal_ids": k % 2 == 1}
-            driver = resident_driver(source, parts, **form, **way)
-            make, left = random_way(source, k, share)
-            see(driver, [one.part for one in driver._parts], make, left)
-            for root in some_roots(left, 3):
-                look(driver, left, root)
-            look(driver, left, root, records=True)
-            driver.see([None] * parts)
-            look(driver, source, root)
+    for k, way in enumerate(WAYS):
+        form = {"devices": devices_of(parts), "internal_ids": k % 2 == 1}
+        driver = resident_driver(source, parts, **form, **way)
+        make, left = random_way(source, k, share)
+        see(driver, [one.part for one in driver._parts], make, left)
+        for root in some_roots(left, 3):
+            look(driver, left, root)
+        look(driver, left, root, records=True)
+        driver.see([None] * parts)
+        look(driver, source, root)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])

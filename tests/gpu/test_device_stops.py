@@ -17,7 +17,7 @@ from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.search.choose import Request
 
-pytestmark = pytest.mark.unshared
+pytestmark = pytest.mark.solitary
 
 LONG = path(200_000)
 WAYS = {

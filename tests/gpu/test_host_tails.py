@@ -10,6 +10,7 @@ from graphs import complete, kronecker, some_roots, uniform
 from resident_parts import (
     NOTHING,
     budgets,
+    by_parts,
     devices_of,
     look,
     parts_here,
@@ -71,25 +72,24 @@ def test_more_than_can_be_pinned_is_one_line():
         build(source, room=Room(600_000, 10_000, NOTHING))
 
 
-@pytest.mark.alone
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("share", [0, 0.3, 0.8])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_domains_with_tails_in_host_memory(monkeypatch, name, share):
+def test_domains_with_tails_in_host_memory(monkeypatch, name, share, parts):
     source = GRAPHS[name]()
-    for parts in parts_here():
-        told = {"devices": devices_of(parts)}
-        least, every = budgets(source, parts, monkeypatch, **told)
-        room = Room(int(least + share * (every - least)), None, NOTHING)
-        for k, way in enumerate(WAYS):
-            told |= {"overrides": way, "internal_ids": k % 2 == 1, "room": room}
-            driver = resident_driver(source, parts, **told)
-            held = sum(one.part.graph.held_back for one in driver._parts)
-            for root in some_roots(source, 4):
-                records = look(driver, source, root, records=k % 2 == 0).records
-                for record in records:
-                    assert record.extra["tail_edges"] <= record.checks
-            driver.close()
-            assert held
+    told = {"devices": devices_of(parts)}
+    least, every = budgets(source, parts, monkeypatch, **told)
+    room = Room(int(least + share * (every - least)), None, NOTHING)
+    for k, way in enumerate(WAYS):
+        told |= {"overrides": way, "internal_ids": k % 2 == 1, "room": room}
+        driver = resident_driver(source, parts, **told)
+        held = sum(one.part.graph.held_back for one in driver._parts)
+        for root in some_roots(source, 4):
+            records = look(driver, source, root, records=k % 2 == 0).records
+            for record in records:
+                assert record.extra["tail_edges"] <= record.checks
+        driver.close()
+        assert held
 
 
 @pytest.mark.parametrize("kept", [0, 8, 40])
@@ -113,7 +113,6 @@ def test_many_searches_with_tails_in_host_memory(name, kept):
             np.testing.assert_array_equal(reached, (wanted >= 0).sum(axis=0))
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("name", GRAPHS)
 def test_many_searches_of_domains_with_tails(monkeypatch, name):
     source = GRAPHS[name]()

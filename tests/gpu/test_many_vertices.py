@@ -9,7 +9,7 @@ from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.search.choose import Request
 
-pytestmark = pytest.mark.unshared
+pytestmark = pytest.mark.solitary
 
 EACH = 1 << 32
 NEED = 100 << 30  # bytes of a device
@@ -28,7 +28,7 @@ class Far:
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def far(request, whole_device):
+def far(request):
     count = request.param
     have = int(cuda.cupy().cuda.runtime.getDeviceCount())
     if have < count:

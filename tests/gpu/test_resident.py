@@ -6,6 +6,7 @@ from device_parts import check_result, checked_searches
 from fast_graphs import HUGE, beside, chained, path, shuffled, star, untils
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 from resident_parts import (
+    by_parts,
     check_resident,
     devices_of,
     look,
@@ -27,8 +28,6 @@ from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 
-pytestmark = pytest.mark.alone  # devices wait for each other
-
 GRAPHS = {
     "kronecker": kronecker(14),
     "uniform": uniform(30_000, 200_000),
@@ -48,55 +47,55 @@ WAYS = (
 SEARCHES, CHECKED = 3_000, 40
 
 
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_rows(name):
-    for parts in parts_here():
-        made, summary = resident_parts(GRAPHS[name], parts, devices=devices_of(parts))
-        check_resident(GRAPHS[name], made, summary)
+def test_rows(name, parts):
+    made, summary = resident_parts(GRAPHS[name], parts, devices=devices_of(parts))
+    check_resident(GRAPHS[name], made, summary)
 
 
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_levels_and_parents(name):
+def test_levels_and_parents(name, parts):
     """By id and by number in turns, which are others for each number of parts."""
     source = GRAPHS[name]
-    for parts in parts_here():
-        for k, overrides in enumerate(WAYS):
-            driver = resident_driver(
-                source,
-                parts,
-                devices=devices_of(parts),
-                internal_ids=(k // 2 + parts) % 2 == 1,
-                overrides=overrides,
-                wide=k % 2 == 1,
-            )
-            for root in some_roots(source, 4):
-                look(driver, source, root)
-                look(driver, source, root, records=True)
-            driver.close()
+    for k, overrides in enumerate(WAYS):
+        driver = resident_driver(
+            source,
+            parts,
+            devices=devices_of(parts),
+            internal_ids=(k // 2 + parts) % 2 == 1,
+            overrides=overrides,
+            wide=k % 2 == 1,
+        )
+        for root in some_roots(source, 4):
+            look(driver, source, root)
+            look(driver, source, root, records=True)
+        driver.close()
 
 
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("direction", ["push", "pull"])
-def test_directions(direction):
-    for parts in parts_here():
-        for name in ("kronecker", "blobs", "random"):
-            told = {"devices": devices_of(parts), "direction": direction}
-            driver = resident_driver(GRAPHS[name], parts, **told)
-            for root in some_roots(GRAPHS[name], 4):
-                look(driver, GRAPHS[name], root)
+def test_directions(direction, parts):
+    for name in ("kronecker", "blobs", "random"):
+        told = {"devices": devices_of(parts), "direction": direction}
+        driver = resident_driver(GRAPHS[name], parts, **told)
+        for root in some_roots(GRAPHS[name], 4):
+            look(driver, GRAPHS[name], root)
 
 
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("internal", [False, True])
-def test_searches_end_after_a_level_or_with_targets(internal):
-    for parts in parts_here():
-        for name in ("kronecker", "hub", "path", "blobs"):
-            source = GRAPHS[name]
-            told = {"devices": devices_of(parts), "internal_ids": internal}
-            driver = resident_driver(source, parts, **told)
-            for root in some_roots(source, 2):
-                for until in untils(source.distances(root), root):
-                    look(driver, source, root, until=until)
-                look(driver, source, root)
-            driver.close()
+def test_searches_end_after_a_level_or_with_targets(internal, parts):
+    for name in ("kronecker", "hub", "path", "blobs"):
+        source = GRAPHS[name]
+        told = {"devices": devices_of(parts), "internal_ids": internal}
+        driver = resident_driver(source, parts, **told)
+        for root in some_roots(source, 2):
+            for until in untils(source.distances(root), root):
+                look(driver, source, root, until=until)
+            look(driver, source, root)
+        driver.close()
 
 
 def several():
@@ -107,6 +106,7 @@ def several():
     return many
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("internal", [False, True])
 def test_sessions_of_a_domain(internal):
     """Results lie on all devices; each tells what the tuples say."""
@@ -158,24 +158,24 @@ def test_small_graphs_take_one_device():
     session.close()
 
 
+@by_parts(1, 2, 3, 4, 8)
 @pytest.mark.parametrize("permute", [None, 5])
-def test_stores(tmp_path, permute):
+def test_stores(tmp_path, permute, parts):
     """Of three parts, on any number of devices, in one domain or between some."""
     source = GRAPHS["random"]
     building = BuildOptions(threshold=6, permute_seed=permute)
     write_graph(SoloWorld(), source, tmp_path / "graph", 3, building)
     stored = Source(source.n, 3, store=open_store(tmp_path / "graph"))
-    for parts in parts_here():
-        devices = devices_of(parts)
-        for request in (
-            Request(devices=devices, domain=parts),
-            Request(3, "--parts", devices),
-        ):
-            options = SearchOptions(engine="auto")
-            session = open_source(SoloWorld(), stored, options, request)
-            for root in some_roots(source, 3):
-                check_result(session.search(root), source)
-            session.close()
+    devices = devices_of(parts)
+    for request in (
+        Request(devices=devices, domain=parts),
+        Request(3, "--parts", devices),
+    ):
+        options = SearchOptions(engine="auto")
+        session = open_source(SoloWorld(), stored, options, request)
+        for root in some_roots(source, 3):
+            check_result(session.search(root), source)
+        session.close()
 
 
 def summary_of(found):
@@ -190,11 +190,9 @@ def summary_of(found):
     return reached, total, deepest
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
+@by_parts(1, 2, 4)
 def test_thousands_of_searches(parts):
     """One after the other at scale 20; each like the first from its root, validated."""
-    if parts not in parts_here():
-        pytest.skip(f"needs {parts} devices")
     source = Kronecker(20, 16, 1)
     request = Request(devices=devices_of(parts), domain=parts)
     session = open_tuples(source, request=request, engine="xbfs")
@@ -214,6 +212,7 @@ def test_thousands_of_searches(parts):
     session.close()
 
 
+@pytest.mark.alone
 def test_a_device_that_does_not_come():
     """The others end within 10 s, and say which part they waited for."""
     if len(parts_here()) < 2:

@@ -9,7 +9,7 @@ from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.search.choose import Request
 
-pytestmark = pytest.mark.unshared
+pytestmark = pytest.mark.solitary
 
 N = (1 << 31) + 7
 PATH = [N - 1, 0, 1 << 30, N - 2, 3, 12, N - 5, 1 << 29]
@@ -23,7 +23,6 @@ NEED = 120 << 30  # bytes
 
 
 @pytest.mark.parametrize("threshold", [8, 1 << 30])
-@pytest.mark.usefixtures("whole_device")
 def test_levels_and_parents(threshold):
     if cuda.free_bytes() < NEED:
         pytest.skip(f"needs {NEED} bytes of device memory")
