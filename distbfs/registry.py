@@ -111,6 +111,9 @@ class LaterModule:
             return self._at_hand[name]
         return getattr(import_module(self._module), name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(import_module(self._module), name, value)
+
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return a question that names what is spelt alike, "" where nothing is."""
