@@ -21,9 +21,11 @@ NCCL_EXCHANGES = ("nccl", "nvshmem")
 
 
 def validation_on_devices(
-    session: Session, source: TupleSource
+    session: Session, source: TupleSource, *, directed: bool = False
 ) -> Callable[[Result], Validation]:
     """Return a validator that runs on all devices holding a share of the results.
+
+    directed: tuples lead from their first end to their second
 
     It keeps tuples on the devices, as many as memory allows, unless ranks share devices
     or the tuples lie there already. Devices of several ranks copy from each other, by
@@ -65,6 +67,7 @@ def validation_on_devices(
         ]
         known = (layout.n, layout.parts, outcome.roots)
         has = {"levels": outcome.has_levels, "parents": outcome.has_parents}
+        has |= {"directed": directed}
         return validate_on_devices(world, seats, *known, **has, copies=copies)
 
     return check

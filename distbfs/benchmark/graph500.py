@@ -59,6 +59,7 @@ def run_searches(
     roots: Ids,
     *,
     exact: bool,
+    directed: bool = False,
     check: int,
     stop: Callable[[], bool],
     report: Callable[[Result, SearchFigures], None],
@@ -69,11 +70,11 @@ def run_searches(
     """Search from every root and validate the results (collective).
 
     roots: int64; source: tuples to validate by; exact: the tuples are the input's, so
-    nedge counted from tuples must equal nedge counted from degrees; check: number of
-    searches to validate, the first ones; stop: asked between searches, the same answer
-    on every rank; within: ends a search, as its ``stop``; report: called with each
-    search; hurry: context in which validations run; done: called with 1 after each
-    search and each validation.
+    nedge counted from tuples must equal nedge counted from degrees; directed: tuples
+    lead from their first end to their second; check: number of searches to validate,
+    the first ones; stop: asked between searches, the same answer on every rank; within:
+    ends a search, as its ``stop``; report: called with each search; hurry: context in
+    which validations run; done: called with 1 after each search and each validation.
 
     Searches run in batches, each validated before the next; a batch is as large as
     RESULT_BYTES of host memory, or free device memory, allows. One warm-up search is
@@ -82,7 +83,7 @@ def run_searches(
     """
     figures: list[SearchFigures] = []
     done = done or Sum()
-    validation = validation_of(session, source) if check else None
+    validation = validation_of(session, source, directed=directed) if check else None
     if len(roots):
         try:
             for _ in range(2 if session.on_devices else 1):
@@ -118,15 +119,23 @@ def run_searches(
     return figures
 
 
-def validation_of(session: Session, source: TupleSource) -> Check:
-    """Return the session's validator, on devices where the results are (collective)."""
+def validation_of(
+    session: Session, source: TupleSource, *, directed: bool = False
+) -> Check:
+    """Return the session's validator, on devices where the results are (collective).
+
+    directed: as of ``run_searches``
+    """
     if session.on_devices:
         from distbfs.benchmark import device_validation  # noqa: PLC0415 - of CUDA
 
-        return device_validation.validation_on_devices(session, source)
+        return device_validation.validation_on_devices(
+            session, source, directed=directed
+        )
 
     def on_host(outcome: Result) -> Validation:
-        return validate(session.world, source, outcome.roots, *outcome.to_numpy())
+        known = (session.world, source, outcome.roots, *outcome.to_numpy())
+        return validate(*known, directed=directed)
 
     return on_host
 

@@ -56,6 +56,7 @@ class SearchFigures:
 class BenchmarkFigures:
     """The values of a report. Times in seconds; ``threshold`` is TH.
 
+    directed: edges lead one way
     internal_ids: results are in internal ids, not in the input's
     notes: further lines of the report, name -> text
     """
@@ -71,6 +72,7 @@ class BenchmarkFigures:
     threshold: int | None = None
     levels: bool = True
     parents: bool = True
+    directed: bool = False
     internal_ids: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
         "parts": figures.parts,
         "TH": figures.threshold,
         "result": _result(figures),
+        "directed": figures.directed,
         "ids": "internal" if figures.internal_ids else "input",
         "harmonic_mean_TEPS_by_wall": wall_rate(figures),
         "harmonic_mean_TEPS_large": None if large is None else large[1],
@@ -252,6 +255,8 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
     yield "parts", f"{figures.parts:d}"
     yield "TH", "none" if figures.threshold is None else f"{figures.threshold:d}"
     yield "result", _result(figures)
+    if figures.directed:
+        yield "directed", "edges lead one way: not an official result"
     if figures.internal_ids:
         yield "ids", "results in internal ids, not those of the input"
     wall = wall_rate(figures)

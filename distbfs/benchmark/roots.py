@@ -80,8 +80,12 @@ def _take(roots: list[int], count: int, ids: Ids, connected: Connected) -> None:
             roots.append(vertex)
 
 
-def connected_from_tuples(world: World, source: TupleSource) -> Connected:
+def connected_from_tuples(
+    world: World, source: TupleSource, *, directed: bool = False
+) -> Connected:
     """Return a collective callable that finds which ids have edges, loops ignored.
+
+    directed: only tuples that begin at an id count
 
     Each call scans this rank's slice of the tuples and reduces one byte per id.
     """
@@ -92,7 +96,7 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
         seen_here = np.zeros(len(distinct), dtype=np.uint8)
         for u, v in source.chunks(start, stop):
             proper = u != v
-            for ends in (u[proper], v[proper]):
+            for ends in (u[proper],) if directed else (u[proper], v[proper]):
                 place = np.searchsorted(distinct, ends)
                 place[place == len(distinct)] = 0
                 seen_here[place[distinct[place] == ends]] = 1

@@ -28,7 +28,6 @@ from distbfs.cli.options import GraphOptions
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
     Terminal,
-    need_symmetric,
     open_terminal,
     share_of_cores,
 )
@@ -161,9 +160,6 @@ def run(asked: CompareOptions) -> None:
     if plot is not None:
         plots.check_target(plot)
     graphs: list[Store | TupleSource] = [open_store(path) for path in asked.stores]
-    for opened in graphs:
-        if isinstance(opened, Store):
-            need_symmetric(opened, "compare")
     graphs += built_sources(asked, counts[-1], terminal.progress)
     if not graphs:
         raise UsageError(
@@ -206,7 +202,9 @@ def compare_on(
             else:
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
-        chosen = choose_sources(entries[0].open, asked.sources, asked.seed)
+        chosen = choose_sources(
+            entries[0].open, asked.sources, asked.seed, directed=sessions.directed
+        )
         ids = None
         if isinstance(graph, Store):
             title, facts = str(graph.folder), graph.manifest.source
@@ -227,6 +225,7 @@ def compare_on(
             "source": facts,
             "n": entries[0].open.layout.n,
             "m": edges_of(entries),
+            "directed": sessions.directed,
         }
     return {"graph": about, **compared}
 

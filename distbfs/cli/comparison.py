@@ -30,7 +30,7 @@ from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.types import Array, Ids, TupleSource, slice_bounds
+from distbfs.types import Array, Ids, Marks, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
 ALONE = Request(alone=True)
@@ -115,6 +115,11 @@ class Sessions:
         self._rows: LibraryRows | None = None
         self._source = terminal.source(graph, share_of_cores(terminal.world))
 
+    @property
+    def directed(self) -> bool:
+        """Whether edges of the graph lead one way."""
+        return self._source.directed
+
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""
         opening = prepare(self._terminal.world, self._source, options, ALONE)
@@ -124,7 +129,8 @@ class Sessions:
     def of_library(self, name: str) -> Session:
         """Return a session of another library, in one process."""
         if self._rows is None:
-            self._rows = rows_of(self._source.any_tuples())
+            tuples, directed = self._source.any_tuples(), self.directed
+            self._rows = rows_of(tuples, directed=directed)
         return library_session(self._terminal.world, name, self._rows)
 
     def open(self, options: SearchOptions) -> Session:
@@ -142,15 +148,28 @@ class Sessions:
         return session
 
 
-def choose_sources(session: Session, count: int, seed: int) -> Ids:
+def choose_sources(
+    session: Session, count: int, seed: int, *, directed: bool = False
+) -> Ids:
     """Return up to ``count`` vertices of the largest component, int64 (collective).
 
     Candidates are the roots that Graph500 would draw; the largest component is that of
     the first candidate that reaches more than half of all vertices, else the largest of
-    TRIED.
+    TRIED. In a directed graph: those that reach half as many as the one that reaches
+    most.
     """
-    world, n = session.world, session.layout.n
+    n = session.layout.n
     drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
+    chosen = reaching_most(session, drawn) if directed else in_largest(session, drawn)
+    sources: Ids = drawn[chosen][:count]
+    if not len(sources):
+        raise ValidationError("no vertex has a neighbour besides itself: no search")
+    return sources
+
+
+def in_largest(session: Session, drawn: Ids) -> Marks:
+    """Return which vertices are in the largest component, bool [k] (collective)."""
+    world, n = session.world, session.layout.n
     first, stop = slice_bounds(n, world.size, world.rank)
     in_block = (drawn >= first) & (drawn < stop)
     largest, inside = 0, np.zeros(len(drawn), dtype=np.uint8)
@@ -162,10 +181,15 @@ def choose_sources(session: Session, count: int, seed: int) -> Ids:
             inside[in_block] = level[drawn[in_block] - first] >= 0
         if 2 * largest > n:
             break
-    sources: Ids = drawn[world.allreduce(inside, "max").astype(np.bool_)][:count]
-    if not len(sources):
-        raise ValidationError("no vertex has a neighbour besides itself: no search")
-    return sources
+    return world.allreduce(inside, "max").astype(np.bool_)
+
+
+def reaching_most(session: Session, drawn: Ids) -> Marks:
+    """Return which vertices reach half as many as any does, bool [k] (collective)."""
+    reached = np.array([session.search(root).reached for root in drawn.tolist()])
+    # mutant: 2 * reached -> reached : test_compare_of_a_directed_graph
+    most: Marks = (reached > 1) & (2 * reached >= reached.max(initial=0))
+    return most
 
 
 def check_levels(

@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
-from distbfs.benchmark.roots import choose_roots
+from distbfs.benchmark.roots import Connected, choose_roots, connected_from_tuples
 from distbfs.cli.measures import check_trace, searches_energy, traced
 from distbfs.cli.options.graph500 import Graph500Options
 from distbfs.cli.shared import (
@@ -19,7 +19,6 @@ from distbfs.cli.shared import (
     Terminal,
     engine_line,
     make_request,
-    need_symmetric,
     open_terminal,
     stop_requests,
     stop_within,
@@ -37,15 +36,14 @@ from distbfs.ranks.watch import Watch
 from distbfs.report.energy import energy_lines
 from distbfs.report.provenance import machine, versions
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source
-from distbfs.search.open import open_source
+from distbfs.search.open import open_source, source_of
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 
-BUILD_OPTIONS = ("edge_factor", "parts", "threshold", "pass_bytes")
+BUILD_OPTIONS = ("edge_factor", "directed", "parts", "threshold", "pass_bytes")
 NOTED_SECONDS = 0.1  # of compiling that a report tells
 VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
 MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
@@ -68,14 +66,25 @@ def compile_note(terminal: Terminal) -> dict[str, str]:
 class BenchmarkGraph:
     """A graph to be searched, and what validates its searches.
 
+    directed: whether edges lead one way
     exact: whether ``tuples`` are those that the graph was made of
     facts: of the report
     """
 
     session: Session
     tuples: TupleSource
+    directed: bool
     exact: bool
     facts: dict[str, Any]
+
+    @property
+    def connected(self) -> Connected:
+        """A collective function that says which vertices have edges to others."""
+        if not self.directed:
+            return self.session.connected
+        world, tuples = self.session.world, self.tuples
+        # mutant: directed=True -> directed=False : test_graph500_of_a_directed_graph
+        return connected_from_tuples(world, tuples, directed=True)
 
 
 def open_tuples(
@@ -91,11 +100,11 @@ def open_tuples(
     )
     if tuples.tuples >= MANY_TUPLES:
         terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
-    source = Source(
-        tuples.n,
-        request.parts or terminal.world.size,
-        tuples=tuples,
-        build=BuildOptions(**asked.build, threads=options.threads),
+    build = BuildOptions(
+        **asked.build, threads=options.threads, directed=asked.directed
+    )
+    source = replace(
+        source_of(tuples, terminal.world, request.parts, build),
         buffer_bytes=buffer_bytes,
         progress=terminal.progress,
     )
@@ -108,7 +117,7 @@ def open_tuples(
     facts = {"scale": tuples.scale, "edgefactor": tuples.edge_factor, "notes": notes}
     for name in ("generation_seconds", "construction_seconds"):
         facts[name] = slowest(terminal, getattr(held, name))
-    return BenchmarkGraph(session, tuples, exact=True, facts=facts)
+    return BenchmarkGraph(session, tuples, asked.directed, exact=True, facts=facts)
 
 
 def open_a_store(
@@ -132,7 +141,7 @@ def open_a_store(
         "notes": {"graph": loaded, "validated by": checked},
     }
     source = tuples if exact and tuples else StoreTuples(store)
-    return BenchmarkGraph(session, source, exact, facts)
+    return BenchmarkGraph(session, source, manifest.directed, exact, facts)
 
 
 def typed(context: click.Context, name: str) -> bool:
@@ -170,7 +179,6 @@ def run(asked: Graph500Options) -> int:
     store = None if graph is None else open_store(graph)
     ids = None
     if store is not None:
-        need_symmetric(store, "graph500")
         ids = store.load_ids() if world.rank == 0 else None
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
@@ -185,7 +193,7 @@ def run(asked: Graph500Options) -> int:
         session = opened.session
         terminal.say_engine(session)
         chosen = choose_roots(
-            session.layout.n, asked.roots, asked.seed, session.connected
+            session.layout.n, asked.roots, asked.seed, opened.connected
         )
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
@@ -199,6 +207,7 @@ def run(asked: Graph500Options) -> int:
                 opened.tuples,
                 chosen,
                 exact=opened.exact,
+                directed=opened.directed,
                 check=check,
                 stop=lambda: stop.agreed(world),
                 within=stop_within(session, stop),
@@ -228,6 +237,7 @@ def run(asked: Graph500Options) -> int:
             parts=session.layout.parts,
             levels=options.levels,
             parents=options.parents,
+            directed=opened.directed,
             internal_ids=options.internal_ids,
             versions={**versions(), "mpi": str(world.describe()["library"])},
             machine={**machine(), "hosts": world.describe()["hosts"]},

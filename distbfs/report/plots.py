@@ -48,8 +48,9 @@ def name_of_graph(graph: Mapping[str, Any]) -> str:
 
 
 def size_of_graph(graph: Mapping[str, Any]) -> str:
-    """Return how large an undirected graph is, m stored edges both ways, in words."""
-    return f"{graph['n']} vertices, {graph['m'] // 2} edges"
+    """Return how large a graph is, of m stored directed edges, in words."""
+    edges = graph["m"] if graph.get("directed") else graph["m"] // 2
+    return f"{graph['n']} vertices, {edges} edges"
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:

@@ -3,8 +3,9 @@
  * Method: each device has the results of its own vertices and a share of the tuples.
  * Passes, each with a grid that strides over its input:
  *   1. its own vertices: ranges, the root and rules 1, 2 and 4
- *   2. tuples, chunk by chunk: rules 3 and 4; marks each vertex that a tuple joins to
- *      its parent, or for levels only to a vertex one level nearer to the root.  A
+ *   2. tuples, chunk by chunk, each an arc, or one each way: rules 3 and 4; marks each
+ *      vertex to which an arc comes from its parent, or for levels only from a vertex one
+ *      level nearer to the root.  A
  *      possible tree edge of another device's vertex goes to that device, which checks it
  *   3. its own vertices: rule 5, or the nearer neighbour
  * Before these, levels are derived where there are parents alone (derived_cuda.py).
@@ -26,7 +27,7 @@
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
  *   are one here.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
- * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
+ * (all ones: none), then reached vertices, tuples that leave a reached vertex, depth + 1.
  *
  * variants: LEVEL=i8,i16,i32 PARENT=i32,i64 ID=u32 | LEVEL=i8,i16,i32 PARENT=i64 ID=u64
  */
@@ -82,6 +83,7 @@ struct Check {
     u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
     u64 root_count;
+    u32 directed;                 /* tuples are arcs (u, v); else (v, u), too */
     u32 *fresh;                   /* [per / 32], bits of the vertices of level `depth` */
     u64 depth;
 };
@@ -374,6 +376,20 @@ INLINE void load(const ID *from, ID *ids) {
     ids[2] = (ID)((u64)rest.y << 32 | rest.x), ids[3] = (ID)((u64)rest.w << 32 | rest.z);
 }
 
+/* Check an arc by the levels of its ends; return whether it may be a tree edge, or for
+ * levels only one that marks its second end. */
+INLINE bool check_arc(Tally &tally, const Check &c, int from, int to, u64 position) {
+    /* mutant: to < 0 -> to < -1
+     * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
+    if (from >= 0 && to < 0)
+        fault(tally, HALF, position);
+    /* mutant: > 1 -> > 2
+     * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
+    if (from >= 0 && to - from > 1)
+        fault(tally, SPAN, position);
+    return (from >= 0 && to - from == 1) || (c.thorough && c.parent);
+}
+
 /* Pass 2, one chunk; a thread takes TUPLES of them at a time.  Reads at random are made
  * for all of them before the first is used, so that a warp waits once for each kind. */
 INLINE void check_ends(Tally &tally, const Check &c) {
@@ -417,19 +433,12 @@ INLINE void check_ends(Tally &tally, const Check &c) {
             if (inside[k]) {
                 const int la = level_of(c, state[k], place[k]);
                 const int lb = level_of(c, state[v], place[v]);
-                const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
-                /* mutant: != -> >
-                 * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
-                if ((la >= 0) != (lb >= 0))
-                    fault(tally, HALF, position);
-                /* mutant: 1 || lb - la > 1 -> 2 || lb - la > 2
-                 * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
-                if (both && (la - lb > 1 || lb - la > 1))
-                    fault(tally, SPAN, position);
-                const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
-                if (falls || any) looks[k] = look_at(c, place[k], at[k], state[k], ends[v]);
-                if (rises || any) looks[v] = look_at(c, place[v], at[v], state[v], ends[k]);
-                reached += la >= 0 || lb >= 0;
+                if (check_arc(tally, c, la, lb, position))
+                    looks[v] = look_at(c, place[v], at[v], state[v], ends[k]);
+                if (!c.directed && check_arc(tally, c, lb, la, position))
+                    looks[k] = look_at(c, place[k], at[k], state[k], ends[v]);
+                /* mutant: lb >= 0 && !c.directed -> lb >= 0 : test_faults_of_directed_graphs */
+                reached += la >= 0 || (lb >= 0 && !c.directed);
             } else if (first + k < count) {
                 fault(tally, OUTSIDE, position);
             }

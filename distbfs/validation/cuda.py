@@ -77,18 +77,22 @@ def validate_on_device(
     level: DeviceArray | None,
     parent: DeviceArray | None,
     *,
+    directed: bool = False,
     chunk: int = CHUNK,
 ) -> Validation:
     """Check the result of a search, when the current device has all of it.
 
     level, parent: as in a ``ResultShard``, by input ids
-    chunk: see ``validate_on_devices``
+    directed, chunk: see ``validate_on_devices``
 
     Raises UsageError for an invalid root or invalid arrays, ResourceError where device
     memory is short.
     """
     seat = ValidationSeat(tuples, [ResultShard(0, level, parent)])
-    return validate_on_devices(SoloWorld(), [seat], tuples.n, 1, root, chunk=chunk)
+    known = (tuples.n, 1, root)
+    return validate_on_devices(
+        SoloWorld(), [seat], *known, directed=directed, chunk=chunk
+    )
 
 
 def validate_on_devices(
@@ -100,6 +104,7 @@ def validate_on_devices(
     *,
     levels: bool | None = None,
     parents: bool | None = None,
+    directed: bool = False,
     chunk: int = CHUNK,
     copies: DeviceCopies | None = None,
 ) -> Validation:
@@ -108,6 +113,7 @@ def validate_on_devices(
     seats: of this rank, none where it has no results; together they have all parts
     root: as in ``host.validate``
     levels, parents: which of them the result has (default: as the first shard)
+    directed: tuples lead from their first end to their second
     chunk: tuples of one piece; with several devices also less, as memory allows
     copies: between the devices of different ranks, numbered in the order of ``seats``;
     None on all ranks: data of other ranks pass through host memory
@@ -122,12 +128,16 @@ def validate_on_devices(
         parents = seats[0].shards[0].parent is not None
     _check_arguments(n, parts, seats, chunk, levels=levels, parents=parents)
     roots = checked_roots(root, n)
-    check = _Check(world, seats, n, parts, roots, copies, parents=parents)
+    check = _Check(
+        world, seats, n, parts, roots, copies, parents=parents, directed=directed
+    )
     with cuda.memory_of("validation"), closing(check):
         if not levels:
             check.derive()
         report = check.run(min(chunk, MAX_CHUNK))
-        errors = check.tally(report).errors(roots, derived=not levels)
+        errors = check.tally(report).errors(
+            roots, derived=not levels, directed=directed
+        )
     return Validation(
         valid=not errors,
         errors=errors,
@@ -188,9 +198,10 @@ class _Check:
         copies: DeviceCopies | None,
         *,
         parents: bool,
+        directed: bool,
     ) -> None:
         self._world, self._n, self._parts, self._roots = world, n, parts, roots
-        self._with_parents = parents
+        self._with_parents, self._directed = parents, directed
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
         facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
         of_rank = world.allgather(facts)
@@ -226,7 +237,13 @@ class _Check:
             others = [x for k, x in here.items() if seats[k] != device.own]
             if not form.whole:
                 others = []
-            device.take(*known, parents=parents, others=others, absent=absent)
+            device.take(
+                *known,
+                parents=parents,
+                directed=self._directed,
+                others=others,
+                absent=absent,
+            )
 
         devices.each(take)
         words = form.words(vertices)

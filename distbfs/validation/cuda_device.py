@@ -149,6 +149,7 @@ class CheckingDevice:
         chunk: int,
         *,
         parents: bool,
+        directed: bool,
         others: Sequence[ResultShard] = (),
         absent: Sequence[int] = (),
     ) -> None:
@@ -174,6 +175,7 @@ class CheckingDevice:
             code=form.code,
             shallow=form.alone,
             print=form.print,
+            directed=directed,
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )
         if len(roots) > 1:

@@ -35,10 +35,18 @@ TEXTS = {
     "edge": "rule 5: {count} tree edges are not among the tuples, e.g. vertex {a} with "
     "parent {x}",
 }
-DERIVED_SET = (
-    "rule 1: {count} vertices have parents that lead to none that is its own parent, "
-    "e.g. vertex {a} with parent {y}"
-)
+DERIVED = {
+    "set": "rule 1: {count} vertices have parents that lead to none that is its own "
+    "parent, e.g. vertex {a} with parent {y}"
+}
+DIRECTED = {
+    "nearer": "rule 2: {count} vertices have no edge from a vertex one level nearer to "
+    "the root, e.g. vertex {a} at level {x}",
+    "span": "rule 3: {count} tuples skip a level, e.g. ({a}, {b}) from level {x} to "
+    "level {y}",
+    "half": "rules 3 and 4: {count} tuples lead from a reached to an unreached vertex, "
+    "e.g. ({a}, {b}) from level {x} to level {y}",
+}
 KINDS = {name: row for row, name in enumerate(TEXTS)}
 
 
@@ -95,11 +103,12 @@ class Tally:
                 merged.add(kind, *row)
         return merged
 
-    def errors(self, roots: Ids, *, derived: bool = False) -> list[str]:
+    def errors(self, roots: Ids, *, derived: bool, directed: bool) -> list[str]:
         """Return one line for each kind of fault found.
 
         roots: [k], rising; derived: levels are those that parents make
         """
+        texts = TEXTS | (DIRECTED if directed else {}) | (DERIVED if derived else {})
         named, own = f"the root {roots[0]}", "its own parent"
         if len(roots) > 1:
             named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"
@@ -107,9 +116,7 @@ class Tally:
         return [
             text.format(count=count, roots=named, own=own, a=a, b=b, x=x, y=y)
             for text, (count, _, a, b, x, y) in zip(
-                (TEXTS | {"set": DERIVED_SET} if derived else TEXTS).values(),
-                self.rows.tolist(),
-                strict=True,
+                texts.values(), self.rows.tolist(), strict=True
             )
             if count
         ]

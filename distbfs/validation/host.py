@@ -12,6 +12,11 @@ set, each vertex of it, and nothing else, is the root of a tree;
 a parent if and only if it has a level;
 5. each tree edge is among the tuples.
 
+Of a directed graph each tuple is an arc from its first end to its second: rule 3 says
+that it skips no level, rule 4 that none leads from a reached vertex to an unreached
+one, and rule 5 that each tree edge is an arc from the parent. The tuples of a symmetric
+graph are two arcs each, of which the same is true.
+
 A search for levels alone must satisfy the same rules by its levels: the root alone is
 at level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a
 vertex one level nearer. Then each level is the distance from the root.
@@ -61,7 +66,8 @@ class Validation:
     """Outcome of a validation; equal on all ranks.
 
     errors: one line per kind of fault, with its rule, a count and an example
-    nedge: input tuples with a reached end, loops and repeats included
+    nedge: input tuples with a reached end, or of a directed graph with a reached first
+    end, loops and repeats included
     reached, depth: reached vertices and the largest level (-1: none is reached)
     seconds: wall time, including generation of the tuples
     checked: names of the checked rules
@@ -90,6 +96,7 @@ def validate(
     level: Levels | None,
     parent: Array | None,
     *,
+    directed: bool = False,
     limit: int = REPLICATED_LIMIT,
     chunk: int = CHUNK,
     threads: int = 0,
@@ -99,6 +106,7 @@ def validate(
     root: an id, or those of a search from a set, integers [k], each once
     level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
     level int32, parent int32 or int64; None if it was not requested, level or parent
+    directed: tuples lead from their first end to their second
     limit: bytes up to which results are replicated (n · 12) and not routed
     chunk: tuples and vertices of one piece
 
@@ -116,16 +124,16 @@ def validate(
     block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
     tally = Tally()
     _check_vertices(lookup, block, roots, chunk, tally)
-    nedge = _check_tuples(
-        world, source, lookup, parent is not None, chunk, threads, tally
-    )
+    rules = scan.TupleRules(parents=parent is not None, directed=directed)
+    check = scan.make_scan(lookup, rules, threads)
+    nedge = _check_tuples(world, source, lookup, check, chunk, tally)
     _check_marks(lookup, block, roots, chunk, tally)
     tally = tally.merge(world)
     sums = np.array([nedge, np.count_nonzero(level >= 0)], dtype=np.int64)
     nedge, reached = world.allreduce(sums, "sum").tolist()
     deepest = np.array([level.max(initial=UNREACHED)], dtype=np.int64)
     depth = int(world.allreduce(deepest, "max")[0])
-    errors = tally.errors(roots, derived=derived)
+    errors = tally.errors(roots, derived=derived, directed=directed)
     seconds = np.array([time.perf_counter() - started])
     return Validation(
         valid=not errors,
@@ -235,17 +243,15 @@ def _check_tuples(
     world: World,
     source: TupleSource,
     lookup: Lookup,
-    parents: bool,
+    check: scan.Scan,
     chunk: int,
-    threads: int,
     tally: Tally,
 ) -> int:
     """Check rules 3 and 4 on this rank's tuples, mark tree edges; return nedge."""
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
-    check = scan.make_scan(lookup, threads)
     nedge, position = 0, start
     for u, v in lookup.rounds(_cut(source, start, stop, chunk), (EMPTY, EMPTY)):
-        scanned = check(u, v, parents)
+        scanned = check(u, v)
         nedge += scanned.reached
         ends = np.array([[u[i], v[i]] if i < len(u) else [0, 0] for i in scanned.first])
         inside = np.where((ends >= 0) & (ends < lookup.n), ends, 0)

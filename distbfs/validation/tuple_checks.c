@@ -6,6 +6,8 @@
  * so that many table reads are in flight.
  * Rules: Graph500 specification 2.0, Section "Validation", rules 3, 4 and 5.
  *
+ * Of a symmetric graph each tuple is two arcs, of a directed one it is one.
+ *
  * Data encoding: words[x] = level · 2^32 + (uint32) parent; -1 is unreached / none.
  */
 #include "../device/team.h"
@@ -33,37 +35,49 @@ static inline void mark(uint8_t *seen, int64_t x)
         __atomic_store_n(&seen[x], 1, __ATOMIC_RELAXED);
 }
 
-static inline void judge(tally *t, int64_t position, int64_t u, int64_t v, int64_t a,
-                         int64_t b, int parents, uint8_t *seen)
+/* What to check.
+ *
+ * parents: an arc marks a vertex whose parent it comes from; else one that it comes to from
+ *   a vertex one level nearer to the root
+ * directed: a tuple is the arc (u, v); else it is (v, u), too
+ */
+typedef struct {
+    int parents, directed;
+    int64_t n;
+    const int64_t *words;
+    uint8_t *seen;
+} checks;
+
+/* The arc from u, whose word is a, to v, whose word is b. */
+static inline void judge_arc(const checks *c, tally *t, int64_t position, int64_t u,
+                             int64_t v, int64_t a, int64_t b)
 {
-    const int64_t la = a >> 32, lb = b >> 32;
-    const int ra = la >= 0, rb = lb >= 0;
-    const int64_t step = la - lb;
-    t->reached += ra | rb; /* mutant: ra | rb -> 2 * (ra | rb) : test_accepts_a_search */
-    if (ra != rb) /* mutant: != rb -> && !rb && !ra : test_rejects_exactly_what_is_no_search */
+    const int64_t from = a >> 32, to = b >> 32;
+    /* mutant: to < 0 -> 0 : test_rejects_exactly_what_is_no_search */
+    if (from >= 0 && to < 0)
         fault(t, HALF, position);
-    /* mutant: 1 || step < -1 -> 2 || step < -2 : test_a_tuple_that_spans_two_levels_is_found */
-    else if (ra && (step > 1 || step < -1))
+    /* mutant: > 1 -> > 2 : test_a_tuple_that_spans_two_levels_is_found */
+    else if (from >= 0 && to - from > 1)
         fault(t, SPAN, position);
-    if (parents) {
-        if ((int32_t)a == v)
-            mark(seen, u);
-        if ((int32_t)b == u)
-            mark(seen, v);
-    } else if (ra && rb) {
-        if (step == 1)
-            mark(seen, u);
-        if (step == -1)
-            mark(seen, v);
-    }
+    if (c->parents ? (int32_t)b == u : from >= 0 && to - from == 1)
+        mark(c->seen, v);
 }
 
-static void judge_block(tally *t, int64_t start, int64_t stop, const int64_t *u,
-                        const int64_t *v, int64_t n, const int64_t *words,
-                        uint8_t *seen, int parents)
+static inline void judge(const checks *c, tally *t, int64_t position, int64_t u, int64_t v,
+                         int64_t a, int64_t b)
+{
+    judge_arc(c, t, position, u, v, a, b);
+    if (!c->directed) /* mutant: !c->directed -> 1 : test_one_arc_turned_round */
+        judge_arc(c, t, position, v, u, b, a);
+    /* mutant: b >= 0 && !c->directed -> b >= 0 : test_accepts_a_search */
+    t->reached += a >= 0 || (b >= 0 && !c->directed);
+}
+
+static void judge_block(const checks *c, tally *t, int64_t start, int64_t stop,
+                        const int64_t *u, const int64_t *v)
 {
     int64_t a[BLOCK], b[BLOCK];
-    const int64_t size = stop - start;
+    const int64_t size = stop - start, n = c->n, *words = c->words;
     uint64_t bad = 0;
     for (int64_t i = 0; i < size; i++)
         bad |= ((uint64_t)u[start + i] >= (uint64_t)n) |
@@ -73,7 +87,7 @@ static void judge_block(tally *t, int64_t start, int64_t stop, const int64_t *u,
             if ((uint64_t)u[i] >= (uint64_t)n || (uint64_t)v[i] >= (uint64_t)n)
                 fault(t, OUTSIDE, i);
             else
-                judge(t, i, u[i], v[i], words[u[i]], words[v[i]], parents, seen);
+                judge(c, t, i, u[i], v[i], words[u[i]], words[v[i]]);
         }
         return;
     }
@@ -82,15 +96,14 @@ static void judge_block(tally *t, int64_t start, int64_t stop, const int64_t *u,
     for (int64_t i = 0; i < size; i++)
         b[i] = words[v[start + i]];
     for (int64_t i = 0; i < size; i++)
-        judge(t, start + i, u[start + i], v[start + i], a[i], b[i], parents, seen);
+        judge(c, t, start + i, u[start + i], v[start + i], a[i], b[i]);
 }
 
 /* A pass that threads share. */
 typedef struct {
-    int64_t tuples, n;
-    const int64_t *u, *v, *words;
-    uint8_t *seen;
-    int parents;
+    checks c;
+    int64_t tuples;
+    const int64_t *u, *v;
     int64_t *counts, *first, reached;
 } pass;
 
@@ -102,7 +115,7 @@ static void judge_blocks(void *argument, int64_t from, int64_t to)
     for (int64_t block = from; block < to; block++) {
         const int64_t start = block * BLOCK;
         const int64_t stop = start + BLOCK < tuples ? start + BLOCK : tuples;
-        judge_block(&t, start, stop, p->u, p->v, p->n, p->words, p->seen, p->parents);
+        judge_block(&p->c, &t, start, stop, p->u, p->v);
     }
     team_add(&p->reached, t.reached);
     for (int k = 0; k < KINDS; k++) {
@@ -115,20 +128,20 @@ static void judge_blocks(void *argument, int64_t from, int64_t to)
     }
 }
 
-/* Return the number of tuples with an end that is reached.
+/* Return the number of tuples of which an arc leaves a reached vertex.
  *
  * u, v: [tuples] ends; words: [n] results; seen: [n] marks, set to 1 and never cleared
- * parents: mark x where a tuple joins it to its parent; else, where a tuple joins it to
- *   a vertex one level nearer to the root
+ * parents, directed: as of `checks`
  * counts, first: [3] faults by kind and the position of the first (tuples: none):
- *   0 an end outside 0 … n-1, 1 one end reached, 2 levels differ by more than one
+ *   0 an end outside 0 … n-1, 1 an arc from a reached to an unreached vertex, 2 an arc that
+ *   skips a level
  */
 int64_t validate_tuples(int64_t tuples, const int64_t *u, const int64_t *v, int64_t n,
                         const int64_t *words, uint8_t *seen, int32_t parents,
-                        int32_t threads, int64_t *counts, int64_t *first)
+                        int32_t directed, int32_t threads, int64_t *counts, int64_t *first)
 {
     const int64_t blocks = (tuples + BLOCK - 1) / BLOCK;
-    pass p = {tuples, n, u, v, words, seen, parents, counts, first, 0};
+    pass p = {{parents, directed, n, words, seen}, tuples, u, v, counts, first, 0};
     for (int k = 0; k < KINDS; k++) {
         counts[k] = 0;
         first[k] = tuples;

@@ -28,9 +28,10 @@ KINDS = 3
 class Faults:
     """Findings in one chunk.
 
-    reached: tuples with a reached end
-    counts, first: int64 [3], faults by kind (an end is outside 0 … n-1, one end is
-    reached, levels differ by more than one) and the index of the first of each
+    reached: tuples of which an arc leaves a reached vertex
+    counts, first: int64 [3], faults by kind (an end is outside 0 … n-1, an arc leads
+    from a reached vertex to an unreached one, an arc skips a level) and the index of
+    the first of each
     """
 
     reached: int
@@ -38,45 +39,55 @@ class Faults:
     first: Ids
 
 
-Scan: TypeAlias = Callable[[Ids, Ids, bool], Faults]
+@dataclass(frozen=True)
+class TupleRules:
+    """What tuples are checked for.
+
+    parents: a tuple marks a vertex that it joins to its parent, else one that it joins
+    to a vertex one level nearer to the root
+    directed: tuples are arcs from u to v, else from v to u as well
+    """
+
+    parents: bool
+    directed: bool
 
 
-def make_scan(lookup: Lookup, threads: int = 0) -> Scan:
-    """Return scan(u, v, parents), compiled where the lookup and the machine allow."""
+Scan: TypeAlias = Callable[[Ids, Ids], Faults]
+
+
+def make_scan(lookup: Lookup, rules: TupleRules, threads: int = 0) -> Scan:
+    """Return scan(u, v), compiled where the lookup and the machine allow."""
     if isinstance(lookup, Replicated):
         library = cc.load_or_none(SOURCE)
         if library is not None:
-            return partial(scan_compiled, library, lookup, cc.thread_count(threads))
-    return partial(scan_numpy, lookup)
+            count = cc.thread_count(threads)
+            return partial(scan_compiled, library, lookup, rules, count)
+    return partial(scan_numpy, lookup, rules)
 
 
-def scan_numpy(lookup: Lookup, u: Ids, v: Ids, parents: bool) -> Faults:
+def scan_numpy(lookup: Lookup, rules: TupleRules, u: Ids, v: Ids) -> Faults:
     """Check tuples, int64 (u, v); mark vertices whose tree edge occurs.
 
-    Collective where the lookup is routed. With ``parents`` a tuple marks a vertex that
-    it joins to its parent, else one that it joins to a vertex one level nearer to the
-    root.
+    Collective where the lookup is routed.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position = np.flatnonzero(inside)
-    a, b = u[position], v[position]
-    level, parent = lookup.fetch(np.concatenate((a, b)))
-    level_a, level_b = level[: len(a)], level[len(a) :]
-    reached_a, reached_b = level_a >= 0, level_b >= 0
-    both = reached_a & reached_b
-    step = level_a - level_b
-    if parents:
-        child_a, child_b = parent[: len(a)] == b, parent[len(a) :] == a
-    else:
-        child_a, child_b = both & (step == 1), both & (step == -1)
-    lookup.mark(np.concatenate((a[child_a], b[child_b])))
-    places = (
-        np.flatnonzero(~inside),
-        position[reached_a != reached_b],
-        position[both & (np.abs(step) > 1)],
-    )
+    ends = np.stack((u[position], v[position]))
+    level, parent = (x.reshape(2, -1) for x in lookup.fetch(ends.ravel()))
+    reached = level >= 0
+    leaves, half, span = np.zeros((3, len(position)), dtype=np.bool_)
+    children = []
+    for a, b in ((0, 1),) if rules.directed else ((0, 1), (1, 0)):
+        both, step = reached[a] & reached[b], level[b] - level[a]
+        leaves |= reached[a]
+        half |= reached[a] & ~reached[b]
+        span |= both & (step > 1)
+        child = parent[b] == ends[a] if rules.parents else both & (step == 1)
+        children.append(ends[b, child])
+    lookup.mark(np.concatenate(children))
+    places = np.flatnonzero(~inside), position[half], position[span]
     return Faults(
-        int(np.count_nonzero(reached_a | reached_b)),
+        int(np.count_nonzero(leaves)),
         np.array([len(place) for place in places], dtype=np.int64),
         np.array([place[0] if len(place) else len(u) for place in places]),
     )
@@ -85,10 +96,10 @@ def scan_numpy(lookup: Lookup, u: Ids, v: Ids, parents: bool) -> Faults:
 def scan_compiled(
     library: ctypes.CDLL,
     lookup: Replicated,
+    rules: TupleRules,
     threads: int,
     u: Ids,
     v: Ids,
-    parents: bool,
 ) -> Faults:
     """Check tuples (u, v), int64 [k], and mark vertices as ``scan_numpy``; local."""
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
@@ -103,7 +114,8 @@ def scan_compiled(
         ctypes.c_int64(lookup.n),
         cc.pointer(lookup.words),
         cc.pointer(lookup.seen),
-        ctypes.c_int32(parents),
+        ctypes.c_int32(rules.parents),
+        ctypes.c_int32(rules.directed),
         ctypes.c_int32(threads),
         cc.pointer(counts),
         cc.pointer(first),

@@ -1,9 +1,11 @@
 """Every peer that is installed against levels from SciPy's shortest paths."""
 
 from importlib.util import find_spec
+from itertools import product
 
 import numpy as np
 import pytest
+from directed_graphs import distances, matrix_of
 from graphs import NAMED, some_roots
 
 from distbfs.benchmark.libraries.base import installed, library_session, rows_of
@@ -16,15 +18,22 @@ from distbfs.registry import LIBRARIES, lookup
 def test_peers_find_the_levels(name):
     if find_spec(lookup(LIBRARIES, "peer", name).module) is None:
         pytest.skip(f"{name} is not installed")
-    for graph in ("kronecker", "star", "path", "two-components"):
+    graphs = product(("kronecker", "star", "path", "two-components"), (False, True))
+    for graph, directed in graphs:
         source = NAMED[graph]
         try:
-            session = library_session(SoloWorld(), name, rows_of(source))
+            rows = rows_of(source, directed=directed)
+            session = library_session(SoloWorld(), name, rows)
         except DeviceMissing as error:
             pytest.skip(str(error))
         for root in some_roots(source, 4):
             outcome = session.search(root)
             wanted = source.distances(root)
+            if directed:
+                wanted = distances(matrix_of(source.n, source.u, source.v), root)
+                edges = (wanted[source.u] >= 0) & (source.u != source.v)
+                pairs = set(zip(source.u[edges], source.v[edges], strict=True))
+                assert outcome.nedge == len(pairs)
             level, parent = outcome.to_numpy()
             assert level.dtype == np.int32
             np.testing.assert_array_equal(level, wanted)

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.kronecker import Kronecker
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import open_store
 from distbfs.store.schema import FORMAT_VERSION
 
@@ -240,8 +241,8 @@ REFUSALS = [
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",
     ),
-    (("graph500", "--graph"), "graph500 needs a symmetric graph, and"),
-    (("compare", "--engines", "openmp,reference"), "compare needs a symmetric graph"),
+    (("graph500", "--directed", "--graph"), "--directed is settled by the store"),
+    (("compare", "--engines", "xbfs"), "engine xbfs searches symmetric graphs"),
     (("plan",), "plan needs a symmetric graph"),
 ]
 
@@ -255,6 +256,63 @@ def test_what_needs_a_symmetric_graph_says_so(
     said = here(*words[:place], store, *words[place:]).refusal
     assert text in said
     assert not list(tmp_path.iterdir())
+
+
+def test_graph500_of_a_directed_graph(store):
+    """A new one and a stored one; both are marked, and have roots with edges out."""
+    u, v = GRAPH.tuples_at(np.arange(GRAPH.tuples))
+    for words in (("-s", 7, "--edge-factor", 2, "--directed"), ("--graph", store)):
+        done = here("graph500", *words, "--roots", 128)
+        assert done.code == 0, done.err
+        assert "# directed:                     edges lead one way: not" in done.out
+        values = here("graph500", *words, "--roots", 128, "--json").values
+        assert values["directed"] is True
+        assert values["validated"] is True
+        roots = {search["root"] for search in values["searches"]}
+        assert roots == set(u[u != v].tolist())
+    said = here("graph500", "-s", 7, "--directed", "--threshold", 3).refusal
+    assert "threshold is for symmetric graphs" in said
+    assert here("graph500", "-s", 7, "--json").values["directed"] is False
+
+
+def test_a_wrong_search_of_a_directed_graph(monkeypatch):
+    def search(session, root, **options):
+        found = whole(session, root, **options)
+        level, _ = found.to_numpy()
+        level[level == level.max()] -= 1
+        return found
+
+    whole = Session.search
+    monkeypatch.setattr(Session, "search", search)
+    done = here("graph500", "-s", 7, "--directed", "--roots", 1)
+    assert (done.code, done.out) == (1, "")
+    assert "rule 2: " in done.err
+
+
+@needs_mpi
+def test_graph500_of_a_directed_graph_on_ranks():
+    words = ("graph500", "-s", 7, "--edge-factor", 2, "--directed", "--roots", 9)
+    done, alone = (on(k, *words, "--json") for k in (2, 1))
+    for key in ("root", "nedge"):
+        rows = ([x[key] for x in y.values["searches"]] for y in (done, alone))
+        assert next(rows) == next(rows)
+
+
+def test_compare_of_a_directed_graph(store, tmp_path):
+    """From vertices that reach half as many as any does; with other libraries."""
+    words = ("compare", store, "--sources", 99, "--repeats", 1, "--peers", "scipy")
+    plot = tmp_path / "bars.svg"
+    values = here(*words, "--plot", plot, "--json").values
+    matrix = matrix_of(GRAPH)
+    assert (values["graph"]["directed"], values["graph"]["m"]) == (True, matrix.nnz)
+    assert f"{matrix.nnz} edges" in plot.read_text()
+    reach = (np.isfinite(shortest_path(matrix, unweighted=True))).sum(axis=1)
+    drawn = reach[values["sources"]]
+    assert 2 * drawn.min() >= drawn.max()
+    assert 2 * reach.min() < reach.max() == drawn.max()
+    assert set(drawn) > {reach.max()}
+    assert [x["engine"] for x in values["engines"]] == ["openmp", "reference", "scipy"]
+    assert all(x["checks"] for x in values["engines"][:2])
 
 
 def test_parts_are_refused_when_it_is_made(tmp_path):

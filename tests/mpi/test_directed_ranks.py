@@ -14,6 +14,7 @@ import distbfs
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.search import opening
 from distbfs.search.graph_input import HeldTuples
+from distbfs.validation.host import validate
 
 if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks
@@ -62,6 +63,33 @@ def test_directed_parts(
             check_arrays(matrix, root, level, parent)
             assert result.reached == (level >= 0).sum()
             assert result.nedge == (level[u] >= 0).sum()
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+@pytest.mark.parametrize("seed", range(8))
+def test_validation(world: Ranks, seed: int, limit: int) -> None:
+    """Of searches; one arc that a tree needs, turned round, makes each wrong."""
+    n, u, v, session = opened(world, seed, "tuples", Path())
+    rng = np.random.default_rng(seed)
+    options: dict[str, Any] = {"directed": True, "limit": limit, "threads": 1}
+    with session:
+        for root in rng.integers(0, n, 4).tolist():
+            result = session.search(root)
+            level, parent = result.at(np.arange(n))
+            check_arrays(matrix_of(n, u, v), root, level, parent)
+            for own in (result.to_numpy(), (result.to_numpy()[0], None)):
+                told = validate(world, HeldTuples(u, v, n), root, *own, **options)
+                assert told.valid, told.errors
+                assert told.nedge == (level[u] >= 0).sum()
+                assert (told.reached, told.depth) == (result.reached, level.max())
+            needed = np.flatnonzero((level[v] > 0) & (parent[v] == u))
+            if not len(needed):
+                continue
+            turned = (u == u[arc := rng.choice(needed)]) & (v == v[arc])
+            made = HeldTuples(np.where(turned, v, u), np.where(turned, u, v), n)
+            own = result.to_numpy()
+            told = validate(world, made, root, *own, **options)
+            assert [error[:6] for error in told.errors] == ["rule 5"]
 
 
 def test_pulls_of_directed_parts(world: Ranks, folder: Path) -> None:

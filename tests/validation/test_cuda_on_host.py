@@ -197,11 +197,13 @@ def holds(values, dtype):
     return values is None or (values.min() >= low and values.max() <= high)
 
 
-def compare(xp, source, root, level, parent, types=TYPES, **options):
+def compare(xp, source, root, level, parent, types=TYPES, *, directed=False, **options):
     """Compare with the host for each pair of dtypes that can hold the result."""
+    options["directed"] = directed
     if level is not None:
         level = np.asarray(level, dtype=np.int32)
-    expected = validate(SoloWorld(), source, root, level, parent, threads=1)
+    known = (SoloWorld(), source, root, level, parent)
+    expected = validate(*known, directed=directed, threads=1)
     tuples = ArrayTuples(source, xp)
     if parent is None:  # whose type then makes no difference
         types = list({x: (x, y) for x, y in types}.values())
@@ -321,8 +323,9 @@ def test_planted_faults_are_told_as_the_host_tells_them(host_device, graph):
 @settings(max_examples=80, deadline=None)
 @given(mutations())
 def test_answers_are_those_of_the_host(host_device, case):
-    n, u, v, root, *known = case
-    compare(host_device, Tuples(n, u, v), root, *asked(*known), chunk=5)
+    n, u, v, root, *known, directed = case
+    way = {"chunk": 5, "directed": directed}
+    compare(host_device, Tuples(n, u, v), root, *asked(*known), **way)
 
 
 def test_kinds_stand_in_the_order_of_their_texts():

@@ -21,12 +21,13 @@ FAST = settings(max_examples=50, deadline=None)
 FEW = settings(max_examples=40, deadline=None)
 
 
-def search(n, u, v, root):
+def search(n, u, v, root, directed=False):
     """Breadth-first search with a queue from one root or several; levels, parents."""
     neighbours = [[] for _ in range(n)]
     for a, b in zip(u, v, strict=True):
         neighbours[a].append(b)
-        neighbours[b].append(a)
+        if not directed:
+            neighbours[b].append(a)
     level, parent = [-1] * n, [-1] * n
     queue = deque(np.atleast_1d(root).tolist())
     for x in queue:
@@ -40,15 +41,17 @@ def search(n, u, v, root):
     return np.array(level, np.int32), np.array(parent, np.int64)
 
 
-def is_search(n, u, v, root, level, parent):
+def is_search(n, u, v, root, level, parent, directed=False):
     """Whether a result is right, by distances and by looking at each tree edge."""
-    distance, _ = search(n, u, v, root)
+    distance, _ = search(n, u, v, root, directed)
     level = distance if level is None else level
     if not np.array_equal(distance, level):
         return False
     if parent is None:
         return True
-    edges = set(zip(u, v, strict=True)) | set(zip(v, u, strict=True))
+    edges = set(zip(v, u, strict=True))
+    if not directed:
+        edges |= set(zip(u, v, strict=True))
     for x in range(n):
         p = int(parent[x])
         if level[x] < 0 or x in np.atleast_1d(root):
@@ -60,8 +63,9 @@ def is_search(n, u, v, root, level, parent):
     return True
 
 
-def count_edges(u, v, level):
-    return sum(level[a] >= 0 or level[b] >= 0 for a, b in zip(u, v, strict=True))
+def count_edges(u, v, level, directed):
+    pairs = zip(u, v, strict=True)
+    return sum(level[a] >= 0 or (not directed and level[b] >= 0) for a, b in pairs)
 
 
 def run(size, source, root, level, parent, **options):
@@ -77,18 +81,20 @@ def run(size, source, root, level, parent, **options):
     return results[0]
 
 
-def answers(source, root, level, parent):
+def answers(source, root, level, parent, directed=False):
     """Return the one answer that every way to validate gives."""
-    few = 2 + source.tuples // 50
-    ways = [
-        run(1, source, root, level, parent, chunk=few + 1, threads=2),
-        run(1, source, root, level, parent),
-        run(1, source, root, level, parent, limit=0, chunk=few),
-        run(3, source, root, level, parent, chunk=few + 2, threads=1),
-        run(3, source, root, level, parent, limit=0, chunk=few + 1),
+    few, known = 2 + source.tuples // 50, (source, root, level, parent)
+    options = [
+        (1, {"chunk": few + 1, "threads": 2}),
+        (1, {}),
+        (1, {"limit": 0, "chunk": few}),
+        (3, {"chunk": few + 2, "threads": 1}),
+        (3, {"limit": 0, "chunk": few + 1}),
     ]
+    ways = [run(size, *known, directed=directed, **some) for size, some in options]
     if parent is not None and parent.min() >= -(2**31) and parent.max() < 2**31:
-        ways.append(run(1, source, root, level, parent.astype(np.int32)))
+        narrow = (*known[:3], parent.astype(np.int32))
+        ways.append(run(1, *narrow, directed=directed))
     tuples = [(w.valid, w.errors, w.nedge, w.reached, w.depth) for w in ways]
     assert all(x == tuples[0] for x in tuples), tuples
     return ways[0]
@@ -113,22 +119,24 @@ WANTED = st.sampled_from(["both", "level", "parent"])
 
 
 @FAST
-@given(graphs(), WANTED)
-@example((1, [], [], 0), "both")
-@example((1, [0, 0], [0, 0], 0), "level")
-@example((1, [0, 0], [0, 0], 0), "parent")
-@example((5, [], [], 3), "both")
-@example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), "both")
-@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "both")
-@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "parent")
-def test_accepts_a_search(graph, wanted):
+@given(graphs(), WANTED, st.booleans())
+@example((1, [], [], 0), "both", False)
+@example((1, [0, 0], [0, 0], 0), "level", False)
+@example((1, [0, 0], [0, 0], 0), "parent", True)
+@example((5, [], [], 3), "both", False)
+@example((3, [0, 2], [1, 1], 0), "both", True)
+@example((3, [0, 2], [1, 1], 0), "both", False)
+@example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), "both", False)
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "both", True)
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "parent", False)
+def test_accepts_a_search(graph, wanted, directed):
     n, u, v, root = graph
-    level, parent = search(n, u, v, root)
+    level, parent = search(n, u, v, root, directed)
     source = Tuples(n, u, v)
-    verdict = answers(source, root, *asked(level, parent, wanted))
+    verdict = answers(source, root, *asked(level, parent, wanted), directed)
     assert verdict.valid
     assert verdict.errors == []
-    assert verdict.nedge == count_edges(u, v, level)
+    assert verdict.nedge == count_edges(u, v, level, directed)
     assert verdict.reached == np.count_nonzero(level >= 0)
     assert verdict.depth == level.max()
     assert verdict.seconds > 0
@@ -138,7 +146,8 @@ def test_accepts_a_search(graph, wanted):
 def mutations(draw):
     """A graph, its search, and one or more faults in the result."""
     n, u, v, root = draw(graphs(smallest=2))
-    level, parent = search(n, u, v, root)
+    directed = draw(st.booleans())
+    level, parent = search(n, u, v, root, directed)
     ids = st.integers(0, n - 1)
     odd = st.sampled_from([-(2**31), -2, -1, 0, n - 1, n, 2**31 - 1])
     for _ in range(draw(st.integers(1, 3))):
@@ -156,37 +165,105 @@ def mutations(draw):
             level[x] = parent[x] = -1
         else:
             level[x], parent[x] = draw(st.integers(0, n - 1)), draw(ids)
-    return n, u, v, root, level, parent, draw(WANTED)
+    return n, u, v, root, level, parent, draw(WANTED), directed
 
 
 @settings(max_examples=120, deadline=None)
 @given(mutations())
 def test_rejects_exactly_what_is_no_search(case):
-    n, u, v, root, *known = case
+    n, u, v, root, *known, directed = case
     level, parent = asked(*known)
-    verdict = answers(Tuples(n, u, v), root, level, parent)
-    right = is_search(n, u, v, root, level, parent)
+    verdict = answers(Tuples(n, u, v), root, level, parent, directed)
+    right = is_search(n, u, v, root, level, parent, directed)
     assert verdict.valid == right
     assert bool(verdict.errors) != right
 
 
-def test_every_single_fault_is_found():
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_single_fault_is_found(directed):
     """On one graph, every change of one level or one parent."""
     u, v = [0, 1, 2, 3, 4, 5, 0, 2, 7, 2], [1, 2, 3, 4, 5, 0, 3, 2, 8, 3]
-    n, root = 9, 0
-    level, parent = search(n, u, v, root)
+    n, root, form = 9, 0, {"directed": directed}
+    level, parent = search(n, u, v, root, directed)
     source = Tuples(n, u, v)
     for x in range(n):
         for value in range(-2, n + 1):
             wrong = level.copy()
             wrong[x] = value
             for kept in (parent, None):
-                right = is_search(n, u, v, root, wrong, kept)
-                assert run(1, source, root, wrong, kept).valid == right
+                right = is_search(n, u, v, root, wrong, kept, directed)
+                assert run(1, source, root, wrong, kept, **form).valid == right
             wrong_parent = parent.copy()
             wrong_parent[x] = value
-            right = is_search(n, u, v, root, level, wrong_parent)
-            assert run(1, source, root, level, wrong_parent).valid == right
+            right = is_search(n, u, v, root, level, wrong_parent, directed)
+            assert run(1, source, root, level, wrong_parent, **form).valid == right
+
+
+CHAIN = ([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2])
+LACKING = "rule 2: 1 vertices have no edge from a vertex one level nearer to the root"
+
+
+@pytest.mark.parametrize("arc", range(6))
+def test_one_arc_turned_round(arc):
+    """A search of a directed graph is none of the same with one arc turned."""
+    u, v = (np.array(ends) for ends in CHAIN)
+    level, parent = search(6, u, v, 0, directed=True)
+    assert answers(Tuples(6, u, v), 0, level, parent, directed=True).valid
+    u[arc], v[arc] = v[arc], u[arc]
+    right = is_search(6, u, v, 0, level, parent, directed=True)
+    source = Tuples(6, u, v)
+    verdict = answers(source, 0, level, parent, directed=True)
+    assert verdict.valid == right == (arc == 1), "1 -> 2 is no tree edge"
+    child, of = u[arc], v[arc]
+    message = "rule 5: 1 tree edges are not among the tuples, e.g. vertex"
+    assert verdict.errors == [f"{message} {child} with parent {of}"][right:]
+    lacking = answers(source, 0, level, None, directed=True).errors
+    assert [error.startswith(LACKING) for error in lacking] == [True][right:]
+    assert answers(source, 0, None, parent, directed=True).valid == right
+    assert answers(source, 0, level, parent).valid, "of a symmetric graph nothing is"
+
+
+@pytest.mark.parametrize(
+    ("tuples", "level", "message"),
+    [
+        (
+            ([0, 1, 0], [1, 2, 2]),
+            [0, 1, 2],
+            "rule 3: 1 tuples skip a level, e.g. (0, 2) from level 0 to level 2",
+        ),
+        (
+            ([0, 1], [1, 2]),
+            [0, 1, -1],
+            """rules 3 and 4: 1 tuples lead from a reached to an unreached vertex, e.g.
+            (1, 2) from level 1 to level -1""",
+        ),
+        (
+            ([0, 2], [1, 1]),
+            [0, 1, 2],
+            """rule 2: 1 vertices have no edge from a vertex one level nearer to the
+            root, e.g. vertex 2 at level 2""",
+        ),
+    ],
+)
+def test_rules_of_arcs(tuples, level, message):
+    """Each alone is broken; with the arcs turned round another is."""
+    message = " ".join(message.split())
+    level = np.array(level, np.int32)
+    verdict = answers(Tuples(3, *tuples), 0, level, None, directed=True)
+    assert verdict.errors == [message]
+    turned = Tuples(3, *tuples[::-1])
+    errors = answers(turned, 0, level, None, directed=True).errors
+    assert message not in errors
+
+
+def test_arcs_that_come_back_or_from_elsewhere_break_no_rule():
+    """Any number of levels up, and from vertices that are not reached."""
+    source = Tuples(5, [0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 1, 2])
+    level, parent = search(5, source.u, source.v, 0, directed=True)
+    assert level.tolist() == [0, 1, 2, 3, -1]
+    verdict = answers(source, 0, level, parent, directed=True)
+    assert (verdict.valid, verdict.nedge, verdict.reached) == (True, 5, 4)
+    assert len(answers(source, 0, level, parent).errors) == 2
 
 
 PATH = Tuples(6, [0, 1, 2, 4], [1, 2, 3, 5])
@@ -438,8 +515,9 @@ def test_wrong_root_and_blocks_are_refused_on_all_ranks():
 @FEW
 @given(mutations(), st.integers(1, 5))
 def test_compiled_scan_equals_numpy(case, seed):
-    n, u, v, _root, level, parent, wanted = case
+    n, u, v, _root, level, parent, wanted, directed = case
     with_parents = wanted != "level"
+    rules = scan.TupleRules(with_parents, directed)
     rng = np.random.default_rng(seed)
     extra = rng.integers(-2, n + 2, (2, 700))
     u = np.concatenate((np.array(u, np.int64), extra[0]))
@@ -448,11 +526,11 @@ def test_compiled_scan_equals_numpy(case, seed):
     def both(world):
         given_parent = parent if with_parents else None
         tables = [Replicated(world, n, level, given_parent) for _ in range(2)]
-        compiled = scan.make_scan(tables[0], 2)
+        compiled = scan.make_scan(tables[0], rules, 2)
         if compiled.func is not scan.scan_compiled:
             pytest.skip("no C compiler")
-        a = compiled(u, v, with_parents)
-        b = scan.scan_numpy(tables[1], u, v, with_parents)
+        a = compiled(u, v)
+        b = scan.scan_numpy(tables[1], rules, u, v)
         assert a.reached == b.reached
         assert a.counts.tolist() == b.counts.tolist()
         assert a.first.tolist() == b.first.tolist()

@@ -25,13 +25,15 @@ from distbfs.types import Ids, Levels, Root, TupleSource, World
 
 @dataclass(frozen=True)
 class LibraryRows:
-    """A symmetric graph by input ids, without loops and repeats.
+    """A graph by input ids, without loops and repeats.
 
     offsets: int64 [n + 1]; columns: int32 [m], ascending in each row
+    directed: rows have the edges from a vertex alone
     """
 
     offsets: Ids
     columns: Levels
+    directed: bool = False
 
     @property
     def n(self) -> int:
@@ -44,25 +46,30 @@ class LibraryRows:
         return len(self.columns)
 
     def pairs(self) -> tuple[Levels, Levels]:
-        """Return each undirected edge once, (u, v) int32 with u < v."""
+        """Return each edge once, int32 (u, v); of a symmetric graph with u < v."""
         u = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.offsets))
-        once = u < self.columns
+        once = (u < self.columns) | self.directed
         return u[once], self.columns[once]
 
 
-def rows_of(source: TupleSource) -> LibraryRows:
-    """Build rows from edge tuples; raise UsageError for 2^31 vertices or more."""
+def rows_of(source: TupleSource, *, directed: bool = False) -> LibraryRows:
+    """Build rows from edge tuples; raise UsageError for 2^31 vertices or more.
+
+    directed: tuples lead from their first end to their second
+    """
     n = source.n
     if n >= 1 << 31:
         raise UsageError(f"peers search fewer than 2^31 vertices, not {n}")
     keys = [np.zeros(0, np.int64)]
     for u, v in source.chunks(0, source.tuples):
         kept = u != v
-        keys += [distinct(a[kept] * n + b[kept]) for a, b in ((u, v), (v, u))]
+        ways = ((u, v),) if directed else ((u, v), (v, u))
+        keys += [distinct(a[kept] * n + b[kept]) for a, b in ways]
     all_keys = distinct(np.concatenate(keys))
     counts = np.bincount(all_keys // max(n, 1), minlength=n)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return LibraryRows(offsets, (all_keys % max(n, 1)).astype(np.int32))
+    columns = (all_keys % max(n, 1)).astype(np.int32)
+    return LibraryRows(offsets, columns, directed)
 
 
 class Library(Protocol):
@@ -132,7 +139,8 @@ def library_session(world: World, name: str, rows: LibraryRows) -> Session:
         )
     library: Library = kind(rows)
     degrees = np.diff(rows.offsets)
-    shard = Shard(0, degrees, None, lambda ids: degrees[ids] > 0)
+    ends = degrees * (1 + rows.directed)
+    shard = Shard(0, ends, None, lambda ids: degrees[ids] > 0)
     held = Held(VertexMap(world, Layout(rows.n, 1), [shard]), edges=rows.m)
     about = {"engine": name, "method": library.call(), "peer": True}
     runner = WholeRunner(world, LibrarySearch(library))

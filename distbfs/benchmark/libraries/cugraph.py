@@ -21,8 +21,10 @@ class CugraphLibrary:
         import pylibcugraph as lib  # noqa: PLC0415
 
         self._lib, self._cp, self._n = lib, cuda.cupy(), rows.n
-        self._handle = lib.ResourceHandle()
-        properties = lib.GraphProperties(is_symmetric=True, is_multigraph=False)
+        self._handle, self._both = lib.ResourceHandle(), not rows.directed
+        properties = lib.GraphProperties(
+            is_symmetric=not rows.directed, is_multigraph=False
+        )
         offsets = self._cp.asarray(rows.offsets.astype(np.int32))
         columns = self._cp.asarray(rows.columns)
         self._graph = lib.SGGraph(
@@ -40,7 +42,8 @@ class CugraphLibrary:
     def search(self, root: int) -> Any:
         """Return (distances, predecessors, vertices) on the device."""
         source = self._cp.asarray([root], dtype=self._cp.int32)
-        answer = self._lib.bfs(self._handle, self._graph, source, True, -1, True, False)
+        known = self._handle, self._graph, source
+        answer = self._lib.bfs(*known, self._both, -1, True, False)
         self._cp.cuda.Device().synchronize()
         return answer
 

@@ -21,7 +21,9 @@ class IgraphLibrary:
 
         self._version = igraph.__version__
         pairs = np.stack(rows.pairs(), axis=1)
-        self._graph = igraph.Graph(n=rows.n, edges=pairs.tolist(), directed=False)
+        self._graph = igraph.Graph(
+            n=rows.n, edges=pairs.tolist(), directed=rows.directed
+        )
         self._n = rows.n
 
     def search(self, root: int) -> Any:

@@ -22,7 +22,7 @@ class NetworkitLibrary:
         import networkit as nk  # noqa: PLC0415
 
         self._nk = nk
-        self._graph = nk.Graph(rows.n)
+        self._graph = nk.Graph(rows.n, directed=rows.directed)
         for u, v in zip(*(x.tolist() for x in rows.pairs()), strict=True):
             self._graph.addEdge(u, v)
 

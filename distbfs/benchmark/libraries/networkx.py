@@ -20,7 +20,7 @@ class NetworkxLibrary:
         import networkx as nx  # noqa: PLC0415
 
         self._nx, self._n = nx, rows.n
-        self._graph = nx.Graph()
+        self._graph = nx.DiGraph() if rows.directed else nx.Graph()
         self._graph.add_nodes_from(range(rows.n))
         u, v = rows.pairs()
         self._graph.add_edges_from(zip(u.tolist(), v.tolist(), strict=True))

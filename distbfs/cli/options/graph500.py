@@ -28,6 +28,8 @@ class Graph500Options(
     scale: 2^scale vertices.
     edge_factor: Tuples per vertex.
     seed: Seed of tuples and roots.
+    directed: Edges lead one way, from the first end of a tuple to the second; the
+        result is not official.
     graph: Search this store instead of a new graph.
     roots: Searches.
     skip_validation: Do not validate; the result is not official.
@@ -38,6 +40,7 @@ class Graph500Options(
     scale: int | None = option(INPUT, "-s", **SCALES)
     edge_factor: int = option(INPUT, default=16, low=1, high=4096)
     seed: int = option(INPUT, default=1)
+    directed: bool = option(INPUT, default=False)
     graph: Path | None = option(INPUT, kind=STORE)
     roots: int = option(SEARCH, default=64, **SOURCES)
     skip_validation: bool = option(SEARCH, default=False)

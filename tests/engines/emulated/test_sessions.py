@@ -39,6 +39,7 @@ from distbfs.exchange import device_copies
 from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
 from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.turned import Turned
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape
@@ -216,10 +217,17 @@ def test_directed_tuples_on_one_device():
     source = Source(tuples.n, 1, True, tuples=tuples)
     session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), Request())
     assert session.describe()["engine"] == "xbfs-paper"
+    validated = validation_of(session, tuples, directed=True)
     for root in some_roots(tuples, 3):
         distances = shortest_path(matrix, unweighted=True, indices=root)
-        levels = session.search(root).to_numpy()[0]
+        found = session.search(root)
+        levels = found.to_numpy()[0]
         assert np.array_equal(levels, np.where(np.isinf(distances), -1, distances))
+        answer = validated(found)
+        assert answer.valid, answer.errors
+        assert answer.nedge == found.nedge
+        turned = validation_of(session, Turned(tuples), directed=True)(found)
+        assert not turned.valid or found.reached == 1
     session.close()
 
 

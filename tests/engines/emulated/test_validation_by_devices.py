@@ -74,10 +74,10 @@ def told(
     return validate_on_devices(world or SoloWorld(), seats, *known, **has, **options)
 
 
-def same(verdicts, source, root, level, parent):
+def same(verdicts, source, root, level, parent, **form):
     """Compare what all ranks say, or one, with what the host says; return that."""
     whole = Tuples(source.n, source.u, source.v, size=max(source.tuples, 1))
-    expected = validate(SoloWorld(), whole, root, level, parent, threads=1)
+    expected = validate(SoloWorld(), whole, root, level, parent, threads=1, **form)
     assert verdicts
     for verdict in verdicts if isinstance(verdicts, list) else [verdicts]:
         for name in ("errors", "valid", "nedge", "reached", "depth", "checked"):
@@ -85,13 +85,13 @@ def same(verdicts, source, root, level, parent):
     return expected
 
 
-def wrong_cases(source, root, wanted, turns):
+def wrong_cases(source, root, wanted, turns, directed=False):
     """Yield whether it is right, and the arguments of ``same``, of some planted cases.
 
     wanted: "both", or what is validated alone; turns: numbers of faults, of which only
     those of ``wanted`` count
     """
-    level, parent = search(source.n, source.u, source.v, root)
+    level, parent = search(source.n, source.u, source.v, root, directed)
     right, *faults = planted(source, root, level, parent, seed=5)
     known = {"both": (3, 4), "level": (3,), "parent": (4,)}[wanted]
     faults = [
@@ -152,6 +152,28 @@ def test_planted_faults(form, id_bits, shape, name, wanted):
     turns = slice(SHAPES.index(shape) % 5, None, 5)
     for right, values in wrong_cases(source, int(source.u[0]), wanted, turns):
         assert same(told(*values, shape, chunk=chunk), *values).valid or not right
+
+
+@pytest.mark.parametrize(
+    ("form", "id_bits", "shape", "name", "wanted"),
+    covered([WHOLE, TABLE, ASKED], [32, 64], SHAPES, list(GRAPHS), WANTED),
+    indirect=["form", "id_bits"],
+)
+def test_faults_of_directed_graphs(form, id_bits, shape, name, wanted):
+    """A fifth of the faults with each shape; with arcs turned round another answer."""
+    source, turns = GRAPHS[name], slice(SHAPES.index(shape) % 5, None, 5)
+    if source.n < shape[0]:
+        shape = (2, 2)
+    cases = wrong_cases(source, int(source.u[0]), wanted, turns, directed=True)
+    for right, values in cases:
+        verdict = told(*values, shape, chunk=600, directed=True)
+        expected = same(verdict, *values, directed=True)
+        assert expected.valid or not right
+        if right:
+            turned = [Tuples(source.n, source.v, source.u), *values[1:]]
+            verdict = told(*turned, shape, chunk=600, directed=True)
+            same(verdict, *turned, directed=True)
+            assert not verdict.valid or expected.reached == 1
 
 
 def test_one_wrong_parent_or_level_of_another_device(form):
