@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, depth_limit
@@ -85,6 +87,32 @@ class WholeResult:
     order: Array | None = None
 
 
+class ShortestPath(NamedTuple):
+    """A path from the nearest of some sources to a target.
+
+    vertices: int64 [k], ids from source to target, none where there is no path
+    checks: edges looked at
+    """
+
+    vertices: Ids
+    checks: int = 0
+
+
+NO_PATH = ShortestPath(np.zeros(0, dtype=np.int64))
+
+
+class FindPath(Protocol):
+    """Finds a shortest path from a vertex, or the nearest of a set, to a target."""
+
+    def __call__(
+        self, root: Root, target: int, *, stop: Stop | None = None
+    ) -> ShortestPath:
+        """Search, internal ids; results of earlier searches stay as they are.
+
+        root, stop: as of ``WholeSearch.search``
+        """
+
+
 class WholeSearch(Protocol):
     """Searches a graph of one part without delegates."""
 
@@ -102,6 +130,10 @@ class WholeSearch(Protocol):
         stop: called before each level, on devices as in ``DeviceSearch``; the search
         raises SearchStopped when it returns True
         """
+
+    @property
+    def path(self) -> FindPath | None:
+        """Finds a shortest path with fewer edge checks than ``search``, or None."""
 
 
 class ViewingSearch(Protocol):

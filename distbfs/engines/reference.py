@@ -109,6 +109,8 @@ class ReferenceEngine:
 class ReferenceWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
+    path = None
+
     def __init__(self, part: Part, direction: str, parents: bool) -> None:
         self._part = part
         self._direction: DirectionName = "pull" if direction == "pull" else "push"

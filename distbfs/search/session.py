@@ -470,6 +470,82 @@ class Session:
                 wanted=wanted,
             )
 
+    @property
+    def both_ends(self) -> bool:
+        """Whether ``path`` searches from both ends."""
+        return self._runner.path is not None
+
+    def path(
+        self, source: Any, target: Any, *, stop: Stop | None = None
+    ) -> list[Any] | None:
+        """Find a shortest path from a vertex, or the nearest of a set, to another.
+
+        Engine openmp in one process searches from both ends, which looks at fewer
+        edges; others search until they reach the target.
+
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            As of ``search``.
+        target : vertex
+            An id, or the name of a node where the graph has names.
+        stop : callable, optional
+            As of ``search``.
+
+        Returns
+        -------
+        list or None
+            Vertices from the source to ``target``, both included; None if no path leads
+            there.
+
+        Raises
+        ------
+        UsageError
+            As of ``search``, and where others search without parents.
+        SearchStopped
+            As of ``search``.
+
+        Notes
+        -----
+        As after a search, the result of the last search is not valid any more.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> with distbfs.open(graph, engine="reference") as session:
+        ...     session.path(3, 0)
+        [3, 2, 1, 0]
+        """
+        source = read_once(source, self._names)
+        with self.lock.search():
+            self._check_usable()
+            find = self._runner.path
+            if find is None:
+                return self._path_of_search(source, target, stop)
+            self._save_last()
+            self._searches += 1
+            root, until = self._roots_of(source), self._until(None, [target])
+            self._check_seen(root)
+            if until.targets is None:  # it is not seen
+                return None
+            ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
+            shortest = find(np.sort(ids), int(until.targets[0]), stop=stop)
+            path = self.vertices.outside(shortest.vertices)
+            named = path if self._names is None else self._names.named(path)
+            return named.tolist() or None
+
+    def _path_of_search(
+        self, source: Any, target: Any, stop: Stop | None
+    ) -> list[Any] | None:
+        """Find a path by a search that ends with its target (collective)."""
+        options: dict[str, Any] = {"depth_limit": None, "records": False}
+        options |= {"levels": self.options.levels, "parents": True, "wanted": None}
+        result = self._search(source, targets=[target], stop=stop, **options)
+        _, parent = result._at(np.array([self._id_of(target, "target")]))
+        reached = parent is None or parent[0] >= 0
+        return result.path_to(target) if reached else None
+
     def _search(
         self,
         source: Any,

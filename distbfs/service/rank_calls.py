@@ -9,6 +9,7 @@ signal; ``{"do": "end"}`` is the last.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -140,6 +141,8 @@ class ServiceRank:
             ["at", np.array(step[1], dtype=np.int64)] if step[0] == "at" else step
             for step in call["steps"]
         ]
+        if (answer := self._between(call["source"], steps, stop)) is not None:
+            return answer
         wanted = next((step[1] for step in steps if step[0] == "at"), None)
         result = self.session.search(
             call["source"], parents=call["parents"], stop=stop, wanted=wanted
@@ -151,6 +154,25 @@ class ServiceRank:
             with kept(self._trace, name):
                 values.append(self._steps[name](result, *arguments, *more))
         return result.seconds, values
+
+    def _between(
+        self, source: int | tuple[int, ...], steps: Sequence[Step], stop: Stop
+    ) -> tuple[float, list[Any]] | None:
+        """Answer a step that is of one target by a search from both ends, else None."""
+        if len(steps) != 1 or not self.session.both_ends:
+            return None
+        name, target, *longest = steps[0]
+        # mutant: len(target) == 1 -> False : test_one_target_is_searched_from_both_ends
+        if name != "path" and not (name == "at" and len(target) == 1):
+            return None
+        began = time.perf_counter()
+        with kept(self._trace, name):
+            end = int(target if name == "path" else target[0])
+            path = self.session.path(source, end, stop=stop)
+        seconds, distance = time.perf_counter() - began, len(path or ()) - 1
+        if name == "at":
+            return seconds, [[distance]]
+        return seconds, [(distance, path if distance < longest[0] else None)]
 
     def _go_on(self, stop: Stop) -> None:
         """Raise SearchStopped on all ranks if one is to stop (collective)."""

@@ -45,13 +45,21 @@ class SlowSession(Session):
         self.slow, self.deaf, self.searches = False, False, 0
 
     def search(self, root, *, stop=None, **options):
+        self.wait(stop)
+        return super().search(root, stop=stop, **options)
+
+    def path(self, source, target, *, stop=None):
+        self.wait(stop)
+        return super().path(source, target, stop=stop)
+
+    def wait(self, stop):
+        """Count a search, and wait."""
         self.searches += 1
         self.begun.release()
         while self.slow and not self.go.is_set():
             time.sleep(0.002)
             if stop is not None and stop() and not self.deaf:
                 break
-        return super().search(root, stop=stop, **options)
 
 
 def slow_session(parts, options, permutation=None):

@@ -20,6 +20,7 @@ from serving import (
     LONE,
     SECONDS,
     SOURCE,
+    SlowSession,
     Talker,
     make_service,
     running,
@@ -94,6 +95,7 @@ def test_a_graph_that_is_not_sound(tmp_path, monkeypatch):
     with serving(tmp_path) as (_, path), connect(path) as client:
         with monkeypatch.context() as patch:
             patch.setattr(Result, "_walk_back", no_way)
+            patch.setattr(SlowSession, "both_ends", False)
             with pytest.raises(ServiceError, match="the way back from 7") as caught:
                 client.path(3, NEAR)
         assert caught.value.code == "broken"
@@ -372,6 +374,7 @@ def test_deadlines_stop_what_follows_a_search(tmp_path, monkeypatch):
     monkeypatch.setattr(Result, "level_counts", slow(counts))
     monkeypatch.setattr(Result, "nedge", property(slow(lambda _: 0)))
     monkeypatch.setattr(rank_calls, "OFTEN", 5)
+    monkeypatch.setattr(SlowSession, "both_ends", False)  # as of parts and devices
     source = Tuples(1000, range(999), range(1, 1000))
     with serving(tmp_path, source) as (service, path), Talker(path) as talker:
         for request, most in (
@@ -633,7 +636,7 @@ def test_an_error_of_a_search_ends_the_service(tmp_path, monkeypatch):
     def fault(*_, **__):
         raise MemoryError("gone")
 
-    monkeypatch.setattr(service.ranks.session, "search", fault)
+    monkeypatch.setattr(service.ranks.session, "path", fault)
     door = SocketDoor(service, listen(tmp_path / "s"))
     heard = []
 

@@ -165,6 +165,37 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [None, 5])
+def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
+    """Its level and path are those of a search; several targets share one."""
+    ranks, paths = ServiceRank(session(seed=seed), StopFlag()), []
+    whole = type(ranks.session).path
+
+    def path(own, source, target, **options):
+        paths.append((source, target))
+        return whole(own, source, target, **options)
+
+    monkeypatch.setattr(type(ranks.session), "path", path)
+
+    def ask(source, *steps):
+        return ranks.search(source, steps, parents=True, stop=lambda: False)[1]
+
+    for source in (7, (7, 8)):
+        for target in range(0, SOURCE.n, 9):
+            paths.clear()
+            [[level]] = ask(source, ["at", [target]])
+            [(distance, way)] = ask(source, ["path", target, 4])
+            assert paths == [(source, target)] * 2
+            both = ask(source, ["path", target, 4], ["at", [target]])
+            assert len(paths) == 2
+            assert both[0][0] == both[1][0] == level == distance
+            assert (way is None) == (not 0 <= distance < 4) == (both[0][1] is None)
+            if source == 7:
+                assert level == SOURCE.distances(7)[target]
+    with pytest.raises(SearchStopped):
+        ranks.search(7, [["path", 8, 4]], parents=True, stop=lambda: True)
+
+
+@pytest.mark.parametrize("seed", [None, 5])
 def test_lone_requests_are_answered_by_lookups(tmp_path, seed):
     """Where these suffice; the answers are those of searches."""
     ranks = ServiceRank(session(seed=seed), StopFlag())

@@ -111,6 +111,7 @@ class LibrarySearch:
 
     collective = False
     trace: Trace | None = None
+    path = None
 
     def __init__(self, library: Library) -> None:
         self._library = library

@@ -11,7 +11,7 @@ from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.counts import OpenMPCounter
 from distbfs.engines.openmp.part import OpenMPPart, vertex_type
 from distbfs.engines.openmp.rows import OpenMPRows
-from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
+from distbfs.engines.openmp.whole import METHODS, OpenMPWhole, prepare
 from distbfs.errors import UsageError
 from distbfs.options import (
     FACTOR_OPTIONS,
@@ -30,7 +30,7 @@ class OpenMPEngine:
     """Methods of whole graphs: fast (default), push and hybrid of CS406, ordered."""
 
     name = "openmp"
-    methods = tuple(SOURCES)
+    methods = METHODS
     takes = ("stepwise", *FACTOR_OPTIONS)
     needless = ()
     own = NoOptions

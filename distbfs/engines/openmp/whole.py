@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,23 @@ from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
-from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
+from distbfs.engines.base import (
+    NO_PATH,
+    PRUNED,
+    WHOLE,
+    LevelRecord,
+    ShortestPath,
+    Until,
+    WholeResult,
+)
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.trees import first_tree, trees_last
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
-SOURCES = {
-    "fast": "fast.c",
-    "push": "push.c",
-    "hybrid": "hybrid.c",
-    "ordered": "ordered.c",
-}
+METHODS = ("fast", "push", "hybrid", "ordered")  # each of a file of its name
+BOTH_ENDS = "both_ends"
 SMALL = 1 << 19  # method fast uses one thread below this number of stored edges
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
@@ -49,8 +54,14 @@ def prepare(
 ) -> ctypes.CDLL:
     """Load, and compile if need be, the library of a method; masked: test edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    source = Path(__file__).with_name(SOURCES[method])
-    return cc.load(source, OFFSET=offset, MASKED=int(masked))
+    library = cc.load(source_of(method), OFFSET=offset, MASKED=int(masked))
+    getattr(library, f"search_{method}").restype = ctypes.c_int64
+    return library
+
+
+def source_of(method: str) -> Path:
+    """Return the C file of a method, or of BOTH_ENDS."""
+    return Path(__file__).with_name(f"{method}.c")
 
 
 def first_of(rows: CSR, active: int) -> Array:
@@ -125,7 +136,7 @@ class OpenMPWhole:
         masked = part.nn.bits is not None
         self._library = prepare(self._method, offset_bytes, masked=masked)
         self._function = getattr(self._library, f"search_{self._method}")
-        self._function.restype = ctypes.c_int64
+        self._both_ends = partial(prepare, BOTH_ENDS, offset_bytes, masked=masked)
 
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
@@ -159,8 +170,7 @@ class OpenMPWhole:
         arrays["vertices"][:active] = part.vertices[:active]
         for name in ("first", "vertices"):
             arrays[name][active:] = 0
-        source = Path(__file__).with_name(SOURCES[self._method])
-        return structure(source, "whole_graph")(
+        return structure(source_of(self._method), "whole_graph")(
             active=active,
             edges=part.nn.edges,
             words=mask_words(active),
@@ -237,6 +247,38 @@ class OpenMPWhole:
                     frontier=level_records[0].frontier + len(alone),
                 )
         return WholeResult(self._level, self._parent, levels, level_records, order)
+
+    def path(
+        self, root: Root, target: int, *, stop: Stop | None = None
+    ) -> ShortestPath:
+        """Find a shortest path by a search from both ends; see ``FindPath``."""
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
+        if target in np.atleast_1d(root):
+            return ShortestPath(np.array([target], dtype=np.int64))
+        ends = self._numbers[np.append(root, target)]
+        ends = ends[ends < self._active]
+        if len(ends) < 2 or ends[-1] != self._numbers[target]:
+            return NO_PATH
+        library, checks = self._both_ends(), ctypes.c_int64()
+        call, graph = LongCall(library, stop), self._graph
+        graph.stop = call.stop
+        try:
+            length = call(
+                library.search_both_ends,
+                ctypes.byref(graph),
+                cc.pointer(ends),
+                ctypes.c_int64(len(ends) - 1),
+                ctypes.c_uint32(ends[-1]),
+                ctypes.byref(checks),
+            )
+        except BaseException:
+            self._marks[:] = 0
+            raise
+        if length == STOPPED:
+            raise SearchStopped("the search was stopped between two levels")
+        ids = self._vertices[graph.held["queue"][0][:length]]
+        return ShortestPath(ids.astype(np.int64), checks.value)
 
     def _leave_trees(self, root: Root, until: Until) -> None:
         """Leave trees out of the levels of a search, where it reaches all of them.

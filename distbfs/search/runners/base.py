@@ -10,6 +10,7 @@ from distbfs.engines.base import WHOLE, Until
 from distbfs.search.parents import ParentCost
 
 if TYPE_CHECKING:
+    from distbfs.engines.base import FindPath
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop
 
@@ -85,6 +86,10 @@ class Runner(Protocol):
 
     mode: str
     trace: Trace | None
+
+    @property
+    def path(self) -> FindPath | None:
+        """Finds a shortest path from both ends, on one rank; None: ``search`` does."""
 
     def search(
         self,

@@ -159,6 +159,7 @@ class BetweenDomains:
 
     mode = "stepwise"
     trace: Trace | None = None
+    path = None
 
     def __init__(
         self,

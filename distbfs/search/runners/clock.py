@@ -52,6 +52,8 @@ class DeviceClock:
 class ClockedRunner:
     """A runner whose searches are timed by the devices of all ranks."""
 
+    path = None
+
     def __init__(self, world: World, runner: Runner, devices: Sequence[int]) -> None:
         self._world, self._runner = world, runner
         self._clock, self._devices = DeviceClock(devices), sorted(set(devices))

@@ -14,7 +14,7 @@ from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
-    from distbfs.engines.base import MaskedSearch, ViewingSearch
+    from distbfs.engines.base import FindPath, MaskedSearch, ViewingSearch
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
@@ -39,6 +39,10 @@ class WholeDomain(Protocol):
 
     collective: bool
     trace: Trace | None
+
+    @property
+    def path(self) -> FindPath | None:
+        """See ``runners.base.Runner``."""
 
     def search(
         self,
@@ -70,6 +74,7 @@ class OnHost:
 
     def __init__(self, search: WholeSearch) -> None:
         self._search = search
+        self.path = search.path
 
     def search(
         self,
@@ -107,6 +112,7 @@ class OnDevice:
 
     collective = False
     trace: Trace | None = None
+    path = None
 
     def __init__(self, search: DeviceSearch, graph: DeviceGraph) -> None:
         self._search, self._graph = search, graph
@@ -178,6 +184,7 @@ class OnDevices:
     """A ``WholeDomain`` by several devices that map each other's memory."""
 
     collective = True
+    path = None
 
     def __init__(self, driver: DomainDriver) -> None:
         self._driver = driver
@@ -237,6 +244,12 @@ class WholeRunner:
         self.mode = "stepwise" if stepwise else "resident"
         self._together = search is not None and search.collective
         self._no_word = world.size == 1 or self._together  # of the end, to other ranks
+
+    @property
+    def path(self) -> FindPath | None:
+        """Find a shortest path, where this rank searches alone."""
+        alone = self._search is not None and self._world.size == 1
+        return self._search.path if alone and self._search else None
 
     @property
     def trace(self) -> Trace | None:

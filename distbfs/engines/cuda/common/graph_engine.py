@@ -181,6 +181,8 @@ class ById:
 class CopiedPart:
     """Searches a part that was copied to the device (a ``WholeSearch``)."""
 
+    path = None
+
     def __init__(self, search: DeviceSearch) -> None:
         self._search = search
 
