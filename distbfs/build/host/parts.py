@@ -63,9 +63,11 @@ def construct(
     sink: Callable[[Part], None],
     *,
     kept: bool = False,
+    owned: bool = False,
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
+    owned: whether parts own rows, with all vertices with edges as delegates
     kept: whether the sink holds all of them. The rows of one group of parts are held at
     a time. If all parts of the rank make one group, the tuples are read once, else
     twice a group: for degrees, then for parts.
@@ -74,7 +76,8 @@ def construct(
         return _construct_directed(source, world, parts, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    BuildMemory(source, options.threshold, kept=kept).check(world, parts)
+    if not owned:
+        BuildMemory(source, options.threshold, kept=kept).check(world, parts)
     own_parts = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
     threads = options.threads
@@ -94,7 +97,7 @@ def construct(
             degrees.update({part: r.degrees for part, r in rows.items()})
             loops += sum(r.loops for r in rows.values())
         histogram = histogram_of(world, degrees.values())
-        threshold = options.threshold
+        threshold = 0 if owned else options.threshold
         if threshold is None:
             # mutant: world.broadcast(suggest_host_threshold(histogram, parts)) ->
             #   suggest_host_threshold(histogram, parts) :
@@ -109,7 +112,8 @@ def construct(
                 rows.clear()
                 rows = rows_of(group)
             for device in group:
-                part = distributor.split(own_parts[device], rows.pop(own_parts[device]))
+                served = own_parts[device], rows.pop(own_parts[device])
+                part = distributor.own(*served) if owned else distributor.split(*served)
                 counts[1:] += [getattr(part, name).edges for name in SUBGRAPHS]
                 sink(part)
                 del part

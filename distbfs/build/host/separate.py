@@ -77,9 +77,6 @@ class Distributor:
             [layout.global_of(part, ids) for part, ids in high.items()],
             [degrees[part][ids] for part, ids in high.items()],
         )
-        self.index = DelegateNumbers(self.delegates, layout.n)
-        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
-        self.rising = inverse(rising, threads)
         self.order_block = order_block
         self.whole = layout.parts == 1 and not len(self.delegates)
         self.numbering: dict[int, PartNumbering] = {}
@@ -89,6 +86,17 @@ class Distributor:
                 normal = all_degrees.copy()
                 normal[high[part]] = 0
             self.numbering[part] = degree_order(normal, order_block, threads)
+
+    @cached_property
+    def index(self) -> DelegateNumbers:
+        """The delegate numbers of vertices."""
+        return DelegateNumbers(self.delegates, self.layout.n)
+
+    @cached_property
+    def rising(self) -> Array:
+        """The place of each delegate by rising degree, uint32 [d]."""
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        return inverse(rising, self.threads)
 
     def split(self, part: int, rows: ServedRows) -> Part:
         """Build one part of this rank (collective: every rank passes one)."""
@@ -115,13 +123,17 @@ class Distributor:
             numbering.active,
         )
 
-    def own(self, part: int, out: ServedRows, into: ServedRows) -> Part:
-        """Build a part of a directed graph whose vertices with edges are delegates."""
-        numbering, count = self.numbering[part], len(out.degrees)
-        source = self.index.of(self.layout.global_of(part, np.arange(count)))
-        numbers = self._by_owner
-        dd, incoming = (self._rows_of_delegates(source, x) for x in (out, into))
-        normals = CSR.empty(count)
+    def own(self, part: int, out: ServedRows, into: ServedRows | None = None) -> Part:
+        """Build a part that owns rows; all vertices with edges are delegates.
+
+        into: of a directed graph, whose edges out are in ``out``
+        """
+        numbering, numbers, incoming = self.numbering[part], self._by_owner, None
+        dd, degrees, ends = self._rows_of_delegates(part, out), out.degrees, 1
+        if into is not None:
+            incoming = self._rows_of_delegates(part, into)
+            degrees, ends = degrees + into.degrees, 2
+        normals = CSR.empty(len(degrees))
         return Part(
             self.layout,
             part,
@@ -133,8 +145,8 @@ class Distributor:
             CSR.empty(len(self.delegates)),
             dd,
             numbering.vertices,
-            (out.degrees + into.degrees)[numbering.vertices],
-            2 * out.tuple_degrees[numbering.vertices],
+            degrees[numbering.vertices],
+            ends * out.tuple_degrees[numbering.vertices],
             numbering.active,
             incoming,
             owns_rows=True,
@@ -145,15 +157,31 @@ class Distributor:
         """The order of delegates in parts that own rows."""
         return ByOwner(self.layout, self.delegates)
 
-    def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:
-        """Return rows of a part by delegate, neighbours by descending degree.
+    @cached_property
+    def _falling(self) -> Array:
+        """The place of each delegate by falling degree, uint32 [n], 0 of others."""
+        places = np.zeros(self.layout.n, dtype=np.uint32)
+        places[self.delegates] = np.arange(len(self.delegates), dtype=np.uint32)
+        return places
 
-        source: int64 [local], the delegate that each vertex is, -1 without edges
-        """
-        row = np.repeat(source, rows.degrees).astype(np.uint64)
-        keys = row << SHIFT | self.index.of(rows.columns).astype(np.uint64)
-        falling = CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
-        return self._by_owner.rows(falling.degrees(), falling.columns)
+    def _rows_of_delegates(self, part: int, rows: ServedRows) -> CSR:
+        """Return rows of a part by delegate, neighbours by descending degree."""
+        numbers = self._by_owner
+        own = np.flatnonzero(self.layout.part_of(numbers.delegates) == part)
+        vertices = self.layout.local_of(numbers.delegates[own]).astype(np.uint32)
+        lengths = np.zeros(len(self.delegates), dtype=np.int64)
+        lengths[own] = rows.degrees[vertices]
+        _, columns = ranked_rows(
+            rows.offsets,
+            rows.degrees,
+            rows.columns,
+            vertices,
+            self._falling,
+            numbers.numbers,
+            index_dtype(len(rows.columns)),
+            self.threads,
+        )
+        return CSR(row_offsets(lengths), columns)
 
     def _whole(
         self, rows: ServedRows, numbering: PartNumbering
