@@ -12,8 +12,9 @@ vertices must be requested.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,12 @@ def whole_rows(rows: ServedRows, numbering: PartNumbering, threads: int = 0) -> 
         threads,
     )
     return CSR(offsets, columns)
+
+
+def sum_of(sides: Sequence[ServedRows]) -> Ids:
+    """Return the degrees of vertices, over edges out and in."""
+    degrees = [rows.degrees for rows in sides]
+    return reduce(np.add, degrees)
 
 
 class Distributor:
@@ -98,59 +105,72 @@ class Distributor:
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         return inverse(rising, self.threads)
 
-    def split(self, part: int, rows: ServedRows) -> Part:
-        """Build one part of this rank (collective: every rank passes one)."""
-        if self.whole:
+    def split(self, part: int, *sides: ServedRows) -> Part:
+        """Build one part of this rank (collective: every rank passes one).
+
+        sides: its rows; of a directed graph, which has one part here, edges out and in
+        """
+        rows, incoming = sides[0], None
+        if not self.whole:
+            numbering = self.numbering[part]
+            graphs = self._separate(part, rows, numbering)
+            return self._part(part, sides, numbering, graphs)
+        if len(sides) > 1:
+            numbering = degree_order(sum_of(sides), self.order_block, self.threads)
+            incoming = whole_rows(sides[1], numbering, self.threads)
+        else:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
             adjacent = rows.offsets, rows.columns
             numbering = degree_order(
                 rows.degrees, self.order_block, self.threads, trees, adjacent
             )
-            graphs = self._whole(rows, numbering)
-        else:
-            numbering = self.numbering[part]
-            graphs = self._separate(part, rows, numbering)
-        return Part(
-            self.layout,
-            part,
-            self.threshold,
-            self.delegates,
-            self.delegate_degrees,
-            *graphs,
-            numbering.vertices,
-            taken(rows.degrees, numbering.vertices, self.threads),
-            taken(rows.tuple_degrees, numbering.vertices, self.threads),
-            numbering.active,
-        )
+        nn, none = whole_rows(rows, numbering, self.threads), CSR.empty(0)
+        graphs = nn, CSR.empty(nn.rows), none, none
+        return self._part(part, sides, numbering, graphs, incoming=incoming)
 
-    def own(self, part: int, out: ServedRows, into: ServedRows | None = None) -> Part:
+    def own(self, part: int, *sides: ServedRows) -> Part:
         """Build a part that owns rows; all vertices with edges are delegates.
 
-        into: of a directed graph, whose edges out are in ``out``
+        sides: as of ``split``, of directed graphs in several parts
         """
-        numbering, numbers, incoming = self.numbering[part], self._by_owner, None
-        dd, degrees, ends = self._rows_of_delegates(part, out), out.degrees, 1
-        if into is not None:
-            incoming = self._rows_of_delegates(part, into)
-            degrees, ends = degrees + into.degrees, 2
-        normals = CSR.empty(len(degrees))
-        return Part(
-            self.layout,
+        numbers = self._by_owner
+        dd, *others = (self._rows_of_delegates(part, rows) for rows in sides)
+        normals = CSR.empty(len(sides[0].degrees))
+        return self._part(
             part,
-            self.threshold,
-            numbers.delegates,
-            self.delegate_degrees[numbers.order],
-            normals,
-            normals,
-            CSR.empty(len(self.delegates)),
-            dd,
-            numbering.vertices,
-            degrees[numbering.vertices],
-            ends * out.tuple_degrees[numbering.vertices],
-            numbering.active,
-            incoming,
+            sides,
+            self.numbering[part],
+            (normals, normals, CSR.empty(len(self.delegates)), dd),
+            delegates=numbers.delegates,
+            delegate_degrees=self.delegate_degrees[numbers.order],
+            incoming=others[0] if others else None,
             owns_rows=True,
         )
+
+    def _part(
+        self,
+        part: int,
+        sides: Sequence[ServedRows],
+        numbering: PartNumbering,
+        graphs: tuple[CSR, CSR, CSR, CSR],
+        **others: Any,
+    ) -> Part:
+        """Return a part; others: what is not as usual."""
+        order, nn, nd, dn, dd = numbering.vertices, *graphs
+        ends = [taken(x.tuple_degrees, order, self.threads) for x in sides]
+        if len(sides) > 1:
+            others["entering"] = 2 * ends[1]
+        values = {
+            "delegates": self.delegates,
+            "delegate_degrees": self.delegate_degrees,
+            "vertices": order,
+            "degrees": taken(sum_of(sides), order, self.threads),
+            "tuple_degrees": len(sides) * ends[0],
+            "active": numbering.active,
+        }
+        way = self.layout, part, self.threshold
+        made: dict[str, Any] = {"nn": nn, "nd": nd, "dn": dn, "dd": dd}
+        return Part(*way, **{**made, **values, **others})
 
     @cached_property
     def _by_owner(self) -> ByOwner:
@@ -182,14 +202,6 @@ class Distributor:
             self.threads,
         )
         return CSR(row_offsets(lengths), columns)
-
-    def _whole(
-        self, rows: ServedRows, numbering: PartNumbering
-    ) -> tuple[CSR, CSR, CSR, CSR]:
-        """Return a part without delegates: all its edges are in nn."""
-        nn = whole_rows(rows, numbering, self.threads)
-        none = CSR.empty(0)
-        return nn, CSR.empty(nn.rows), none, none
 
     def _separate(
         self, part: int, rows: ServedRows, numbering: PartNumbering
