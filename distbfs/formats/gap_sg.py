@@ -165,7 +165,7 @@ def _lists(
         at, first, counts = piece
         data = room[0][: int(counts.sum()) * stride]
         file.fill(data.data.cast("B"), at)
-        lists = mirror.lists(first, counts, data, stride, nodes, way, room[1])
+        lists = mirror.lists(first, counts, data[::stride], nodes, way, room[1])
         return data, lists
 
     most = min(CHUNK, entries)
@@ -180,8 +180,7 @@ def _lists(
             _, what = id_fault(bad, nodes - 1) or (0, "")
             raise file.refuse(what, file.position + lists.bad * width)
         file.passed(data.data.cast("B"))
-        mirror.count(lists)
-        yield lists.pairs
+        yield mirror.count(lists)
 
 
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:

@@ -184,8 +184,10 @@ class TextFile(HashedFile):
 
     A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
     first line not yet parsed; the parser of a block advances it, and adds to ``extra``
-    the lines with more than two columns.
+    the lines with more than two columns. ``ends``: where blocks may end.
     """
+
+    ends: tuple[bytes, ...] = (b"\n",)
 
     def __init__(
         self,
@@ -265,27 +267,30 @@ class TextFile(HashedFile):
         return data
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the rest of the file in pieces that end at a line end.
+        """Yield the rest of the file in pieces that end at one of ``ends``.
 
         A missing line end at the end of the file is added.
         """
-        carry = b""
+        carry, last = b"", b"\n"
         while data := self.next_block():
-            self._check(data, carry)
-            cut = data.rfind(b"\n") + 1
+            self._check(data, carry, self.ends)
+            cut = max(map(data.rfind, self.ends)) + 1
             if cut:
                 yield carry + data[:cut]
-                carry = data[cut:]
+                carry, last = data[cut:], data[cut - 1 : cut]
             else:
                 carry += data
-        if carry:
+        if carry or last != b"\n":
             yield carry + b"\n"
 
-    def _check(self, data: bytes, carry: bytes) -> None:
-        """Refuse binary data and lines without an end."""
+    def _check(
+        self, data: bytes, carry: bytes, ends: tuple[bytes, ...] = (b"\n",)
+    ) -> None:
+        """Refuse binary data, and lines, or columns, without an end."""
         zero = data.find(b"\0")
         if zero >= 0:
             line = self.line + data.count(b"\n", 0, zero)
             raise self.refuse("binary data, not text", line)
-        if len(carry) + len(data) > LONGEST_LINE and b"\n" not in data:
-            raise self.refuse(f"a line of more than {LONGEST_LINE} bytes")
+        if len(carry) + len(data) > LONGEST_LINE and not any(x in data for x in ends):
+            what = "line" if len(ends) == 1 else "column"
+            raise self.refuse(f"a {what} of more than {LONGEST_LINE} bytes")

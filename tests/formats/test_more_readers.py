@@ -429,7 +429,8 @@ METIS_FAULTS = [
     ("3 1\n2 é\n1\n", ":2: '\\\\xc3\\\\xa9' is not an id"),
     ("3 1\n4\nx\n", ":2: id 4 is out of range; allowed: 1 to 3"),
     ("3 1\n2\n99999999999999999999\n", ":3: id '99999999999999999999' is above 2^63-1"),
-    (f"3 1\n2\n{1:020}\n", ":3: a number of more than 18 digits"),
+    (f"3 1\n2\n{1:020}\n", ":3: 3 vertices declared, 2 found"),
+    (f"{10**18} 1\n2\n{10**18}\n", ":3: a number of more than 18 digits"),
     ("3 1\n1\n", ":2: vertex 1 lists itself"),
     ("3 1\n2\n3\n\n", ": an edge is not listed from both ends"),
     (
@@ -456,7 +457,7 @@ def test_metis_refusals(tmp_path, monkeypatch, body, message, piece):
 
 def test_metis_lines_may_be_long_but_not_a_column(tmp_path, monkeypatch):
     monkeypatch.setattr(metis, "PIECE_BYTES", 16)
-    monkeypatch.setattr(metis, "LONGEST_LINE", 32)
+    monkeypatch.setattr(text, "LONGEST_LINE", 32)
     path = tmp_path / "a.graph"
     path.write_text(metis_text([(0, v) for v in range(1, 99)], 99))
     assert len(read(MetisReader, path)[1]) == 98
