@@ -147,9 +147,9 @@ class ServiceError(DistbfsError, OSError):
     Attributes
     ----------
     code : str
-        A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``, ``exists``,
+        A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``,
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
-        ``too_many``, ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
+        ``too_many``, ``deadline``, ``draining``, ``gone`` or ``broken``.
     id : object
         ``id`` of the request, None where it had none.
     retry : float
@@ -168,8 +168,7 @@ class ServiceError(DistbfsError, OSError):
     CODES: ClassVar = {
         "bad_request": 2,  # not JSON, or a field is missing, unknown or wrong
         "unknown_op": 2,
-        "too_large": 2,  # the request, or an inline result
-        "exists": 2,  # a result of that name exists
+        "too_large": 2,  # the request, or an answer
         "unauthorized": 2,
         "not_found": 2,  # no such page or service
         "not_allowed": 2,  # a method of HTTP
@@ -180,7 +179,6 @@ class ServiceError(DistbfsError, OSError):
         "draining": 1,  # the service is ending
         "gone": 1,  # the client has disconnected
         "broken": 1,  # no answer, an unreadable one, or a graph that is not sound
-        "no_room": 3,  # on the disk of the results
     }
 
     def __init__(

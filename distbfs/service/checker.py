@@ -125,14 +125,10 @@ class Checker:
             if "source" in values and "sources" in values:
                 text = f"{operation.name} takes 'source' or 'sources', not both"
                 raise ServiceError("bad_request", text)
-        if operation.with_results and (result := values.get("result")):
-            for name in values:
-                read_with = fields[name].read_with
-                if read_with and result not in read_with:
-                    text = f"'{name}' is not read with the result '{result}'"
-                    text = f"{text}; leave it out, or send a result of"
-                    allowed = ", ".join(read_with)
-                    raise ServiceError("bad_request", f"{text} {allowed}")
+        for name in values:
+            if fields[name].inline and values.get("result") == "summary":
+                text = f"'{name}' is not read with the result 'summary'; leave it out"
+                raise ServiceError("bad_request", text)
         return self._models[operation.name](**values)
 
     def _lacks(self, operation: Operation, name: str, text: str) -> ServiceError:

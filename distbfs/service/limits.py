@@ -35,7 +35,6 @@ class Limits:
     line: bytes of a request; ids: sources or targets in one request
     inline: values (levels, parents or ids of a path) in an answer
     binary: values in an answer as arrays of NumPy
-    files: results in the folder of results
     deadline: seconds for a request, from its arrival, unless it sets fewer
     patience: seconds until a client is dropped that does not read its answers, sends
     nothing at first, or does not end the line, or the head or body, of a request
@@ -51,7 +50,6 @@ class Limits:
     ids: int = 10_000
     inline: int = 1 << 16
     binary: int = 1 << 27
-    files: int = 10_000
     deadline: float = 60.0
     patience: float = 10.0
 

@@ -24,7 +24,6 @@ STATUS = {
     "unknown_op": 404,
     "not_found": 404,
     "not_allowed": 405,
-    "exists": 409,
     "too_large": 413,
     "not_json": 415,
     "too_many": 429,
@@ -32,7 +31,6 @@ STATUS = {
     "busy": 503,
     "draining": 503,
     "deadline": 504,
-    "no_room": 507,
 }
 OF_ROUTES = (404, 405)  # statuses of no operation
 REF = "#/components/schemas/{name}"

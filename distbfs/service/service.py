@@ -22,7 +22,6 @@ from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Answer, Request
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Ended, Ticket, Tickets
-from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
 
@@ -56,7 +55,6 @@ class Service:
     ``submit``, ``now`` and ``expire`` are for any thread, ``run`` for the main one.
 
     graph: the facts on graph and engine in ``stats`` (JSON values)
-    results: folder of bulk results, None for none
     trouble: returns which rank is stuck, "" if none is; from any thread
     """
 
@@ -65,7 +63,6 @@ class Service:
         ranks: ServiceRank,
         limits: Limits,
         graph: dict[str, Any],
-        results: ResultFolder | None = None,
         metrics: Metrics | None = None,
         ids: IdMap | None = None,
         trouble: Callable[[], str] = str,
@@ -83,7 +80,7 @@ class Service:
         self._unanswered: set[Ticket] = set()
         self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
-        self.answers = Answers(self.names, limits, self.metrics, results, self._parents)
+        self.answers = Answers(self.names, limits, self.metrics, self._parents)
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
@@ -371,11 +368,7 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        try:
-            answer: Ended = self.answers.make_many(ticket.request, search)
-        except ServiceError as error:
-            answer = error
-        self._end([(ticket, answer)])
+        self._end([(ticket, self.answers.make_many(ticket.request, search))])
 
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
         """Answer tickets of one search, but those that already have an answer."""

@@ -97,7 +97,7 @@ def test_each_connection_has_its_own(tmp_path):
 
 def test_wrong_requests_are_not_in_flight(tmp_path):
     with serving(tmp_path, in_flight=1) as (_, path), Talker(path) as one:
-        for wrong in ({"op": "no"}, {"op": "bfs", "source": 1, "result": "file"}):
+        for wrong in ({"op": "no"}, {"op": "bfs", "source": 1, "result": "auto"}):
             for _ in range(3):
                 code = one.ask(wrong)["error"]["code"]
                 assert code in ("unknown_op", "bad_request")
