@@ -149,11 +149,9 @@ class ServiceError(DistbfsError, OSError):
     code : str
         A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``,
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
-        ``too_many``, ``deadline``, ``draining``, ``gone`` or ``broken``.
+        ``deadline``, ``draining``, ``gone`` or ``broken``.
     id : object
         ``id`` of the request, None where it had none.
-    retry : float
-        Seconds until the same request may succeed, of ``busy`` and ``too_many``.
 
     Examples
     --------
@@ -174,20 +172,16 @@ class ServiceError(DistbfsError, OSError):
         "not_allowed": 2,  # a method of HTTP
         "not_json": 2,  # the type or the compression of a body
         "busy": 1,  # the queue is full, or there are too many clients
-        "too_many": 1,  # requests of one client
         "deadline": 1,
         "draining": 1,  # the service is ending
         "gone": 1,  # the client has disconnected
         "broken": 1,  # no answer, an unreadable one, or a graph that is not sound
     }
 
-    def __init__(
-        self, code: str, message: str, request_id: object = None, retry: float = 1.0
-    ) -> None:
+    def __init__(self, code: str, message: str, request_id: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.id = request_id
-        self.retry = retry
         self.exit_code = self.CODES.get(code, 1)
 
     def __reduce__(self) -> tuple[Any, ...]:

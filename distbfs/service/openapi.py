@@ -26,7 +26,6 @@ STATUS = {
     "not_allowed": 405,
     "too_large": 413,
     "not_json": 415,
-    "too_many": 429,
     "broken": 500,
     "busy": 503,
     "draining": 503,

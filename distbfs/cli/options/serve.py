@@ -24,9 +24,6 @@ class LimitOptions:
 
     queue: Requests that may wait; more are told busy.
     clients: Connections of the socket, and as many of HTTP.
-    per_address: HTTP connections from one address; idle ones give way to new ones.
-    in_flight: Unanswered requests of a client; more are told too_many; 0: any number.
-    rate: Requests a second of a client; more are told too_many; 0: any number.
     deadline: Seconds that a request may take; it may say less.
     line: Bytes of a request.
     ids: Sources or targets of a request.
@@ -36,9 +33,6 @@ class LimitOptions:
 
     queue: int = option(REQUEST_LIMITS, default=Limits.queue)
     clients: int = option(REQUEST_LIMITS, default=Limits.clients)
-    per_address: int = option(REQUEST_LIMITS, default=Limits.per_address)
-    in_flight: int = option(REQUEST_LIMITS, default=Limits.in_flight)
-    rate: float = option(REQUEST_LIMITS, default=Limits.rate)
     deadline: float = option(REQUEST_LIMITS, default=Limits.deadline)
     line: int = option(REQUEST_LIMITS, "--max-line", default=Limits.line)
     ids: int = option(REQUEST_LIMITS, "--max-ids", default=Limits.ids)
