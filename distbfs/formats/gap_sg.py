@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
@@ -95,33 +95,23 @@ class GapReader(Reader):
     name = "gap-sg"
     suffixes = (".sg", ".wsg")
     sized = ("a GAP serialized graph", 0)
+    opens = BinaryFile
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where sizes, offsets or neighbours disagree."""
-        tuples = 0
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the edges; InputError where sizes, offsets or neighbours disagree."""
         mirror = Mirror(self.options.compiled)
-        with BinaryFile(path, progress=self.options.progress) as file:
-            directed, entries, nodes, width = _header(file)
-            if not directed:
-                self.options.check_undirected(path, "an undirected GAP graph")
-            sizes = (nodes, entries, width)
-            for pairs in _lists(file, mirror, *sizes, FORTH if directed else ONCE):
-                if len(pairs):
-                    take(pairs)
-                tuples += len(pairs)
+        directed, entries, nodes, width = _header(file)
+        if not directed:
+            self.options.check_undirected(file.path, "an undirected GAP graph")
+        edges.n, edges.directed = nodes, directed
+        edges.unread = "weights" if entries and width == WEIGHTED_BYTES else ""
+        for way in (FORTH, BACK) if directed else (ONCE,):
+            yield from _lists(file, mirror, nodes, entries, width, way)
+        if not mirror.even():
+            fault = "undirected, but an edge is not listed from both ends"
             if directed:
-                for _ in _lists(file, mirror, *sizes, BACK):
-                    pass
-            if not mirror.even():
-                raise InputError(
-                    f"{path}: incoming and outgoing edges differ"
-                    if directed
-                    else f"{path}: undirected, but an edge is not listed from both ends"
-                )
-            unread = "weights" if entries and width == WEIGHTED_BYTES else ""
-            return EdgeFile(
-                self.name, nodes, tuples, file.digest, unread=unread, directed=directed
-            )
+                fault = "incoming and outgoing edges differ"
+            raise InputError(f"{file.path}: {fault}")
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:

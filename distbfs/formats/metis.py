@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.lines import GAP, SHOWN, LineFault, read_id
 from distbfs.formats.packed import id_fault
 from distbfs.formats.symmetry import ONCE, Mirror
 from distbfs.formats.text import LONGEST_LINE, SIZE, TextFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from distbfs.types import Ids
 
@@ -172,35 +172,34 @@ class MetisReader(Reader):
     name = "metis"
     suffixes = (".graph", ".metis")
     sized = ("a METIS file", 1)
+    opens = PieceFile
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError for any departure from the format."""
-        self.options.check_undirected(path, "a METIS graph")
+    def pairs(self, file: PieceFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield each edge once; InputError for any departure from the format."""
+        self.options.check_undirected(file.path, "a METIS graph")
+        file.block_bytes = PIECE_BYTES
         neighbours = 0
         mirror = Mirror(self.options.compiled)
-        with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
-            header = _header(file)
-            lists = ListParser(file, header)
-            for piece in file.blocks():
-                u, v = lists.parse(piece)
-                neighbours += len(u)
-                if len(u):
-                    rows = int(u[0]), np.bincount(u - u[0])
-                    pairs = mirror.count(mirror.lists(*rows, v, header.n, ONCE))
-                    if len(pairs):
-                        take(pairs)
-            at = max(file.line - 1, 1)
-            if lists.vertex < header.n:
-                what = f"{header.n} vertices declared, {lists.vertex} found"
-                raise file.refuse(what, at)
-            if neighbours != 2 * header.m:
-                what = f"{header.m} edges declared, {neighbours} neighbours found"
-                raise file.refuse(f"{what}, where two an edge are expected", at)
-            if not mirror.even():
-                raise InputError(f"{path}: an edge is not listed from both ends")
-            unread = "sizes and weights" if header.before or header.step > 1 else ""
-            n, m, digest = header.n, header.m, file.digest
-            return EdgeFile(self.name, n, m, digest, unread=unread, one_based=True)
+        header = _header(file)
+        edges.n, edges.one_based = header.n, True
+        if header.before or header.step > 1:
+            edges.unread = "sizes and weights"
+        lists = ListParser(file, header)
+        for piece in file.blocks():
+            u, v = lists.parse(piece)
+            neighbours += len(u)
+            if len(u):
+                rows = int(u[0]), np.bincount(u - u[0])
+                yield mirror.count(mirror.lists(*rows, v, header.n, ONCE))
+        at = max(file.line - 1, 1)
+        if lists.vertex < header.n:
+            what = f"{header.n} vertices declared, {lists.vertex} found"
+            raise file.refuse(what, at)
+        if neighbours != 2 * header.m:
+            what = f"{header.m} edges declared, {neighbours} neighbours found"
+            raise file.refuse(f"{what}, where two an edge are expected", at)
+        if not mirror.even():
+            raise InputError(f"{file.path}: an edge is not listed from both ends")
 
 
 def _header(file: TextFile) -> Header:

@@ -15,13 +15,13 @@ import zipfile
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError
-from distbfs.formats.base import EdgeFile, Reader, Sides, Take
+from distbfs.formats.base import EdgeFile, Reader, Sides
 from distbfs.formats.gap_sg import csr_rows
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import SHOWN
@@ -30,7 +30,6 @@ from distbfs.formats.text import unnamed_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from distbfs.types import Array, Ids
 
@@ -177,6 +176,7 @@ class NumpyReader(Reader):
     name = "numpy"
     bipartite = True
     suffixes = (".npy", ".npz")
+    opens = BinaryFile
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -186,46 +186,26 @@ class NumpyReader(Reader):
         length = int.from_bytes(head[26:28], "little")
         return head[ZIP_NAME : ZIP_NAME + length].endswith(b".npy")
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it does not hold edges in a known layout.
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the edges; InputError where there are none in a known layout.
 
         Raises UsageError for a base or a size where a matrix determines them.
         """
-        with BinaryFile(path, progress=self.options.progress) as file:
-            head = file.read(min(file.size, len(MAGIC)))
-            file.pass_over(file.size - len(head))
-            file.content.seek(0)
-            if head.startswith(MAGIC):
-                self.options.check_one_set(path, "NumPy pairs")
-                pairs = self._array(file)
-                return self._hand_over(path, pairs, None, take, file.digest)
-            if not head.startswith(ZIP_MAGIC):
-                raise file.refuse("neither a .npy array nor a .npz archive", 0)
-            archive = Archive(file)
-            pairs, sides = self._archive(archive)
-            edges = self._hand_over(path, pairs, sides, take, file.digest)
-            valued = sides is not None and "data" in archive.names
-            return replace(edges, unread="values" if valued else "")
-
-    def _hand_over(
-        self,
-        path: Path,
-        chunks: Iterator[Ids],
-        sides: Sides | None,
-        take: Take,
-        digest: str,
-    ) -> EdgeFile:
-        """Pass the pairs to ``take``; sides: of a matrix, None without stated sizes."""
-        tuples, largest = 0, 0
-        for pairs in chunks:
-            take(pairs if sides is None else sides.place(pairs))
-            tuples += len(pairs)
-            largest = max(largest, int(pairs.max()) + 1)
-        if sides is not None:
-            return EdgeFile(self.name, sides.n, tuples, digest, notes=sides.notes)
-        if not tuples:
-            raise InputError(f"{path}: no edges")
-        return EdgeFile(self.name, self.options.n or largest, tuples, digest)
+        head = file.read(min(file.size, len(MAGIC)))
+        file.pass_over(file.size - len(head))
+        file.content.seek(0)
+        if head.startswith(MAGIC):
+            self.options.check_one_set(file.path, "NumPy pairs")
+            return self._array(file)
+        if not head.startswith(ZIP_MAGIC):
+            raise file.refuse("neither a .npy array nor a .npz archive", 0)
+        archive = Archive(file)
+        pairs, sides = self._archive(archive)
+        if sides is None:
+            return pairs
+        edges.n, edges.notes = sides.n, sides.notes
+        edges.unread = "values" if "data" in archive.names else ""
+        return map(sides.place, pairs)
 
     def _array(self, file: BinaryFile) -> Iterator[Ids]:
         """Yield the pairs of an array, mapped from the file."""
