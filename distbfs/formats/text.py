@@ -183,8 +183,9 @@ class TextFile(HashedFile):
     """A text file that is read once from start to end, with its digest.
 
     A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
-    first line not yet parsed; the parser of a block advances it, and adds to ``extra``
-    the lines with more than two columns. ``ends``: where blocks may end.
+    first line not yet parsed; the parser of a block advances it, and adds to
+    ``entries`` the pairs, and to ``extra`` the lines with more than two columns.
+    ``ends``: where blocks may end.
     """
 
     ends: tuple[bytes, ...] = (b"\n",)
@@ -200,7 +201,7 @@ class TextFile(HashedFile):
         super().__init__(path, progress=progress)
         self.block_bytes = block_bytes
         self.line = 1
-        self.extra = 0
+        self.entries = self.extra = 0
         self._ahead = b""
         self._at = 0
         self._begun = False
