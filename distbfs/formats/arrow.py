@@ -12,7 +12,7 @@ from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sou
 from distbfs.formats.packed import BinaryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from distbfs.types import Ids
 
@@ -59,10 +59,10 @@ def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
     return form(opened(file), options=options)
 
 
-def read_columns(file: BinaryFile) -> Any:
-    """Return all columns of a table, as pyarrow's."""
-    whole = file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC
-    return _open(file, whole, None).read_all()
+def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+    """Return the names of a table's columns, and a function that reads some."""
+    table = _open(file, file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC, None).read_all()
+    return table.column_names, table.select
 
 
 def _batches(reader: Any, whole: bool) -> Iterator[Any]:

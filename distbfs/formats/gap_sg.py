@@ -199,30 +199,20 @@ class GapWriter(Writer):
         with path.open("xb") as out:
             out.write(bytes([graph.directed]))
             out.write(np.array([entries, graph.n], "<i8").tobytes())
-        for way in (_forth, _back) if graph.directed else (_both,):
-            _append_lists(path, graph, way)
+        for ways in ((1,), (-1,)) if graph.directed else ((1, -1),):
+            _append_lists(path, graph, ways)
 
 
-def _forth(pairs: Ids) -> Ids:
-    """Return the pairs (u, v), which list v with u."""
-    return pairs
+def _turned(pairs: Ids, ways: tuple[int, ...]) -> Ids:
+    """Return the pairs (u, v) for way 1, (v, u) for way -1."""
+    return np.concatenate([pairs[:, ::way] for way in ways])
 
 
-def _back(pairs: Ids) -> Ids:
-    """Return the pairs (v, u)."""
-    return pairs[:, ::-1]
-
-
-def _both(pairs: Ids) -> Ids:
-    """Return the pairs (u, v) and (v, u)."""
-    return np.concatenate((pairs, pairs[:, ::-1]))
-
-
-def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
-    """Append offsets and neighbour lists; ``way`` returns (row, neighbour) pairs."""
+def _append_lists(path: Path, graph: Edges, ways: tuple[int, ...]) -> None:
+    """Append offsets and neighbour lists of the pairs of ``_turned``."""
     offsets = np.zeros(graph.n + 1, dtype=np.int64)
     for pairs in graph.chunks():
-        vertices, counts = np.unique(way(pairs)[:, 0], return_counts=True)
+        vertices, counts = np.unique(_turned(pairs, ways)[:, 0], return_counts=True)
         offsets[vertices + 1] += counts
     np.cumsum(offsets, out=offsets)
     entries = int(offsets[-1])
@@ -234,7 +224,7 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
         near: Levels = np.memmap(path, "<i4", "r+", start, (entries,))
         free = offsets[:-1].copy()
         for pairs in graph.chunks():
-            _put_neighbours(near, free, way(pairs))
+            _put_neighbours(near, free, _turned(pairs, ways))
         _sort_rows(near, offsets)
         near.flush()  # type: ignore[attr-defined]
 

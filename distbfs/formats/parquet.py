@@ -5,7 +5,7 @@ Source: Apache Parquet, file format specification 2.11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,12 @@ class ParquetReader(Reader):
 
         groups = in_order(work, range(len(sizes)), lambda: None)
         yield from chain.from_iterable(groups)
+
+
+def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+    """Return the names of a table's columns, and a function that reads some."""
+    table = load("pyarrow.parquet").ParquetFile(opened(file))
+    return table.schema_arrow.names, table.read
 
 
 class ParquetWriter(Writer):

@@ -51,10 +51,10 @@ def open_raw(path: Path) -> IO[bytes]:
         if stat.S_ISDIR(mode):
             raise FileError(f"{path}: a directory, not a file")
         if path == STDIN and (stat.S_ISSOCK(mode) or os.isatty(0)):
-            return os.fdopen(os.dup(0), "rb", buffering=0)
+            return os.fdopen(os.dup(0), "rb")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise FileError(f"{path}: neither a regular file nor a pipe")
-        return path.open("rb", buffering=0)
+        return path.open("rb")
     except DistbfsError:
         raise
     except OSError as error:
@@ -92,7 +92,7 @@ class Pipe(type(Path())):  # type: ignore[misc]  # the class of paths of this sy
 
     def open_copy(self) -> IO[bytes]:
         """Open the copy, which is made at the first call."""
-        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb", buffering=0)
+        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb")
 
 
 def rereadable(path: Path) -> Path:
@@ -154,16 +154,10 @@ class HashedFile:
         """Return the next ``count`` bytes, fewer only at the end."""
         if self._unpacker is not None:
             return self._unpacker.read(count)
-        data = self._fetch(count)
-        while data and len(data) < count:
-            more = self._fetch(count - len(data))
-            if not more:
-                break
-            data += more
-        return data
+        return self._fetch(count)
 
     def _fetch(self, count: int) -> bytes:
-        """Return up to ``count`` next bytes of the file itself, none at its end."""
+        """Return the next ``count`` bytes of the file itself, fewer only at its end."""
         try:
             data = self._raw.read(count)
         except OSError as error:
