@@ -26,6 +26,7 @@ from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
 
 LOG = logging.getLogger("distbfs.service")
+Landed = tuple[list[Ticket], float, Levels]
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
@@ -227,9 +228,7 @@ class Service:
             if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(
-        self, group: list[Ticket], landed: tuple[list[Ticket], float, Levels] | None
-    ) -> None:
+    def _serve(self, group: list[Ticket], landed: Landed | None) -> None:
         """Answer requests of one search, or let it fly.
 
         landed: requests of the search before, answered while a search flies, or before
@@ -242,7 +241,9 @@ class Service:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._start_together(wanted)
         if landed is not None:
-            self._answer_landed(*landed)
+            began = time.perf_counter()
+            self._answer_together(*landed)
+            self._half = halves_pay(landed[1], time.perf_counter() - began)
         if flies or not wanted:
             return
         self.tickets.arrivals.leave()
@@ -251,7 +252,9 @@ class Service:
                 self._several_searches(wanted[0])
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
-            elif near := self._near(wanted):
+            elif all(ticket.small for ticket in wanted) and (
+                near := self._near(wanted)
+            ):
                 self._answer_together(wanted, *near)
             else:
                 self._one_search(wanted)
@@ -261,7 +264,7 @@ class Service:
         now = time.monotonic()
         for ticket in group:
             ticket.waited = now - ticket.arrived
-        self.metrics.waited([ticket.waited for ticket in group])
+        self.metrics.observe("queue_wait_seconds", *[x.waited for x in group])
         lost = [ticket for ticket in group if ticket.lost]
         self._end([(ticket, ticket.why_lost()) for ticket in lost])
         return [ticket for ticket in group if ticket not in lost] if lost else group
@@ -277,10 +280,8 @@ class Service:
             text = str(error)
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
-    def _land(
-        self, group: list[Ticket], started: Started[Levels]
-    ) -> tuple[list[Ticket], float, Levels] | None:
-        """Wait for the search that flies; return what ``_answer_landed`` takes.
+    def _land(self, group: list[Ticket], started: Started[Levels]) -> Landed | None:
+        """Wait for the search that flies; return what ``_answer_together`` takes.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
@@ -291,14 +292,6 @@ class Service:
         with self._stopped_for(group):
             return (group, *started.finish())
         return None
-
-    def _answer_landed(
-        self, group: list[Ticket], seconds: float, levels: Levels
-    ) -> None:
-        """Answer requests; note whether two batches in turns are faster than one."""
-        began = time.perf_counter()
-        self._answer_together(group, seconds, levels)
-        self._half = halves_pay(seconds, time.perf_counter() - began)
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
@@ -315,10 +308,8 @@ class Service:
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of small requests for one source by edge lookups.
 
-        None where these do not suffice, and for other requests.
+        None where these do not suffice.
         """
-        if not all(ticket.small for ticket in group):
-            return None
         targets = [ticket.request.targets for ticket in group]
         return self.ranks.near(group[0].start, targets)
 

@@ -174,10 +174,10 @@ def test_what_is_asked_for():
     ("line", "code", "text"),
     [
         (b"", "bad_request", "not JSON"),
-        (b"[" * 100_000, "bad_request", "nested too deeply"),
+        (b"[" * 100_000, "bad_request", "recursion depth"),
         (b"\xff", "bad_request", "not JSON"),
         (b"{", "bad_request", '; send, for example, {"op": "distances", "source": 0, '),
-        (b"NaN", "bad_request", "NaN is no JSON"),
+        (b"NaN", "bad_request", "JSON is malformed: invalid character (byte 0)"),
         (b"1" * 5000, "bad_request", "not JSON"),
         ([], "bad_request", "a request is a JSON object"),
         ({}, "bad_request", "a request lacks 'op'; allowed: bfs, distances"),
