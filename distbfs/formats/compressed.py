@@ -132,15 +132,16 @@ class Unpacker:
 
     def _next_stream(self) -> bool:
         """Start the next stream; False at the end of the file."""
-        self._waiting = self._waiting.lstrip(b"\0") if self._begun else self._waiting
-        while not self._waiting:
-            self._waiting = self._fetch()
-            if not self._waiting:
-                if not self._begun:
-                    raise InputError(f"{self._path}: byte 0: the file is empty")
-                return False
+        while True:
             if self._begun:
                 self._waiting = self._waiting.lstrip(b"\0")
+            if self._waiting:
+                break
+            self._waiting = self._fetch()
+            if not self._waiting:
+                if self._begun:
+                    return False
+                raise self._refuse("the file is empty")
         self._decoder, self._faults = make_decoder(self._packing)
         self._begun = True
         return True

@@ -67,14 +67,11 @@ def _problem(file: TextFile) -> tuple[int, int]:
         raise file.refuse("the file is empty")
     while line and (line.startswith(b"c") or not line.strip()):
         line = file.header_line()
-    at = max(file.line - 1, 1)
     words = line.split()
     if words[:1] != [b"p"]:
-        raise file.refuse("no problem line 'p sp NODES ARCS'", at)
+        raise file.refuse_last("no problem line 'p sp NODES ARCS'")
     kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")
     if kind != "sp":
-        raise file.refuse(f"problem {kind!a}; allowed: sp", at)
+        raise file.refuse_last(f"problem {kind!a}; allowed: sp")
     nodes, arcs = file.sizes(words[2:], 2, "the problem line needs nodes and arcs")
-    if not nodes:
-        raise file.refuse("no vertices", at)
     return nodes, arcs

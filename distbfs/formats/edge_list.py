@@ -138,7 +138,7 @@ class EdgeListReader(Reader):
             tuples += len(pairs)
             yield pairs if sides is None else sides.place(pairs)
         if not tuples and head.edges is None:
-            raise file.refuse("no edges", max(file.line - 1, 1))
+            raise file.refuse_last("no edges")
         edges.n = (options.n or edges.n) if sides is None else sides.n
         if layout.first and options.header is None:
             most = highest + options.base

@@ -100,16 +100,13 @@ class MatrixMarketReader(Reader):
         line = file.header_line()
         while line and (not line.strip() or line.lstrip().startswith(b"%")):
             line = file.header_line()
-        at = max(file.line - 1, 1)
         if not line:
-            raise file.refuse("no size line", at)
+            raise file.refuse_last("no size line")
         lacking = "the size line needs rows, columns and entries"
         rows, columns, entries = file.sizes(line.split(), 3, lacking)
-        if not max(rows, columns):
-            raise file.refuse("no vertices", at)
         if symmetry != "general" and rows != columns:
             what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
-            raise file.refuse(what, at)
+            raise file.refuse_last(what)
         return rows, columns, entries
 
 

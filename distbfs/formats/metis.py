@@ -191,13 +191,12 @@ class MetisReader(Reader):
             if len(u):
                 rows = int(u[0]), np.bincount(u - u[0])
                 yield mirror.count(mirror.lists(*rows, v, header.n, ONCE))
-        at = max(file.line - 1, 1)
         if lists.vertex < header.n:
             what = f"{header.n} vertices declared, {lists.vertex} found"
-            raise file.refuse(what, at)
+            raise file.refuse_last(what)
         if neighbours != 2 * header.m:
             what = f"{header.m} edges declared, {neighbours} neighbours found"
-            raise file.refuse(f"{what}, where two an edge are expected", at)
+            raise file.refuse_last(f"{what}, where two an edge are expected")
         if not mirror.even():
             raise InputError(f"{file.path}: an edge is not listed from both ends")
 
@@ -209,20 +208,17 @@ def _header(file: TextFile) -> Header:
         raise file.refuse("the file is empty")
     while line.startswith(b"%"):
         line = file.header_line()
-    at = max(file.line - 1, 1)
     words = line.split()
     usual = len(words) <= 4 and all(map(SIZE.fullmatch, words))
     lacking = "the header needs vertices, edges and, if so, fmt, ncon"
     n, m = file.sizes(words[:2] if usual else [], 2, lacking)
-    if not n:
-        raise file.refuse("no vertices", at)
     fmt = words[2] if len(words) > 2 else b"0"
     if not re.fullmatch(rb"[01]{1,3}", fmt):
-        raise file.refuse(f"fmt {fmt.decode()!a}; allowed: three of 0, 1", at)
+        raise file.refuse_last(f"fmt {fmt.decode()!a}; allowed: three of 0, 1")
     sizes, weights, edges = (flag == ord("1") for flag in fmt.rjust(3, b"0"))
     ncon = int(words[3]) if len(words) > 3 else 0
     if ncon and not weights:
-        raise file.refuse(f"ncon {ncon}, but by fmt {fmt.decode()} no weights", at)
+        raise file.refuse_last(f"ncon {ncon}, but by fmt {fmt.decode()} no weights")
     if ncon > LONGEST_LINE:
-        raise file.refuse(f"ncon {ncon}; allowed: up to {LONGEST_LINE}", at)
+        raise file.refuse_last(f"ncon {ncon}; allowed: up to {LONGEST_LINE}")
     return Header(n, m, sizes + weights * max(ncon, 1), 1 + edges)

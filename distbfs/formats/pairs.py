@@ -63,7 +63,7 @@ def read_pairs(
         yield from _records(file, blocks, rules, words)
     if declared is not None and file.entries < declared:
         what = f"{declared} entries declared, {file.entries} found"
-        raise file.refuse(what, max(file.line - 1, 1))
+        raise file.refuse_last(what)
 
 
 def _compiled(

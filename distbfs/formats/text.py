@@ -204,6 +204,10 @@ class TextFile(HashedFile):
         """Return the error ``FILE:LINE: what``, by default for the current line."""
         return InputError(f"{self.path}:{self.line if line is None else line}: {what}")
 
+    def refuse_last(self, what: str) -> InputError:
+        """Return the error for the line just read."""
+        return self.refuse(what, max(self.line - 1, 1))
+
     def header_line(self) -> bytes:
         """Return the next line with its end and count it; empty at the end."""
         line = b""
@@ -221,16 +225,17 @@ class TextFile(HashedFile):
         return line
 
     def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
-        """Return the numbers that the line just read states.
+        """Return the numbers that the line just read states, of vertices and edges.
 
         lacking: what to say unless there are ``count`` numbers of 19 digits at most
         """
-        at = max(self.line - 1, 1)
         if len(words) != count or not all(map(SIZE.fullmatch, words)):
-            raise self.refuse(lacking, at)
+            raise self.refuse_last(lacking)
         sizes = list(map(int, words))
         if max(sizes) > LARGEST_ID:
-            raise self.refuse("a size is above 2^63-1", at)
+            raise self.refuse_last("a size is above 2^63-1")
+        if not max(sizes[:-1]):
+            raise self.refuse_last("no vertices")
         return sizes
 
     def unread(self, line: bytes) -> None:

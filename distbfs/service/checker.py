@@ -18,9 +18,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 def unknown_op(name: object) -> ServiceError:
     """Return the refusal of an operation that there is not."""
-    error = refused("op", name, NAMES)
-    error.code = "unknown_op"
-    return error
+    return refused("op", name, NAMES, "unknown_op")
 
 
 def too_long(limits: Limits) -> ServiceError:

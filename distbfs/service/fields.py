@@ -34,9 +34,11 @@ def shown(value: object) -> str:
     return legible(json.dumps(value), SHOWN)
 
 
-def refused(name: str, value: object, allowed: str) -> ServiceError:
+def refused(
+    name: str, value: object, allowed: str, code: str = "bad_request"
+) -> ServiceError:
     """Return the refusal of a field's value."""
-    return ServiceError("bad_request", f"{name} is {shown(value)}; allowed: {allowed}")
+    return ServiceError(code, f"{name} is {shown(value)}; allowed: {allowed}")
 
 
 @dataclass(frozen=True)

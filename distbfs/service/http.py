@@ -22,7 +22,7 @@ from distbfs.service.connection import Connection
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import TEXT
-from distbfs.service.openapi import STATUS, describe_api
+from distbfs.service.openapi import describe_api
 from distbfs.service.operations import OPERATIONS, Request, refusal
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
@@ -279,7 +279,7 @@ class HttpConnection(Connection):
         if isinstance(answer, Sent):
             status, kind, body = answer.status, answer.kind, [answer.body]
         elif isinstance(answer, ServiceError):
-            status, body = STATUS.get(answer.code, 500), encode(refusal(answer))
+            status, body = answer.status or 500, encode(refusal(answer))
             if status == 401:
                 headers["WWW-Authenticate"] = "Bearer"
             if status == 405:

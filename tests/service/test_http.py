@@ -20,7 +20,7 @@ from distbfs.service.client import connect
 from distbfs.service.doors import HttpDoor, listen_http
 from distbfs.service.encoding import MEDIA_TYPE, fill
 from distbfs.service.http import FILES, PAGE
-from distbfs.service.openapi import STATUS
+from distbfs.service.openapi import CODES
 from distbfs.service.operations import OPERATIONS
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
@@ -126,7 +126,7 @@ def test_statuses(http):
         (405, "not_allowed", http.delete("/healthz")),
     ]:
         assert (answer.status_code, code_of(answer)) == (wanted, code)
-        assert STATUS[code] == wanted
+        assert CODES[code] == wanted
     assert http.get("/v1/bfs").headers["allow"] == "POST"
     form = {"content-type": "application/json"}
     for headers, text in [
@@ -451,6 +451,6 @@ def test_the_description_fits_the_operations(shared):
         assert answer.status_code == 200, answer.text
     error = api["components"]["schemas"]["Refusal"]["properties"]["error"]
     codes = set(error["properties"]["code"]["enum"])
-    assert codes == set(STATUS)
+    assert codes == set(CODES)
     assert set(ServiceError.CODES) - codes == {"gone"}
     json.dumps(api)
