@@ -37,6 +37,7 @@ MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"
 ZIP_NAME = 30
 LONGEST_WORD = 64
+SHORT = "the file ends before the last value"
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 SPARSE = ("csr", "csc", "coo")
 
@@ -73,6 +74,7 @@ def sound(where: str) -> Iterator[None]:
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
         what = re.sub("(malformed .* on line [0-9]+):.*", r"\1", what)  # no objects
+        what = what.replace("mmap length is greater than file size", SHORT)
         raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 

@@ -606,7 +606,7 @@ NUMPY_FAULTS = [
     (npy_bytes(np.ones(4, int)), ": shape [4], where [k, 2] or [2, k] is expected"),
     (
         npy_bytes(np.ones((4, 2), int))[:-1],
-        ": not a sound NumPy file: mmap length is greater than file size",
+        ": not a sound NumPy file: the file ends before the last value",
     ),
     (
         npy_bytes(np.ones((4, 2), int)) + b"\0",
@@ -633,7 +633,7 @@ NUMPY_FAULTS = [
     (npz_bytes(src=np.ones(0, int), dst=np.ones(0, int)), ": no edges"),
     (
         zip_bytes(src=IDS[:-1], dst=IDS),
-        ": src: not a sound NumPy file: mmap length is greater than file size",
+        ": src: not a sound NumPy file: the file ends before the last value",
     ),
     (
         zip_bytes(src=IDS, dst=IDS + b"\0"),
