@@ -142,18 +142,17 @@ def system_error(
 class ServiceError(DistbfsError, OSError):
     """A service refused a request or could not answer it.
 
-    The exit code of a command follows from the error code: 1, 2 or 3 as in ``CODES``.
+    The exit code of a command and the status of HTTP follow from the error code, as in
+    ``CODES``.
 
     Attributes
     ----------
     code : str
-        A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``, ``exists``,
+        A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``,
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
-        ``too_many``, ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
+        ``deadline``, ``draining``, ``gone`` or ``broken``.
     id : object
         ``id`` of the request, None where it had none.
-    retry : float
-        Seconds until the same request may succeed, of ``busy`` and ``too_many``.
 
     Examples
     --------
@@ -166,31 +165,25 @@ class ServiceError(DistbfsError, OSError):
     """
 
     CODES: ClassVar = {
-        "bad_request": 2,  # not JSON, or a field is missing, unknown or wrong
-        "unknown_op": 2,
-        "too_large": 2,  # the request, or an inline result
-        "exists": 2,  # a result of that name exists
-        "unauthorized": 2,
-        "not_found": 2,  # no such page or service
-        "not_allowed": 2,  # a method of HTTP
-        "not_json": 2,  # the type or the compression of a body
-        "busy": 1,  # the queue is full, or there are too many clients
-        "too_many": 1,  # requests of one client
-        "deadline": 1,
-        "draining": 1,  # the service is ending
-        "gone": 1,  # the client has disconnected
-        "broken": 1,  # no answer, an unreadable one, or a graph that is not sound
-        "no_room": 3,  # on the disk of the results
+        "bad_request": (2, 400),  # not JSON, or a field is missing, unknown or wrong
+        "unauthorized": (2, 401),
+        "unknown_op": (2, 404),
+        "not_found": (2, 404),  # no such page or service
+        "not_allowed": (2, 405),  # a method of HTTP
+        "too_large": (2, 413),  # the request, or an answer
+        "not_json": (2, 415),  # the type or the compression of a body
+        "broken": (1, 500),  # no answer, an unreadable one, or an unsound graph
+        "busy": (1, 503),  # the queue is full, or there are too many clients
+        "draining": (1, 503),  # the service is ending
+        "deadline": (1, 504),
+        "gone": (1, 0),  # the client has disconnected
     }
 
-    def __init__(
-        self, code: str, message: str, request_id: object = None, retry: float = 1.0
-    ) -> None:
+    def __init__(self, code: str, message: str, request_id: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.id = request_id
-        self.retry = retry
-        self.exit_code = self.CODES.get(code, 1)
+        self.exit_code, self.status = self.CODES.get(code, (1, 500))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes the error again, which ``args`` alone do not."""

@@ -32,7 +32,7 @@ FROM runtime AS service
 HEALTHCHECK --interval=30s --timeout=10s --start-period=120s \
     CMD ["distbfs", "query", "/run/distbfs/socket", "health"]
 STOPSIGNAL SIGTERM
-CMD ["serve", "/data/graph", "--socket", "/run/distbfs/socket", "--results", "/data/results"]
+CMD ["serve", "/data/graph", "--socket", "/run/distbfs/socket"]
 
 FROM runtime AS commands
 CMD ["--help"]

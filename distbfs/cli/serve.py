@@ -37,7 +37,6 @@ from distbfs.service.doors import (
 from distbfs.service.http import load_libraries
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
-from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 from distbfs.store.hdf5 import Store, open_store
@@ -115,7 +114,6 @@ def run(asked: ServeOptions) -> None:
     if world.rank == 0:
         check_ways(asked)
     opened = open_store(store)
-    manifest = opened.manifest
     ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
     request, options = make_request(asked), terminal.search_options(asked)
     if not options.levels:
@@ -127,11 +125,6 @@ def run(asked: ServeOptions) -> None:
         flag = stack.enter_context(stop_requests())
         watch = Watch(world, asked.patience, lambda: flag.requested)
         stack.enter_context(watch)
-        folder = None
-        if asked.results is not None and world.rank == 0:
-            folder = ResultFolder(
-                asked.results, limits.files, manifest.digests[0]["vertices"], ids
-            )
         with flag.within(AT_ONCE):
             session = opening.open()
         # requests are answered or late by then, unless a search hears nothing
@@ -142,9 +135,7 @@ def run(asked: ServeOptions) -> None:
                 ranks.follow()
             else:
                 facts = about(opened, store, ids, session.describe(), world.size)
-                service = Service(
-                    ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
-                )
+                service = Service(ranks, limits, facts, ids=ids, trouble=watch.trouble)
                 terminal.say_engine(session)
                 answer(terminal, service, asked, flag)
                 ranks.end()

@@ -5,16 +5,16 @@ Other columns are ignored. Source: Apache Arrow, columnar format 1.5, IPC.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
 from distbfs.formats.packed import BinaryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
+
+    from distbfs.types import Ids
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -27,6 +27,7 @@ class ArrowReader(Reader):
     name = "arrow"
     text_ids = True
     named_columns = True
+    opens = BinaryFile
     suffixes = (".arrow", ".arrows", ".feather", ".ipc")
 
     @staticmethod
@@ -36,24 +37,18 @@ class ArrowReader(Reader):
         stream = head.startswith(STREAM_MAGIC) and 0 < size < SCHEMA_BYTES
         return head.startswith(FILE_MAGIC) or stream
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it is broken or lacks such columns."""
-        with BinaryFile(path, progress=self.options.progress) as file:
-            head = file.peek(min(file.size, len(FILE_MAGIC)), 0)
-            with hashed_aside(file):
-                edges = self._read(file, head == FILE_MAGIC, take)
-            return replace(edges, digest=file.digest)
-
-    def _read(self, file: BinaryFile, whole: bool, take: Take) -> EdgeFile:
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the pairs; InputError where a file is broken or lacks such columns."""
         where = str(file.path)
-        with sound(where):
-            schema = _open(file, whole, None).schema
-        table = Table(where, schema, self.options)
-        with sound(where):
-            chosen = _open(file, whole, sorted(set(table.chosen)))
-        batches = _batches(chosen, whole)
-        pieces = table.pieces(map(table.ordered, batches))
-        return table.hand_over(pieces, take, self.name)
+        whole = file.peek(min(file.size, len(FILE_MAGIC)), 0) == FILE_MAGIC
+        with hashed_aside(file):
+            with sound(where):
+                schema = _open(file, whole, None).schema
+            table = Table(where, schema, self.options)
+            table.complete(edges)
+            with sound(where):
+                chosen = _open(file, whole, sorted(set(table.chosen)))
+            yield from table.pieces(map(table.ordered, _batches(chosen, whole)))
 
 
 def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
@@ -64,10 +59,10 @@ def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
     return form(opened(file), options=options)
 
 
-def read_columns(file: BinaryFile) -> Any:
-    """Return all columns of a table, as pyarrow's."""
-    whole = file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC
-    return _open(file, whole, None).read_all()
+def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+    """Return the names of a table's columns, and a function that reads some."""
+    table = _open(file, file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC, None).read_all()
+    return table.column_names, table.select
 
 
 def _batches(reader: Any, whole: bool) -> Iterator[Any]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.compressed import plain_name
 from distbfs.formats.line_rules import LARGEST_ID
-from distbfs.formats.text import BOM, HashedFile, Progress
+from distbfs.formats.text import BOM, HashedFile, Progress, TextFile
 from distbfs.options import check_choice, check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from distbfs.formats.text_ids import Words
@@ -148,10 +149,11 @@ class Sides:
         return pairs
 
 
-@dataclass(frozen=True)
+@dataclass
 class EdgeFile:
     """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
+    n: 0 before it is known
     words: for text ids, the distinct ones
     unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
@@ -160,9 +162,9 @@ class EdgeFile:
     """
 
     format: str
-    n: int
-    tuples: int
-    digest: str
+    n: int = 0
+    tuples: int = 0
+    digest: str = ""
     words: Words | None = None
     unread: str = ""
     directed: bool = False
@@ -185,12 +187,15 @@ class Reader:
         Whether files may hold matrices.
     sized : tuple of (str, int), or None
         What a file is called that states its size, and its lowest id.
+    opens : type
+        Opens its files.
     """
 
     name: str
     suffixes: tuple[str, ...] = ()
     text_ids = named_columns = header_line = bipartite = False
     sized: tuple[str, int] | None = None
+    opens: type[HashedFile] = TextFile
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         """Raise UsageError for options that do not apply to the format."""
@@ -220,6 +225,25 @@ class Reader:
         ids as written where vertices are relabelled; they are valid until it returns.
         Memory is bounded for any size of file. Raises InputError ``FILE:LINE: what is
         wrong``.
+        """
+        edges, largest = EdgeFile(self.name, self.options.n or 0), -1
+        with self.opens(path, progress=self.options.progress) as file:
+            for pairs in self.pairs(file, edges):
+                if len(pairs):
+                    take(pairs)
+                edges.tuples += len(pairs)
+                if not edges.n:
+                    largest = max(largest, int(pairs.max(initial=-1)))
+            edges.n = edges.n or largest + 1
+            if not edges.n:
+                raise InputError(f"{path}: no edges")
+            edges.digest = file.digest
+            return edges
+
+    def pairs(self, file: Any, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the pairs of a file, as ``read`` passes them on; complete ``edges``.
+
+        file: opened by ``opens``; n is counted where it is not set.
         """
         raise NotImplementedError
 

@@ -7,17 +7,17 @@ whether edges lead one way (``distbfs.directed``: 0 or 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, ReaderOptions
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import LineFault
 from distbfs.formats.numpy_pairs import checked
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from distbfs.formats.packed import BinaryFile
     from distbfs.types import Bytes, Ids
-
-Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id plus one
 
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
@@ -144,7 +142,7 @@ class Table:
 
     def pieces(
         self, batches: Iterator[tuple[Any, Any]], begin: int = 0
-    ) -> Iterator[Piece]:
+    ) -> Iterator[Ids]:
         """Yield the pairs of batches; the first begins at row ``begin``."""
         while True:
             with sound(self.where):
@@ -155,30 +153,21 @@ class Table:
                 yield self._pairs(columns, begin)
                 begin += len(columns[0])
 
-    def _pairs(self, columns: tuple[Any, Any], begin: int) -> Piece:
+    def _pairs(self, columns: tuple[Any, Any], begin: int) -> Ids:
         pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
         for side, (array, column) in enumerate(zip(columns, self.names, strict=True)):
             pairs[:, side] = self._ids(array, column, begin)
-        return pairs, int(pairs.max()) + 1
+        return pairs
 
     def _most(self) -> int:
         """Return the largest id as written."""
         return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
 
-    def hand_over(self, pieces: Iterable[Piece], take: Take, name: str) -> EdgeFile:
-        """Pass the pairs to ``take``; the returned EdgeFile lacks the digest."""
-        tuples, largest = 0, 0
-        for pairs, most in pieces:
-            take(pairs)
-            tuples += len(pairs)
-            largest = max(largest, most)
-        if not tuples and self.n is None:
-            raise InputError(f"{self.where}: no edges")
-        unread = "columns beside the two ids" if self.others else ""
-        n = largest if self.n is None else self.n
-        one_based = bool(self.options.one_based)
-        facts = self.words, unread, self.directed, one_based
-        return EdgeFile(name, n, tuples, "", *facts)
+    def complete(self, edges: EdgeFile) -> None:
+        """Write what is known of the table into the facts on its file."""
+        edges.n, edges.words, edges.directed = self.n or 0, self.words, self.directed
+        edges.unread = "columns beside the two ids" if self.others else ""
+        edges.one_based = bool(self.options.one_based)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import zlib
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import InputError, LibraryMissing
 
@@ -24,27 +24,8 @@ FEED_BYTES = 64 << 10
 GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
 
 
-class Decoder(Protocol):
-    """One stream, with the interface of ``bz2.BZ2Decompressor``."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the stream has ended."""
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more input is needed for more output."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """Input after the end of the stream."""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Decompress ``data``; return at most ``max_length`` bytes."""
-
-
 class GzipDecoder:
-    """A member of a gzip file; its checksum is verified at the end."""
+    """A member of a gzip file, as ``bz2.BZ2Decompressor``; checks its checksum."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(GZIP_WINDOW)
@@ -94,7 +75,7 @@ def load_zstd() -> Any:
         ) from error
 
 
-def make_decoder(packing: str) -> tuple[Decoder, tuple[type[Exception], ...]]:
+def make_decoder(packing: str) -> tuple[Any, tuple[type[Exception], ...]]:
     """Return a decoder for one stream, and its exceptions for bad data."""
     if packing == "gzip":
         return GzipDecoder(), (zlib.error,)
@@ -120,7 +101,7 @@ class Unpacker:
         self._path = path
         self._packing = packing
         self._feed = feed
-        self._decoder: Decoder | None = None
+        self._decoder: Any = None
         self._faults: tuple[type[Exception], ...] = ()
         self._waiting = b""
         self._taken = 0
@@ -151,15 +132,16 @@ class Unpacker:
 
     def _next_stream(self) -> bool:
         """Start the next stream; False at the end of the file."""
-        self._waiting = self._waiting.lstrip(b"\0") if self._begun else self._waiting
-        while not self._waiting:
-            self._waiting = self._fetch()
-            if not self._waiting:
-                if not self._begun:
-                    raise InputError(f"{self._path}: byte 0: the file is empty")
-                return False
+        while True:
             if self._begun:
                 self._waiting = self._waiting.lstrip(b"\0")
+            if self._waiting:
+                break
+            self._waiting = self._fetch()
+            if not self._waiting:
+                if self._begun:
+                    return False
+                raise self._refuse("the file is empty")
         self._decoder, self._faults = make_decoder(self._packing)
         self._begun = True
         return True
@@ -167,8 +149,6 @@ class Unpacker:
     def _decode(self, most: int) -> bytes:
         """Return the next output of the stream, possibly empty."""
         decoder = self._decoder
-        if decoder is None:
-            raise ValueError("no stream has begun")
         if not self._waiting and decoder.needs_input:
             self._waiting = self._fetch()
             if not self._waiting:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.line_rules import LineRules
 from distbfs.formats.lines import SHOWN
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+    from distbfs.types import Ids
 
 MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+sp[ \t]")
 
@@ -42,27 +44,20 @@ class DimacsReader(Reader):
         """Return whether the first line that is no comment is a problem line of sp."""
         return bool(MARK.match(head))
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError for any departure from the format."""
-        tuples = 0
-        with TextFile(path, progress=self.options.progress) as file:
-            nodes, arcs = _problem(file)
-            rules = LineRules(
-                comments=b"c",
-                lead=b"a",
-                unled=_no_arc,
-                fields=3,
-                base=1,
-                most_u=nodes,
-                most_v=nodes,
-            )
-            for pairs in read_pairs(file, rules, arcs, compiled=self.options.compiled):
-                take(pairs)
-                tuples += len(pairs)
-            digest = file.digest
-            return EdgeFile(
-                self.name, nodes, tuples, digest, unread="weights", one_based=True
-            )
+    def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the arcs; InputError for any departure from the format."""
+        nodes, arcs = _problem(file)
+        rules = LineRules(
+            comments=b"c",
+            lead=b"a",
+            unled=_no_arc,
+            fields=3,
+            base=1,
+            most_u=nodes,
+            most_v=nodes,
+        )
+        edges.n, edges.unread, edges.one_based = nodes, "weights", True
+        yield from read_pairs(file, rules, arcs, compiled=self.options.compiled)
 
 
 def _problem(file: TextFile) -> tuple[int, int]:
@@ -72,14 +67,11 @@ def _problem(file: TextFile) -> tuple[int, int]:
         raise file.refuse("the file is empty")
     while line and (line.startswith(b"c") or not line.strip()):
         line = file.header_line()
-    at = max(file.line - 1, 1)
     words = line.split()
     if words[:1] != [b"p"]:
-        raise file.refuse("no problem line 'p sp NODES ARCS'", at)
+        raise file.refuse_last("no problem line 'p sp NODES ARCS'")
     kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")
     if kind != "sp":
-        raise file.refuse(f"problem {kind!a}; allowed: sp", at)
+        raise file.refuse_last(f"problem {kind!a}; allowed: sp")
     nodes, arcs = file.sizes(words[2:], 2, "the problem line needs nodes and arcs")
-    if not nodes:
-        raise file.refuse("no vertices", at)
     return nodes, arcs

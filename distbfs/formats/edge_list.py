@@ -22,7 +22,6 @@ from distbfs.formats.base import (
     Reader,
     ReaderOptions,
     Sides,
-    Take,
 )
 from distbfs.formats.delimited import (
     SEPARATORS,
@@ -103,60 +102,57 @@ class EdgeListReader(Reader):
         sure = options.columns or KONECT.match(head) or STATED.match(head)
         return "" if sure else doubt_of_edges(head, options.header)
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it is not an edge list or has no edges."""
-        options, notes = self.options, []
-        words = Words.wanted(options.relabel, compiled=options.compiled)
+    def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the edges; InputError where there are none, or other content."""
+        options, notes, path = self.options, list[str](), file.path
+        edges.words = Words.wanted(options.relabel, compiled=options.compiled)
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
-        with TextFile(path, progress=options.progress) as file:
-            head = read_head(file)
-            if head.directed is False:
-                options.check_undirected(path, "an undirected edge list")
-            if head.one_based and not options.relabel and options.one_based is None:
-                options = replace(options, one_based=True)
-                if head.kind:
-                    notes.append("a KONECT file, whose ids begin at 1")
-            if head.n and not options.relabel and options.n is None:
-                options = replace(options, n=head.n)
-            sides = _sides(path, head, options)
-            layout = LineLayout()
-            if options.columns or options.header is not None or not head.plain:
-                where = f"{path}:{file.line}"
-                asked = options.columns, where, options.header
-                layout = find_layout(file.peek(HEAD_BYTES), *asked)
-            if layout.names:
-                names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
-                notes.append(f"line {file.line} names the columns; ids are in {names}")
-            begin = file.line
-            if words is not None:
-                notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
-            for _ in range(layout.header):
-                file.header_line()
-            for pairs in _chunks(file, head, layout, options, sides, words):
-                others = pairs if tuples else pairs[1:]
-                first = first if tuples else int(pairs[0].max())
-                highest = max(highest, int(others.max(initial=-1)))
-                take(pairs if sides is None else sides.place(pairs))
-                tuples += len(pairs)
-            if not tuples and head.edges is None:
-                raise file.refuse("no edges", max(file.line - 1, 1))
-            if layout.first and options.header is None:
-                notes += _on_first(layout, begin, words, tuples, highest + options.base)
+        head = read_head(file)
+        if head.directed is False:
+            options.check_undirected(path, "an undirected edge list")
+        if head.one_based and not options.relabel and options.one_based is None:
+            options = replace(options, one_based=True)
+            if head.kind:
+                notes.append("a KONECT file, whose ids begin at 1")
+        if head.n and not options.relabel and options.n is None:
+            options = replace(options, n=head.n)
+        sides = _sides(path, head, options)
+        layout = LineLayout()
+        if options.columns or options.header is not None or not head.plain:
+            where = f"{path}:{file.line}"
+            asked = options.columns, where, options.header
+            layout = find_layout(file.peek(HEAD_BYTES), *asked)
+        if layout.names:
+            names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
+            notes.append(f"line {file.line} names the columns; ids are in {names}")
+        begin = file.line
+        if edges.words is not None:
+            notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
+        for _ in range(layout.header):
+            file.header_line()
+        for pairs in _chunks(file, head, layout, options, sides, edges.words):
+            others = pairs if tuples else pairs[1:]
+            first = first if tuples else int(pairs[0].max())
+            highest = max(highest, int(others.max(initial=-1)))
+            edges.n = max(first, highest) + 1
+            tuples += len(pairs)
+            yield pairs if sides is None else sides.place(pairs)
+        if not tuples and head.edges is None:
+            raise file.refuse_last("no edges")
+        edges.n = (options.n or edges.n) if sides is None else sides.n
+        if layout.first and options.header is None:
+            most = highest + options.base
+            notes += _on_first(layout, begin, edges.words, tuples, most)
+        if file.extra:
             usual = layout.columns == (0, 1)
-            unread = f"columns {'after the second' if usual else 'beside the two ids'}"
-            if file.extra < tuples:
-                unread += f", in {file.extra} of {tuples} lines,"
-            return EdgeFile(
-                self.name,
-                (options.n or max(first, highest) + 1) if sides is None else sides.n,
-                tuples,
-                file.digest,
-                words=words,
-                unread=unread if file.extra else "",
-                directed=bool(head.directed),
-                one_based=bool(options.one_based),
-                notes=(*notes, *(() if sides is None else sides.notes)),
+            where = "after the second" if usual else "beside the two ids"
+            some = (
+                f", in {file.extra} of {tuples} lines," if file.extra < tuples else ""
             )
+            edges.unread = f"columns {where}{some}"
+        edges.directed = bool(head.directed)
+        edges.one_based = bool(options.one_based)
+        edges.notes = (*notes, *(() if sides is None else sides.notes))
 
 
 def _on_first(

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.packed import BinaryFile, id_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from distbfs.errors import InputError
     from distbfs.types import Array, Ids
@@ -38,6 +37,7 @@ class GaloisReader(Reader):
     name = "galois"
     suffixes = (".gr", ".sgr", ".vgr")
     sized = ("a Galois graph", 0)
+    opens = BinaryFile
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -47,15 +47,12 @@ class GaloisReader(Reader):
         version, data, _, _ = HEADER.unpack_from(head)
         return version in ID_BYTES and data <= MOST_DATA
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where sizes, offsets or destinations disagree."""
-        with BinaryFile(path, progress=self.options.progress) as file:
-            width, data, nodes, edges = _header(file)
-            for pairs in _edges(file, nodes, edges, width):
-                take(pairs)
-            file.pass_over(file.size - file.position)
-            unread = "data of edges" if data and edges else ""
-            return EdgeFile(self.name, nodes, edges, file.digest, unread=unread)
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the edges; InputError where sizes, offsets or destinations disagree."""
+        width, data, edges.n, entries = _header(file)
+        edges.unread = "data of edges" if data and entries else ""
+        yield from _edges(file, edges.n, entries, width)
+        file.pass_over(file.size - file.position)
 
 
 def _header(file: BinaryFile) -> tuple[int, int, int, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
@@ -95,33 +95,23 @@ class GapReader(Reader):
     name = "gap-sg"
     suffixes = (".sg", ".wsg")
     sized = ("a GAP serialized graph", 0)
+    opens = BinaryFile
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where sizes, offsets or neighbours disagree."""
-        tuples = 0
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the edges; InputError where sizes, offsets or neighbours disagree."""
         mirror = Mirror(self.options.compiled)
-        with BinaryFile(path, progress=self.options.progress) as file:
-            directed, entries, nodes, width = _header(file)
-            if not directed:
-                self.options.check_undirected(path, "an undirected GAP graph")
-            sizes = (nodes, entries, width)
-            for pairs in _lists(file, mirror, *sizes, FORTH if directed else ONCE):
-                if len(pairs):
-                    take(pairs)
-                tuples += len(pairs)
+        directed, entries, nodes, width = _header(file)
+        if not directed:
+            self.options.check_undirected(file.path, "an undirected GAP graph")
+        edges.n, edges.directed = nodes, directed
+        edges.unread = "weights" if entries and width == WEIGHTED_BYTES else ""
+        for way in (FORTH, BACK) if directed else (ONCE,):
+            yield from _lists(file, mirror, nodes, entries, width, way)
+        if not mirror.even():
+            fault = "undirected, but an edge is not listed from both ends"
             if directed:
-                for _ in _lists(file, mirror, *sizes, BACK):
-                    pass
-            if not mirror.even():
-                raise InputError(
-                    f"{path}: incoming and outgoing edges differ"
-                    if directed
-                    else f"{path}: undirected, but an edge is not listed from both ends"
-                )
-            unread = "weights" if entries and width == WEIGHTED_BYTES else ""
-            return EdgeFile(
-                self.name, nodes, tuples, file.digest, unread=unread, directed=directed
-            )
+                fault = "incoming and outgoing edges differ"
+            raise InputError(f"{file.path}: {fault}")
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
@@ -165,7 +155,7 @@ def _lists(
         at, first, counts = piece
         data = room[0][: int(counts.sum()) * stride]
         file.fill(data.data.cast("B"), at)
-        lists = mirror.lists(first, counts, data, stride, nodes, way, room[1])
+        lists = mirror.lists(first, counts, data[::stride], nodes, way, room[1])
         return data, lists
 
     most = min(CHUNK, entries)
@@ -180,8 +170,7 @@ def _lists(
             _, what = id_fault(bad, nodes - 1) or (0, "")
             raise file.refuse(what, file.position + lists.bad * width)
         file.passed(data.data.cast("B"))
-        mirror.count(lists)
-        yield lists.pairs
+        yield mirror.count(lists)
 
 
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:
@@ -210,30 +199,20 @@ class GapWriter(Writer):
         with path.open("xb") as out:
             out.write(bytes([graph.directed]))
             out.write(np.array([entries, graph.n], "<i8").tobytes())
-        for way in (_forth, _back) if graph.directed else (_both,):
-            _append_lists(path, graph, way)
+        for ways in ((1,), (-1,)) if graph.directed else ((1, -1),):
+            _append_lists(path, graph, ways)
 
 
-def _forth(pairs: Ids) -> Ids:
-    """Return the pairs (u, v), which list v with u."""
-    return pairs
+def _turned(pairs: Ids, ways: tuple[int, ...]) -> Ids:
+    """Return the pairs (u, v) for way 1, (v, u) for way -1."""
+    return np.concatenate([pairs[:, ::way] for way in ways])
 
 
-def _back(pairs: Ids) -> Ids:
-    """Return the pairs (v, u)."""
-    return pairs[:, ::-1]
-
-
-def _both(pairs: Ids) -> Ids:
-    """Return the pairs (u, v) and (v, u)."""
-    return np.concatenate((pairs, pairs[:, ::-1]))
-
-
-def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
-    """Append offsets and neighbour lists; ``way`` returns (row, neighbour) pairs."""
+def _append_lists(path: Path, graph: Edges, ways: tuple[int, ...]) -> None:
+    """Append offsets and neighbour lists of the pairs of ``_turned``."""
     offsets = np.zeros(graph.n + 1, dtype=np.int64)
     for pairs in graph.chunks():
-        vertices, counts = np.unique(way(pairs)[:, 0], return_counts=True)
+        vertices, counts = np.unique(_turned(pairs, ways)[:, 0], return_counts=True)
         offsets[vertices + 1] += counts
     np.cumsum(offsets, out=offsets)
     entries = int(offsets[-1])
@@ -245,7 +224,7 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
         near: Levels = np.memmap(path, "<i4", "r+", start, (entries,))
         free = offsets[:-1].copy()
         for pairs in graph.chunks():
-            _put_neighbours(near, free, way(pairs))
+            _put_neighbours(near, free, _turned(pairs, ways))
         _sort_rows(near, offsets)
         near.flush()  # type: ignore[attr-defined]
 

@@ -6,6 +6,7 @@ Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 by
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -181,14 +182,8 @@ class TextIds:
             sought = word.encode()
         except UnicodeEncodeError:  # lone surrogates are in no id
             return -1
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.word(middle) < sought:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < self.count and self.word(low) == sought else -1
+        at = bisect_left(range(self.count), sought, key=self.word)
+        return at if at < self.count and self.word(at) == sought else -1
 
     def fault(self) -> str:
         """Return the rule that the map breaks, "" if none."""

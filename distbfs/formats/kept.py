@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.arrow import read_columns as arrow_columns
+from distbfs.formats.arrow import open_columns as open_arrow
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
-from distbfs.formats.columns import load, opened, sound
+from distbfs.formats.columns import sound
 from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
 from distbfs.formats.edge_list import read_head
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.formats.packed import BinaryFile
+from distbfs.formats.parquet import open_columns as open_parquet
 from distbfs.formats.text import TextFile
 
 if TYPE_CHECKING:
@@ -156,43 +158,28 @@ def _matrix_market(
         return _of_records(file, " ", dict.fromkeys(wanted, 2))
 
 
-def _values(path: Path, label: str, column: Any) -> Array:
-    """Return a pyarrow column as an array; InputError for nulls among text."""
-    values: Array = column.to_numpy()
-    if column.null_count and not str(column.type).startswith(FLOATS):
-        raise InputError(f"{path}: column {label:.40} has a null, no value")
-    return values
-
-
-def _parquet(
+def _table(
     path: Path,
     options: ReaderOptions,  # noqa: ARG001
     wanted: dict[str, int | None],
+    open_table: Callable[
+        [BinaryFile], tuple[Sequence[str], Callable[[list[str]], Any]]
+    ],
 ) -> dict[str, Array]:
-    parquet = load("pyarrow.parquet")
     with BinaryFile(path) as file, sound(str(path)):
-        held = parquet.ParquetFile(opened(file))
-        names = [str(x) for x in held.schema_arrow.names]
+        names, read = open_table(file)
         places = {k: names[_place(path, k, at, names)] for k, at in wanted.items()}
-        table = held.read(columns=list(dict.fromkeys(places.values())))
-        return {k: _values(path, k, table.column(x)) for k, x in places.items()}
+        table = read(list(dict.fromkeys(places.values())))
+        columns = {label: table.column(name) for label, name in places.items()}
+    for label, column in columns.items():
+        if column.null_count and not str(column.type).startswith(FLOATS):
+            raise InputError(f"{path}: column {label:.40} has a null, no value")
+    return {label: column.to_numpy() for label, column in columns.items()}
 
 
-def _arrow(
-    path: Path,
-    options: ReaderOptions,  # noqa: ARG001
-    wanted: dict[str, int | None],
-) -> dict[str, Array]:
-    with BinaryFile(path) as file, sound(str(path)):
-        table = arrow_columns(file)
-        names = [str(x) for x in table.column_names]
-        places = {k: _place(path, k, at, names) for k, at in wanted.items()}
-        return {k: _values(path, k, table.column(x)) for k, x in places.items()}
-
-
-READ = {
+READ: dict[str, Callable[..., dict[str, Array]]] = {
     "edge-list": _edge_list,
     "matrix-market": _matrix_market,
-    "parquet": _parquet,
-    "arrow": _arrow,
+    "parquet": partial(_table, open_table=open_parquet),
+    "arrow": partial(_table, open_table=open_arrow),
 }

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.line_rules import LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from distbfs.types import Ids
 
 BANNER = b"%%matrixmarket"
 COLUMNS = {"pattern": 2, "integer": 3, "real": 3, "double": 3, "complex": 4}
@@ -47,40 +50,27 @@ class MatrixMarketReader(Reader):
         """Return whether the file begins with the banner."""
         return head.lower().startswith(BANNER)
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError for any departure from the format."""
-        tuples = 0
-        with TextFile(path, progress=self.options.progress) as file:
-            field, symmetry = self.header(file)
-            if symmetry != "general":
-                self.options.check_undirected(path, f"a {symmetry} matrix")
-                self.options.check_one_set(path, f"a {symmetry} matrix")
-            rows, columns, entries = self.sizes(file, symmetry)
-            where = f"{path}:{file.line - 1}"
-            sides = self.options.sides(rows, columns, where, base=1)
-            rules = LineRules(
-                comments=b"%",
-                fields=COLUMNS[field],
-                base=1,
-                most_u=rows,
-                most_v=columns,
-                loops=symmetry != "skew-symmetric",
-            )
-            for pairs in read_pairs(
-                file, rules, entries, compiled=self.options.compiled
-            ):
-                take(sides.place(pairs))
-                tuples += len(pairs)
-            unread = "" if field == "pattern" else "values"
-            return EdgeFile(
-                self.name,
-                sides.n,
-                tuples,
-                file.digest,
-                unread=unread,
-                one_based=True,
-                notes=sides.notes,
-            )
+    def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the entries; InputError for any departure from the format."""
+        field, symmetry = self.header(file)
+        if symmetry != "general":
+            self.options.check_undirected(file.path, f"a {symmetry} matrix")
+            self.options.check_one_set(file.path, f"a {symmetry} matrix")
+        rows, columns, entries = self.sizes(file, symmetry)
+        where = f"{file.path}:{file.line - 1}"
+        sides = self.options.sides(rows, columns, where, base=1)
+        rules = LineRules(
+            comments=b"%",
+            fields=COLUMNS[field],
+            base=1,
+            most_u=rows,
+            most_v=columns,
+            loops=symmetry != "skew-symmetric",
+        )
+        edges.n, edges.notes, edges.one_based = sides.n, sides.notes, True
+        edges.unread = "" if field == "pattern" else "values"
+        compiled = self.options.compiled
+        yield from map(sides.place, read_pairs(file, rules, entries, compiled=compiled))
 
     @staticmethod
     def header(file: TextFile) -> tuple[str, str]:
@@ -110,16 +100,13 @@ class MatrixMarketReader(Reader):
         line = file.header_line()
         while line and (not line.strip() or line.lstrip().startswith(b"%")):
             line = file.header_line()
-        at = max(file.line - 1, 1)
         if not line:
-            raise file.refuse("no size line", at)
+            raise file.refuse_last("no size line")
         lacking = "the size line needs rows, columns and entries"
         rows, columns, entries = file.sizes(line.split(), 3, lacking)
-        if not max(rows, columns):
-            raise file.refuse("no vertices", at)
         if symmetry != "general" and rows != columns:
             what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
-            raise file.refuse(what, at)
+            raise file.refuse_last(what)
         return rows, columns, entries
 
 

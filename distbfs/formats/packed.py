@@ -14,12 +14,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, UsageError, system_error
-from distbfs.formats.base import EdgeFile, Reader, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, ReaderOptions
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.text import HashedFile, Progress, unnamed_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from distbfs.types import Array, Ids
@@ -161,6 +161,7 @@ class PackedReader(Reader):
 
     name = "graph500-packed"
     width = 12
+    opens = BinaryFile
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         super().__init__(options)
@@ -172,27 +173,19 @@ class PackedReader(Reader):
         """Return the int64 [k, 2] pairs of the bytes of whole edges."""
         return unpack(data)
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError for invalid edges."""
-        stated, most = self.options.n, self.options.most
-        n = stated or 0
-        with BinaryFile(path, progress=self.options.progress) as file:
-            rest = file.size % self.width
-            if rest:
-                what = f"{rest} bytes, where an edge takes {self.width}"
-                raise file.refuse(what, file.size - rest)
-            tuples = file.size // self.width
-            for done in range(0, tuples, CHUNK):
-                begin = file.position
-                data = file.read(min(CHUNK, tuples - done) * self.width)
-                pairs = self.decode(data)
-                fault = id_fault(pairs, most)
-                if fault:
-                    raise file.refuse(fault[1], begin + fault[0] // 2 * self.width)
-                take(pairs)
-                if stated is None:
-                    n = max(n, int(pairs.max()) + 1)
-            return EdgeFile(self.name, n, tuples, file.digest)
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:  # noqa: ARG002
+        """Yield the edges; InputError for invalid ones."""
+        rest = file.size % self.width
+        if rest:
+            what = f"{rest} bytes, where an edge takes {self.width}"
+            raise file.refuse(what, file.size - rest)
+        while left := file.size - file.position:
+            begin = file.position
+            pairs = self.decode(file.read(min(CHUNK * self.width, left)))
+            fault = id_fault(pairs, self.options.most)
+            if fault:
+                raise file.refuse(fault[1], begin + fault[0] // 2 * self.width)
+            yield pairs
 
 
 class Int64Reader(PackedReader):

@@ -53,23 +53,6 @@ def read_pairs(
     ``FILE:LINE: what is wrong`` at the first bad line, for the line where a record
     begins, at an entry beyond the declared ones, and at the end where there are fewer.
     """
-    entries = 0
-    for pairs in _pieces(file, rules, declared, words, compiled):
-        entries += len(pairs)
-        yield pairs
-    if declared is not None and entries < declared:
-        what = f"{declared} entries declared, {entries} found"
-        raise file.refuse(what, max(file.line - 1, 1))
-
-
-def _pieces(
-    file: TextFile,
-    rules: LineRules,
-    declared: int | None,
-    words: Words | None,
-    compiled: bool,
-) -> Iterator[Ids]:
-    """Yield the pairs like ``read_pairs``."""
     library = cc.load_or_none(SOURCE) if compiled else None
     blocks: Iterable[bytes] = file.blocks()
     if library is not None and (words is None or words.table is not None):
@@ -78,6 +61,9 @@ def _pieces(
         blocks = yield from _lines(file, blocks, rules, declared)
     if blocks:
         yield from _records(file, blocks, rules, words)
+    if declared is not None and file.entries < declared:
+        what = f"{declared} entries declared, {file.entries} found"
+        raise file.refuse_last(what)
 
 
 def _compiled(
@@ -101,13 +87,13 @@ def _compiled(
         **{name: getattr(rules, name) for name in SAME},
     )
     library.parse.restype = ctypes.c_int64
-    entries, rest = 0, b""
+    rest = b""
     blocks = iter(blocks)
     for block in blocks:
         file.line -= rest.count(b"\n")
         whole = rest + block
         text = np.array(np.frombuffer(whole, dtype=np.uint8), copy=table is not None)
-        left = LARGEST_ID if declared is None else declared - entries
+        left = LARGEST_ID if declared is None else declared - file.entries
         capacity = min(len(text) // SHORTEST_LINE + 1, left)
         pairs = np.empty((capacity, 2), dtype=np.int64)
         sizes = None if table is None else np.empty_like(pairs)
@@ -121,7 +107,7 @@ def _compiled(
             if words.first_fault(known):
                 words.leave_table(known)
                 return chain([whole], blocks)
-        entries += len(pairs)
+        file.entries += len(pairs)
         file.line += state.lines
         file.extra += state.extra
         if len(pairs):
@@ -131,20 +117,16 @@ def _compiled(
             blocks = chain([rest], blocks)
             if state.records:
                 return blocks
-            return (yield from _lines(file, blocks, rules, declared, entries))
+            return (yield from _lines(file, blocks, rules, declared))
         file.line += rest.count(b"\n")  # as when the next block is checked
     file.line -= rest.count(b"\n")
     return [rest] if rest else []
 
 
 def _lines(
-    file: TextFile,
-    blocks: Iterable[bytes],
-    rules: LineRules,
-    declared: int | None,
-    entries: int = 0,
+    file: TextFile, blocks: Iterable[bytes], rules: LineRules, declared: int | None
 ) -> Reading:
-    """Read pairs line by line; entries: those before."""
+    """Read pairs line by line."""
     blocks = iter(blocks)
     for block in blocks:
         pairs: list[tuple[int, int]] = []
@@ -155,7 +137,7 @@ def _lines(
             except LineFault as error:
                 unled = isinstance(error, UnledLine)
                 pair, fault = None if unled else (0, 0, False), str(error)
-            if pair is not None and entries + len(pairs) == declared:
+            if pair is not None and file.entries + len(pairs) == declared:
                 fault = f"more entries than the {declared} declared"
             if fault:
                 break
@@ -164,9 +146,9 @@ def _lines(
                 file.extra += pair[2]
             file.line += 1
             start += len(line) + 1
+        file.entries += len(pairs)
         if pairs:
             yield np.array(pairs, dtype=np.int64)
-        entries += len(pairs)
         if fault and rules.quotes and b'"' in line:
             return chain([block[start:]], blocks)
         if fault:

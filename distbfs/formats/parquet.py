@@ -5,18 +5,16 @@ Source: Apache Parquet, file format specification 2.11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.columns import (
     DIRECTED,
     ONE_BASED,
     ROWS,
     VERTICES,
-    Piece,
     Table,
     hashed_aside,
     load,
@@ -30,6 +28,8 @@ from distbfs.formats.writing import Edges, Writer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from distbfs.types import Ids
+
 MAGIC = b"PAR1"
 MOST_ROWS = 1 << 20  # of row groups that are read in parallel
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
@@ -41,6 +41,7 @@ class ParquetReader(Reader):
     name = "parquet"
     text_ids = True
     named_columns = True
+    opens = BinaryFile
     suffixes = (".parquet", ".pq")
 
     @staticmethod
@@ -48,19 +49,18 @@ class ParquetReader(Reader):
         """Return whether the file begins with the magic number."""
         return head.startswith(MAGIC)
 
-    def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it is broken or lacks such columns."""
-        with BinaryFile(path, progress=self.options.progress) as file:
-            with hashed_aside(file):
-                edges = self._read(file, take)
-            return replace(edges, digest=file.digest)
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the pairs; InputError where a file is broken or lacks such columns."""
+        with hashed_aside(file):
+            yield from self._pairs(file, edges)
 
-    def _read(self, file: BinaryFile, take: Take) -> EdgeFile:
+    def _pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         where, parquet = str(file.path), load("pyarrow.parquet")
         with sound(where):
             plain = parquet.ParquetFile(opened(file), **BUFFERED)
             schema = plain.schema_arrow
         table = Table(where, schema, self.options)
+        table.complete(edges)
         with sound(where):
             metadata = plain.metadata
             sizes = [
@@ -77,15 +77,22 @@ class ParquetReader(Reader):
         if table.words is not None or not 0 <= max(sizes, default=0) <= MOST_ROWS:
             with sound(where):
                 all_rows = batches(list(range(len(sizes))), threads=True)
-            return table.hand_over(table.pieces(all_rows), take, self.name)
+            yield from table.pieces(all_rows)
+            return
 
-        def work(group: int, _: None) -> list[Piece]:
+        def work(group: int, _: None) -> list[Ids]:
             with sound(where):
                 rows = batches([group], threads=False)
             return list(table.pieces(rows, begin=sum(sizes[:group])))
 
         groups = in_order(work, range(len(sizes)), lambda: None)
-        return table.hand_over(chain.from_iterable(groups), take, self.name)
+        yield from chain.from_iterable(groups)
+
+
+def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+    """Return the names of a table's columns, and a function that reads some."""
+    table = load("pyarrow.parquet").ParquetFile(opened(file))
+    return table.schema_arrow.names, table.read
 
 
 class ParquetWriter(Writer):

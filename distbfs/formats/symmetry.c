@@ -15,105 +15,69 @@ static inline uint64_t hash(int64_t u, int64_t v)
     return x ^ (x >> 29);
 }
 
-/* Return how many pairs are kept.
- *
- * u, v: [count] ids of 0 or more
- * pairs: [count][2] those with u <= v, in order
- * sums: [2] of hashes and of signs, over all pairs with u != v
- */
-int64_t once(int64_t count, const int64_t *u, const int64_t *v, int64_t *pairs,
-             uint64_t *sums)
-{
-    uint64_t sum = 0, signs = 0;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t a = u[i], b = v[i];
-        const uint64_t sign = (uint64_t)((a < b) - (a > b));
-        const uint64_t h = a < b ? hash(a, b) : hash(b, a);
-        sum += sign * h;
-        signs += sign;
-        pairs[2 * kept] = a;
-        pairs[2 * kept + 1] = b;
-        kept += a <= b;
-    }
-    sums[0] = sum;
-    sums[1] = signs;
-    return kept;
-}
-
 #define BLOCK 1024 /* entries that are looked at together; they stay in L1 */
 
-/* Add the hashes and signs of a block to sums, as `once` does; return whether an id is no
- * node.  u, v: [count] */
-static inline int hash_block(int64_t count, const int32_t *u, const int32_t *v,
-                             uint32_t nodes, int64_t way, uint64_t *sums)
+/* Add the hashes and signs of a block to sums; return whether an id is no node.
+ * u, v: [count] */
+static inline int hash_block(int64_t count, const int64_t *u, const int64_t *v,
+                             int64_t nodes, int64_t way, int64_t *sums)
 {
-    uint64_t sum = 0, signs = 0;
-    uint32_t bad = 0;
-    if (way) {
-        for (int64_t k = 0; k < count; k++) {
-            const uint32_t a = (uint32_t)u[k], b = (uint32_t)v[k];
-            bad |= b >= nodes;
-            sum += way == 1 ? hash(a, b) : hash(b, a);
-        }
-        sums[0] += way == 1 ? sum : -sum;
-        sums[1] += (uint64_t)(way == 1 ? count : -count);
-        return bad != 0;
-    }
+    uint64_t sum = 0;
+    int64_t signs = 0;
+    int bad = 0;
     for (int64_t k = 0; k < count; k++) {
-        const uint32_t a = (uint32_t)u[k], b = (uint32_t)v[k];
-        const uint32_t low = a < b ? a : b, high = a < b ? b : a;
-        const uint64_t h = hash(low, high);
-        const uint64_t back = (uint64_t)0 - (a > b), proper = (uint64_t)0 - (a != b);
-        bad |= b >= nodes;
-        sum += ((h ^ back) - back) & proper;
-        signs += (1 ^ back) - back & proper;
+        const int64_t a = u[k], b = v[k];
+        const int64_t sign = way ? 3 - 2 * way : (a < b) - (a > b);
+        const uint64_t h = sign < 0 ? hash(b, a) : hash(a, b);
+        bad |= (uint64_t)b >= (uint64_t)nodes;
+        sum += (uint64_t)sign * h;
+        signs += sign;
     }
-    sums[0] += sum;
+    sums[0] = (int64_t)((uint64_t)sums[0] + sum);
     sums[1] += signs;
-    return bad != 0;
+    return bad;
 }
 
-/* The same for lists of neighbours, row after row.
+/* Write the pairs of lists of neighbours, row after row; return how many are kept.
  *
  * rows, first: how many rows, and the id of the first one; counts: [rows] entries of each
- * stride, near: [entries * stride] neighbours, every stride-th counts; nodes: ids are less,
- *      2^31 at most
+ * near: [entries] neighbours, int32_t or int64_t by their size, stride bytes apart
+ * nodes: ids are less
  * way: 0 keep one pair of each edge; 1 keep all, add hashes; 2 keep none, take the hashes
  *      of the turned pairs away
  * pairs: [entries][2]; sums: [2] of hashes and of signs, raised
  * bad: [1] the first entry whose id is no node, or -1
  */
-int64_t lists_once(int64_t rows, int64_t first, const int64_t *counts, int64_t stride,
-                   const int32_t *near, int64_t nodes, int64_t way, int64_t *pairs,
-                   uint64_t *sums, int64_t *bad)
+int64_t lists_once(int64_t rows, int64_t first, int64_t stride, int64_t size, int64_t nodes,
+                   int64_t way, const char *near, const int64_t *counts, int64_t *pairs,
+                   int64_t *sums, int64_t *bad)
 {
-    int32_t u[BLOCK], gathered[BLOCK];
+    int64_t u[BLOCK], v[BLOCK];
     int64_t kept = 0, entry = 0, r = 0, left = rows ? counts[0] : 0;
     bad[0] = -1;
     while (r < rows) {
-        int64_t size = 0;
-        while (size < BLOCK && r < rows) {
-            const int64_t some = left < BLOCK - size ? left : BLOCK - size;
-            for (int64_t k = 0; k < some; k++) u[size + k] = (int32_t)(first + r);
-            size += some;
+        int64_t count = 0;
+        while (count < BLOCK && r < rows) {
+            const int64_t some = left < BLOCK - count ? left : BLOCK - count;
+            for (int64_t k = 0; k < some; k++) u[count + k] = first + r;
+            count += some;
             left -= some;
             if (!left && ++r < rows) left = counts[r];
         }
-        const int32_t *v = near + entry * stride;
-        if (stride > 1) {
-            for (int64_t k = 0; k < size; k++) gathered[k] = v[k * stride];
-            v = gathered;
-        }
-        if (hash_block(size, u, v, (uint32_t)nodes, way, sums)) {
+        const char *p = near + entry * stride;
+        if (size == 4)
+            for (int64_t k = 0; k < count; k++) v[k] = *(const int32_t *)(p + k * stride);
+        else
+            for (int64_t k = 0; k < count; k++) v[k] = *(const int64_t *)(p + k * stride);
+        if (hash_block(count, u, v, nodes, way, sums)) {
             int64_t k = 0;
-            while ((uint32_t)v[k] < (uint32_t)nodes) k++;
+            while ((uint64_t)v[k] < (uint64_t)nodes) k++;
             bad[0] = entry + k;
             return kept;
         }
-        entry += size;
+        entry += count;
         if (way == 2) continue;
-        for (int64_t k = 0; k < size; k++) {
+        for (int64_t k = 0; k < count; k++) {
             pairs[2 * kept] = u[k];
             pairs[2 * kept + 1] = v[k];
             kept += way || u[k] <= v[k];

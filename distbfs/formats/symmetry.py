@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,14 +31,13 @@ def pair_hash(u: Ids, v: Ids) -> Words:
     return x ^ (x >> np.uint64(29))
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Pairs, int64 [k, 2], and the sums for ``Mirror.count``; the bad entry, or -1."""
+class Lists(NamedTuple):
+    """Pairs, int64 [k, 2], the bad entry or -1, and sums for ``Mirror.count``."""
 
     pairs: Ids
     bad: int
-    sum: int = 0
-    count: int = 0
+    hashes: int = 0
+    signs: int = 0
 
 
 class Mirror:
@@ -53,105 +51,59 @@ class Mirror:
         self._sum = 0
         self._count = 0
 
-    def forth(self, u: Ids, v: Ids) -> None:
-        """Count pairs listed forward, int64 [k]."""
-        self._sum += int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count += len(u)
-
-    def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs listed backward, int64 [k], in forward order."""
-        self._sum -= int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count -= len(u)
-
-    def once(self, u: Ids, v: Ids) -> Ids:
-        """Return the pairs, int64 [k, 2], with u <= v: one for each edge.
-
-        Those with u < v are counted as listed forward, the others backward.
-        """
-        if self._library is None:
-            later = u > v
-            self.back(v[later], u[later])
-            kept: Ids = np.stack((u, v), axis=1)[~later]
-            proper = kept[kept[:, 0] != kept[:, 1]]
-            self.forth(proper[:, 0], proper[:, 1])
-            return kept
-        pairs = np.empty((len(u), 2), dtype=np.int64)
-        sums = np.zeros(2, dtype=np.uint64)
-        call = self._library.once
-        call.restype = ctypes.c_int64
-        u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
-        size = ctypes.c_int64(len(u))
-        arrays = [cc.pointer(x) for x in (u, v, pairs, sums)]
-        kept_count = int(call(size, *arrays))
-        self._sum += int(sums[0])
-        self._count += int(sums[1].astype(np.int64))
-        return pairs[:kept_count]
-
-    def count(self, listed: Lists) -> None:
-        """Count the pairs returned by ``lists``."""
-        self._sum += listed.sum
-        self._count += listed.count
+    def count(self, listed: Lists) -> Ids:
+        """Count pairs returned by ``lists``; return them."""
+        self._sum += listed.hashes
+        self._count += listed.signs
+        return listed.pairs
 
     def lists(
         self,
         first: int,
         counts: Ids,
-        data: Levels,
-        stride: int,
+        near: Levels | Ids,
         nodes: int,
         way: int,
-        out: Ids,
+        out: Ids | None = None,
     ) -> Lists:
         """Return the pairs of lists of neighbours; changes no state.
 
-        first: id of the first row; counts: entries of each row, int64; data: int32,
-        every stride-th is a neighbour; nodes: ids are less; out: int64 [entries, 2],
-        possible memory for the pairs. way: ONCE keeps one pair for each edge, FORTH
-        all, BACK none.
+        first: id of the first row; counts: entries of each row, int64; near:
+        neighbours, int32 or int64 [entries] of any stride; nodes: ids are less; out:
+        int64 [entries, 2], possible memory for the pairs. way: ONCE keeps one pair for
+        each edge, FORTH all, BACK none.
         """
         if self._library is None:
-            return self._plain_lists(first, counts, data[::stride], nodes, way)
-        sums = np.zeros(2, dtype=np.uint64)
-        bad = np.zeros(1, dtype=np.int64)
+            return _plain_lists(first, counts, near, nodes, way)
+        if out is None:
+            out = np.empty((len(near), 2), dtype=np.int64)
+        sums, bad = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
         call = self._library.lists_once
         call.restype = ctypes.c_int64
+        numbers = len(counts), first, near.strides[0], near.itemsize, nodes, way
         kept = call(
-            ctypes.c_int64(len(counts)),
-            ctypes.c_int64(first),
-            cc.pointer(counts),
-            ctypes.c_int64(stride),
-            cc.pointer(data),
-            ctypes.c_int64(nodes),
-            ctypes.c_int64(way),
-            cc.pointer(out),
-            cc.pointer(sums),
-            cc.pointer(bad),
+            *map(ctypes.c_int64, numbers),
+            ctypes.c_void_p(near.ctypes.data),
+            *map(cc.pointer, (counts, out, sums, bad)),
         )
-        return Lists(
-            out[:kept], int(bad[0]), int(sums[0]), int(sums[1].astype(np.int64))
-        )
-
-    def _plain_lists(
-        self, first: int, counts: Ids, near: Levels, nodes: int, way: int
-    ) -> Lists:
-        """Do the work of ``lists`` with whole arrays."""
-        none = np.zeros((0, 2), dtype=np.int64)
-        outside = np.flatnonzero((near < 0) | (near >= nodes))[:1].tolist()
-        if outside:
-            return Lists(none, outside[0])
-        u = np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts)
-        v = near.astype(np.int64)
-        counted = Mirror(compiled=False)
-        pairs = none
-        if way == ONCE:
-            pairs = counted.once(u, v)
-        elif way == BACK:
-            counted.back(v, u)
-        else:
-            counted.forth(u, v)
-            pairs = np.stack((u, v), axis=1)
-        return Lists(pairs, -1, counted._sum, counted._count)
+        return Lists(out[:kept], int(bad[0]), *sums.tolist())
 
     def even(self) -> bool:
         """Return whether both directions agree so far."""
         return not self._sum & MASK and not self._count
+
+
+def _plain_lists(
+    first: int, counts: Ids, near: Levels | Ids, nodes: int, way: int
+) -> Lists:
+    """Do the work of ``lists`` with whole arrays."""
+    outside = np.flatnonzero((near < 0) | (near >= nodes))[:1].tolist()
+    if outside:
+        return Lists(np.zeros((0, 2), dtype=np.int64), outside[0])
+    u = np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts)
+    v = near.astype(np.int64)
+    sign = np.sign(v - u) if way == ONCE else np.full_like(u, 1 if way == FORTH else -1)
+    hashes = pair_hash(np.where(sign < 0, v, u), np.where(sign < 0, u, v))
+    total = (hashes * sign.astype(np.uint64)).sum(dtype=np.uint64)
+    pairs = np.stack((u, v), axis=1)[sign >= 0]
+    return Lists(pairs, -1, int(total), int(sign.sum()))

@@ -51,10 +51,10 @@ def open_raw(path: Path) -> IO[bytes]:
         if stat.S_ISDIR(mode):
             raise FileError(f"{path}: a directory, not a file")
         if path == STDIN and (stat.S_ISSOCK(mode) or os.isatty(0)):
-            return os.fdopen(os.dup(0), "rb", buffering=0)
+            return os.fdopen(os.dup(0), "rb")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise FileError(f"{path}: neither a regular file nor a pipe")
-        return path.open("rb", buffering=0)
+        return path.open("rb")
     except DistbfsError:
         raise
     except OSError as error:
@@ -92,7 +92,7 @@ class Pipe(type(Path())):  # type: ignore[misc]  # the class of paths of this sy
 
     def open_copy(self) -> IO[bytes]:
         """Open the copy, which is made at the first call."""
-        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb", buffering=0)
+        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb")
 
 
 def rereadable(path: Path) -> Path:
@@ -154,16 +154,10 @@ class HashedFile:
         """Return the next ``count`` bytes, fewer only at the end."""
         if self._unpacker is not None:
             return self._unpacker.read(count)
-        data = self._fetch(count)
-        while data and len(data) < count:
-            more = self._fetch(count - len(data))
-            if not more:
-                break
-            data += more
-        return data
+        return self._fetch(count)
 
     def _fetch(self, count: int) -> bytes:
-        """Return up to ``count`` next bytes of the file itself, none at its end."""
+        """Return the next ``count`` bytes of the file itself, fewer only at its end."""
         try:
             data = self._raw.read(count)
         except OSError as error:
@@ -183,9 +177,12 @@ class TextFile(HashedFile):
     """A text file that is read once from start to end, with its digest.
 
     A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
-    first line not yet parsed; the parser of a block advances it, and adds to ``extra``
-    the lines with more than two columns.
+    first line not yet parsed; the parser of a block advances it, and adds to
+    ``entries`` the pairs, and to ``extra`` the lines with more than two columns.
+    ``ends``: where blocks may end.
     """
+
+    ends: tuple[bytes, ...] = (b"\n",)
 
     def __init__(
         self,
@@ -198,7 +195,7 @@ class TextFile(HashedFile):
         super().__init__(path, progress=progress)
         self.block_bytes = block_bytes
         self.line = 1
-        self.extra = 0
+        self.entries = self.extra = 0
         self._ahead = b""
         self._at = 0
         self._begun = False
@@ -206,6 +203,10 @@ class TextFile(HashedFile):
     def refuse(self, what: str, line: int | None = None) -> InputError:
         """Return the error ``FILE:LINE: what``, by default for the current line."""
         return InputError(f"{self.path}:{self.line if line is None else line}: {what}")
+
+    def refuse_last(self, what: str) -> InputError:
+        """Return the error for the line just read."""
+        return self.refuse(what, max(self.line - 1, 1))
 
     def header_line(self) -> bytes:
         """Return the next line with its end and count it; empty at the end."""
@@ -224,16 +225,17 @@ class TextFile(HashedFile):
         return line
 
     def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
-        """Return the numbers that the line just read states.
+        """Return the numbers that the line just read states, of vertices and edges.
 
         lacking: what to say unless there are ``count`` numbers of 19 digits at most
         """
-        at = max(self.line - 1, 1)
         if len(words) != count or not all(map(SIZE.fullmatch, words)):
-            raise self.refuse(lacking, at)
+            raise self.refuse_last(lacking)
         sizes = list(map(int, words))
         if max(sizes) > LARGEST_ID:
-            raise self.refuse("a size is above 2^63-1", at)
+            raise self.refuse_last("a size is above 2^63-1")
+        if not max(sizes[:-1]):
+            raise self.refuse_last("no vertices")
         return sizes
 
     def unread(self, line: bytes) -> None:
@@ -265,27 +267,30 @@ class TextFile(HashedFile):
         return data
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the rest of the file in pieces that end at a line end.
+        """Yield the rest of the file in pieces that end at one of ``ends``.
 
         A missing line end at the end of the file is added.
         """
-        carry = b""
+        carry, last = b"", b"\n"
         while data := self.next_block():
-            self._check(data, carry)
-            cut = data.rfind(b"\n") + 1
+            self._check(data, carry, self.ends)
+            cut = max(map(data.rfind, self.ends)) + 1
             if cut:
                 yield carry + data[:cut]
-                carry = data[cut:]
+                carry, last = data[cut:], data[cut - 1 : cut]
             else:
                 carry += data
-        if carry:
+        if carry or last != b"\n":
             yield carry + b"\n"
 
-    def _check(self, data: bytes, carry: bytes) -> None:
-        """Refuse binary data and lines without an end."""
+    def _check(
+        self, data: bytes, carry: bytes, ends: tuple[bytes, ...] = (b"\n",)
+    ) -> None:
+        """Refuse binary data, and lines, or columns, without an end."""
         zero = data.find(b"\0")
         if zero >= 0:
             line = self.line + data.count(b"\n", 0, zero)
             raise self.refuse("binary data, not text", line)
-        if len(carry) + len(data) > LONGEST_LINE and b"\n" not in data:
-            raise self.refuse(f"a line of more than {LONGEST_LINE} bytes")
+        if len(carry) + len(data) > LONGEST_LINE and not any(x in data for x in ends):
+            what = "line" if len(ends) == 1 else "column"
+            raise self.refuse(f"a {what} of more than {LONGEST_LINE} bytes")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn, Union
+from typing import Any, Union
 
 import msgspec
 from msgspec import UNSET
@@ -17,29 +16,9 @@ from distbfs.service.vertex_names import Names
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
-
-
-def why_no_json(data: bytes) -> str:
-    """Return why bytes are no JSON text."""
-    try:
-        decoder = json.JSONDecoder(parse_constant=_no_constant)
-        json.dumps(decoder.decode(data.decode()), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return "not Unicode: a lone surrogate"
-    except RecursionError:
-        return "not JSON: nested too deeply"
-    except ValueError as error:
-        return f"not JSON: {error}"
-    return "not JSON: a number is too large"
-
-
 def unknown_op(name: object) -> ServiceError:
     """Return the refusal of an operation that there is not."""
-    error = refused("op", name, NAMES)
-    error.code = "unknown_op"
-    return error
+    return refused("op", name, NAMES, "unknown_op")
 
 
 def too_long(limits: Limits) -> ServiceError:
@@ -82,7 +61,7 @@ class Checker:
         try:
             value = msgspec.json.decode(data)
         except UNREADABLE as error:
-            raise self._no_request(why_no_json(data), op) from error
+            raise self._no_request(f"not JSON: {error}", op) from error
         if not isinstance(value, dict):
             raise self._no_request("a request is a JSON object", op)
         number = value.get("id")
@@ -125,14 +104,10 @@ class Checker:
             if "source" in values and "sources" in values:
                 text = f"{operation.name} takes 'source' or 'sources', not both"
                 raise ServiceError("bad_request", text)
-        if operation.with_results and (result := values.get("result")):
-            for name in values:
-                read_with = fields[name].read_with
-                if read_with and result not in read_with:
-                    text = f"'{name}' is not read with the result '{result}'"
-                    text = f"{text}; leave it out, or send a result of"
-                    allowed = ", ".join(read_with)
-                    raise ServiceError("bad_request", f"{text} {allowed}")
+        for name in values:
+            if fields[name].inline and values.get("result") == "summary":
+                text = f"'{name}' is not read with the result 'summary'; leave it out"
+                raise ServiceError("bad_request", text)
         return self._models[operation.name](**values)
 
     def _lacks(self, operation: Operation, name: str, text: str) -> ServiceError:

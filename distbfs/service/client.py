@@ -22,7 +22,6 @@ from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
 from distbfs.service.limits import SECONDS
-from distbfs.service.operations import ARRAYS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -126,9 +125,8 @@ class Client(ABC):
         source : vertex or iterable of vertices
             Of several, levels count from the nearest, here and in other methods.
         **fields
-            ``result`` ("auto", "inline", "file" or "summary"), ``format`` of a file
-            ("hdf5" or "npy"), ``name`` of a file, ``parents`` (bool), ``arrays``,
-            ``deadline``.
+            ``result`` ("inline", or "summary" for counts alone), ``parents`` (bool),
+            ``arrays``, ``deadline``.
 
         Returns
         -------
@@ -138,8 +136,7 @@ class Client(ABC):
             values, -1 for unreached; where vertices are counted from 1, ``first_id`` is
             1, the vertex of the first value): arrays of int32 and int64, or lists where
             ``arrays="json"`` is given; parents are always a list where vertices have
-            ids of a file.  Or, in place of these, ``files``: the paths of the files
-            that the service has written.
+            ids of a file.
 
         Raises
         ------
@@ -169,8 +166,7 @@ class Client(ABC):
         Returns
         -------
         dict
-            ``searches``, an answer as of ``bfs`` for each source; ``files``, where all
-            are in files.
+            ``searches``, an answer as of ``bfs`` for each source.
 
         Raises
         ------
@@ -402,8 +398,7 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
 
 def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields that ask for arrays, where the answer may have some."""
-    inline = fields.get("result", "auto") in ARRAYS.read_with
-    return {"arrays": "npy", **fields} if inline else fields
+    return fields if fields.get("result") == "summary" else {"arrays": "npy", **fields}
 
 
 def checked(answer: object) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from distbfs.errors import DistbfsError, ServiceError
 from distbfs.service.encoding import Buffer
-from distbfs.service.limits import Quota
 from distbfs.service.operations import Answer, Request
 from distbfs.service.service import Service
 
@@ -47,7 +46,6 @@ class Connection(ABC):
     encodes answers.
 
     left: called on the loop when the client has disconnected
-    address: of the client, "" on a Unix socket
     lasting: whether it may say nothing, or half a request, for any time
     since: when it last became idle
     """
@@ -61,14 +59,12 @@ class Connection(ABC):
         service: Service,
         connected: socket.socket,
         left: Callable[[Connection], object],
-        quota: Quota,
         parts: Parts,
         *,
-        address: str = "",
         lasting: bool = False,
     ) -> None:
         self._service, self._socket, self._left = service, connected, left
-        self._quota, self._splitter, self.address = quota, parts, address
+        self._splitter = parts
         self._handle = connected.fileno()
         self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
@@ -181,31 +177,21 @@ class Connection(ABC):
         """Answer a part, or put its request into the queue."""
         service, name, request = self._service, self._service.name(), None
         answer: Any
-        began = False  # whether the quota counts it
         self._name = name
         try:
             answer = self.request_of(part)
             if isinstance(answer, Request):
                 request = answer
-                self._quota.begin()
-                began = True
                 service.answers.check(request)
                 answer = service.now(request, name)
                 if answer is None:
-                    service.submit(request, name, self._finish, self._is_gone)
+                    service.submit(request, name, self._done, self._is_gone)
                     return
         except ServiceError as error:
             if request is not None:
                 error.id = request.id
             service.refused(error, request.op if request else self.op_of(part), name)
             answer = error
-        if began:
-            self._quota.end()
-        self._done(answer)
-
-    def _finish(self, answer: Answer | ServiceError) -> None:
-        """Send the answer to a request that was in the queue."""
-        self._quota.end()
         self._done(answer)
 
     def _is_gone(self) -> bool:

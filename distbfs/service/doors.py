@@ -10,7 +10,6 @@ import socket
 import stat
 import sys
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,6 @@ from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.connection import WATCH, Connection
 from distbfs.service.http import HttpConnection, Site, load_libraries
 from distbfs.service.json_lines import LineConnection, Splitter
-from distbfs.service.limits import Quota, Quotas
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
@@ -67,37 +65,32 @@ class ListeningDoor(Door):
     async def _meet_next(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            connected, address = await loop.sock_accept(self._listening)
-            self.let_in(connected, address[0] if address else "")
+            connected, _ = await loop.sock_accept(self._listening)
+            self.let_in(connected)
         except OSError as error:
             context = {"message": "a client that wants in", "exception": error}
             loop.call_exception_handler(context)
             await asyncio.sleep(AGAIN)
 
     @abstractmethod
-    def let_in(self, connected: socket.socket, address: str) -> None:
+    def let_in(self, connected: socket.socket) -> None:
         """Accept a client, or refuse it."""
 
-    def no_room(self, most: int, address: str | None = None) -> ServiceError | None:
+    def no_room(self) -> ServiceError | None:
         """Return why one more client has no room, None where it has.
 
         Those that left do not count, and the one that is idle longest gives way.
-        most: clients, of one address where that is said
         """
-
-        def others() -> list[Connection]:
-            return [x for x in self.clients if address in (None, x.address)]
-
-        if len(others()) >= most:
-            for connection in others():
+        most = self.service.limits.clients
+        if len(self.clients) >= most:
+            for connection in [*self.clients]:
                 connection.drop_if_left()
-        idle = [x for x in others() if x.idle]
-        if len(others()) >= most and idle:
+        idle = [x for x in self.clients if x.idle]
+        if len(self.clients) >= most and idle:
             min(idle, key=lambda x: x.since).close(if_idle=True)
-        if len(others()) < most:
+        if len(self.clients) < most:
             return None
-        of = "" if address is None else f" of {address}"
-        text = f"{most} connections{of} are at work already; try again"
+        text = f"{most} connections are at work already; try again"
         return ServiceError("busy", text)
 
 
@@ -109,8 +102,8 @@ def line_connection(
     lasting: bool = False,
 ) -> Connection:
     """Return a client of JSON Lines."""
-    quota, parts = Quota(service.limits, time.monotonic), Splitter(service.limits.line)
-    made = LineConnection(service, connected, left, quota, parts, lasting=lasting)
+    parts = Splitter(service.limits.line)
+    made = LineConnection(service, connected, left, parts, lasting=lasting)
     made.most = service.limits.pipeline
     return made
 
@@ -118,10 +111,10 @@ def line_connection(
 class SocketDoor(ListeningDoor):
     """Accepts clients of JSON Lines on a listening Unix socket."""
 
-    def let_in(self, connected: socket.socket, address: str) -> None:  # noqa: ARG002
+    def let_in(self, connected: socket.socket) -> None:
         """Accept a client, or tell it that there is no room."""
         service, forget = self.service, self.clients.discard
-        refused = self.no_room(service.limits.clients)
+        refused = self.no_room()
         made = line_connection(service, connected, forget)
         if refused is None:
             self.add(made)
@@ -139,22 +132,17 @@ class HttpDoor(ListeningDoor):
     ) -> None:
         load_libraries()
         super().__init__(service, listening)
-        self._site, self._quotas = Site(service, guard), Quotas(service.limits)
+        self._site = Site(service, guard)
 
-    def let_in(self, connected: socket.socket, address: str) -> None:
+    def let_in(self, connected: socket.socket) -> None:
         """Accept a client; one without room gets a refusal for what it asks."""
-        service, limits = self.service, self.service.limits
-        refused = self.no_room(limits.per_address, address)
-        refused = refused or self.no_room(limits.clients)
-        if len(self.clients) > 2 * limits.clients:
+        service, refused = self.service, self.no_room()
+        if len(self.clients) > 2 * service.limits.clients:
             connected.close()
             return
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        forget, quota = self.clients.discard, self._quotas.of(address)
-        made = HttpConnection(
-            service, connected, forget, quota, address, self._site, refused
-        )
-        self.add(made)
+        forget = self.clients.discard
+        self.add(HttpConnection(service, connected, forget, self._site, refused))
 
 
 class StreamDoor(Door):

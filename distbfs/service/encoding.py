@@ -7,7 +7,6 @@ them as text, and they are sent from where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Protocol
 
@@ -17,7 +16,6 @@ import numpy as np
 from distbfs.types import Array
 
 MEDIA_TYPE = "application/vnd.distbfs.npy"
-CHUNK = 1 << 20
 PLACE = {"npy"}
 ENCODER = msgspec.json.Encoder()
 
@@ -49,13 +47,6 @@ def _with_arrays(answer: object) -> list[Buffer]:
         np.lib.format.write_array_header_1_0(head, about)
         buffers += head.getvalue(), array.reshape(-1).view(np.uint8).data
     return buffers
-
-
-def chunks(buffers: list[Buffer]) -> Iterator[Buffer]:
-    """Yield buffers in pieces of at most CHUNK bytes."""
-    for buffer in buffers:
-        for begin in range(0, len(buffer), CHUNK):
-            yield buffer[begin : begin + CHUNK]
 
 
 class Readable(Protocol):

@@ -34,9 +34,11 @@ def shown(value: object) -> str:
     return legible(json.dumps(value), SHOWN)
 
 
-def refused(name: str, value: object, allowed: str) -> ServiceError:
+def refused(
+    name: str, value: object, allowed: str, code: str = "bad_request"
+) -> ServiceError:
     """Return the refusal of a field's value."""
-    return ServiceError("bad_request", f"{name} is {shown(value)}; allowed: {allowed}")
+    return ServiceError(code, f"{name} is {shown(value)}; allowed: {allowed}")
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,6 @@ def one_of(*values: str) -> Kind:
 
 VERTEX, VERTICES, SECONDS = Vertex(int, ""), Vertices(list, ""), Seconds(float, "")
 FLAG = Kind(bool, "true, false")
-FILE_NAME = Kind(
-    Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?!\n)$")],
-    "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -",
-)
 REQUEST_ID = Kind(
     Annotated[int, Meta(ge=-WHOLE, le=WHOLE - 1)]
     | Annotated[str, Meta(max_length=MAX_ID_TEXT)]
@@ -157,7 +155,7 @@ class Field(NamedTuple):
 
     text: what it is; default: UNSET for none, REQUIRED where requests must have it;
     example: a value for examples, with vertices counted from 0, None to leave it out
-    read_with: values of ``result`` with which the service reads it, () for any
+    inline: whether it is of levels and parents, and not read with a summary
     """
 
     name: str
@@ -165,7 +163,7 @@ class Field(NamedTuple):
     text: str
     default: Any = UNSET
     example: Any = None
-    read_with: tuple[str, ...] = ()
+    inline: bool = False
 
     def declared(self, served: Served) -> tuple[str, Any, Any]:
         """Return name, type and default, for ``msgspec.defstruct``."""

@@ -5,7 +5,6 @@ h11 (extra ``serve``) parses requests, and is imported with the first client.
 
 from __future__ import annotations
 
-import math
 import select
 import socket
 from collections.abc import Callable
@@ -21,9 +20,9 @@ from distbfs.errors import LibraryMissing, ServiceError, legible
 from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.connection import Connection
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
-from distbfs.service.limits import Limits, Quota
+from distbfs.service.limits import Limits
 from distbfs.service.metrics import TEXT
-from distbfs.service.openapi import STATUS, describe_api
+from distbfs.service.openapi import describe_api
 from distbfs.service.operations import OPERATIONS, Request, refusal
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
@@ -209,13 +208,11 @@ class HttpConnection(Connection):
         service: Service,
         connected: socket.socket,
         left: Callable[[Connection], object],
-        quota: Quota,
-        address: str,
         site: Site,
         refused: ServiceError | None,
     ) -> None:
         parts = HttpSplitter(service.limits, self._let_go)
-        super().__init__(service, connected, left, quota, parts, address=address)
+        super().__init__(service, connected, left, parts)
         self._site, self._refused = site, refused
         self._part = HttpRequest()  # that is being answered
 
@@ -282,13 +279,13 @@ class HttpConnection(Connection):
         if isinstance(answer, Sent):
             status, kind, body = answer.status, answer.kind, [answer.body]
         elif isinstance(answer, ServiceError):
-            status, body = STATUS.get(answer.code, 500), encode(refusal(answer))
+            status, body = answer.status or 500, encode(refusal(answer))
             if status == 401:
                 headers["WWW-Authenticate"] = "Bearer"
             if status == 405:
                 headers["Allow"] = READ if part.op is None else "POST"
-            if status in (429, 503):
-                headers["Retry-After"] = str(math.ceil(answer.retry))
+            if status == 503:
+                headers["Retry-After"] = "1"
         else:
             body = encode(answer)
             kind = MEDIA_TYPE if len(body) > 1 else JSON

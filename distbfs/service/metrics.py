@@ -73,9 +73,7 @@ class Metrics:
     def __init__(self) -> None:
         self.began = time.time()
         self._answers: Counter[tuple[str, str]] = Counter()
-        self._waits, self._searches, self._requests, self._sources, self._gteps = (
-            Histogram(*shown) for shown in HISTOGRAMS
-        )
+        self._histograms = {shown[0]: Histogram(*shown) for shown in HISTOGRAMS}
         self._ends: deque[float] = deque(maxlen=KEPT)  # of searches
         self._count = self._shared = 0
         self.last: Search | None = None
@@ -85,27 +83,27 @@ class Metrics:
         """Count answers; ``code`` is "ok" or that of an error."""
         self._answers[op, code] += count
 
-    def waited(self, times: Sequence[float]) -> None:
-        """Record the seconds that requests were in the queue."""
-        for seconds in times:
-            self._waits.add(seconds)
+    def observe(self, name: str, *values: float) -> None:
+        """Record values of one of HISTOGRAMS."""
+        for value in values:
+            self._histograms[name].add(value)
 
     def batched(self, requests: int, sources: int) -> None:
         """Record the requests, and their distinct sources, that a search answers."""
-        self._requests.add(requests)
-        self._sources.add(sources)
+        self.observe("batch_requests", requests)
+        self.observe("batch_sources", sources)
         self._shared += requests if requests > 1 else 0
 
     def searched(self, seconds: float) -> None:
         """Record a search."""
         self._count += 1
         self._ends.append(time.monotonic())
-        self._searches.add(seconds)
+        self.observe("search_seconds", seconds)
 
     def traversed(self, nedge: int, seconds: float) -> None:
         """Record the input tuples that a search traversed."""
         if seconds:
-            self._gteps.add(nedge / seconds / 1e9)
+            self.observe("search_gteps", nedge / seconds / 1e9)
 
     def as_dict(self) -> dict[str, Any]:
         """Return counts and times as JSON values.
@@ -124,9 +122,9 @@ class Metrics:
             "searches": self._count,
             "rate": sum(now - at <= 10 for at in self._ends.copy()) / 10,
             "shared": self._shared,
-            "batch": self._requests.quantiles(),
-            "queue_wait": self._waits.quantiles(),
-            "search": self._searches.quantiles(),
+            "batch": self._histograms["batch_requests"].quantiles(),
+            "queue_wait": self._histograms["queue_wait_seconds"].quantiles(),
+            "search": self._histograms["search_seconds"].quantiles(),
             "last": self.last,
         }
 
@@ -136,9 +134,8 @@ class Metrics:
         lines = [*_heading(name, "Answers by operation and code.", "counter")]
         for (op, code), count in sorted(self._answers.copy().items()):
             lines.append(f'{name}{{code="{code}",op="{op}"}} {count}.0')
-        for histogram in (self._waits, self._searches, self._requests, self._sources):
+        for histogram in self._histograms.values():
             lines += histogram.lines()
-        lines += self._gteps.lines()
         for name, (text, value) in self.gauges.items():
             lines += *_heading(name, text, "gauge"), f"{name} {float(value())}"
         return ("\n".join(lines) + "\n").encode()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from distbfs import __version__
+from distbfs.errors import ServiceError
 from distbfs.service.encoding import MEDIA_TYPE
 from distbfs.service.fields import Served
 from distbfs.service.limits import Limits
@@ -18,22 +19,7 @@ from distbfs.service.operations import (
 )
 from distbfs.service.vertex_names import Names
 
-STATUS = {
-    "bad_request": 400,
-    "unauthorized": 401,
-    "unknown_op": 404,
-    "not_found": 404,
-    "not_allowed": 405,
-    "exists": 409,
-    "too_large": 413,
-    "not_json": 415,
-    "too_many": 429,
-    "broken": 500,
-    "busy": 503,
-    "draining": 503,
-    "deadline": 504,
-    "no_room": 507,
-}
+CODES = {code: status for code, (_, status) in ServiceError.CODES.items() if status}
 OF_ROUTES = (404, 405)  # statuses of no operation
 REF = "#/components/schemas/{name}"
 GUARDED: dict[str, Any] = {"security": [{"token": []}]}
@@ -73,7 +59,7 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
     models = [*(x.answer for x in OPERATIONS.values()), HealthAnswer, Refusal]
     refs, schemas = msgspec.json.schema_components(models, ref_template=REF)
     *answers, state, refused = refs
-    problem = {"code": {"enum": sorted(STATUS)}, "message": {"type": "string"}}
+    problem = {"code": {"enum": sorted(CODES)}, "message": {"type": "string"}}
     schemas["Refusal"]["properties"]["error"] = {
         "type": "object",
         "properties": problem,
@@ -81,8 +67,8 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
     }
     refusals = {
         str(status): _json(refused, "Codes: " + ", ".join(codes))
-        for status in sorted({*STATUS.values()} - {*OF_ROUTES})
-        if (codes := [code for code in STATUS if STATUS[code] == status])
+        for status in sorted({*CODES.values()} - {*OF_ROUTES})
+        if (codes := [code for code in CODES if CODES[code] == status])
     }
     paths: dict[str, Any] = {}
     schemas_of = zip(OPERATIONS.values(), request_schemas(served), answers, strict=True)

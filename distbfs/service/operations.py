@@ -19,7 +19,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from distbfs.errors import ServiceError
 from distbfs.service.fields import (
-    FILE_NAME,
     FLAG,
     REQUEST_ID,
     REQUIRED,
@@ -62,7 +61,7 @@ class Good(Struct, kw_only=True):
 
 
 class Search(Struct, kw_only=True):
-    """One search: counts, and levels and parents where they are inline."""
+    """One search: counts, and levels and parents where they are asked for."""
 
     source: Name | UnsetType = UNSET
     sources: Annotated[list[Name], about("of a set")] | UnsetType = UNSET
@@ -78,26 +77,23 @@ class Search(Struct, kw_only=True):
 
 Ids: TypeAlias = Annotated[list[Name], about("of all vertices")] | UnsetType
 FirstId: TypeAlias = Annotated[int, about("of the first vertex, if not 0")] | UnsetType
-Files: TypeAlias = Annotated[list[str], about("paths of results")] | UnsetType
 
 
 class BfsAnswer(Search, kw_only=True):
-    """Counts of a search, and its results inline or in files."""
+    """Counts of a search, and levels and parents."""
 
     id: int | str | None = None
     ok: Literal[True] = True
     ids: Ids = UNSET
     first_id: FirstId = UNSET
-    files: Files = UNSET
 
 
 class MultiBfsAnswer(Good, kw_only=True):
-    """Counts of searches, and their results inline or in files."""
+    """Counts of searches, and levels and parents."""
 
     searches: list[Search]
     ids: Ids = UNSET
     first_id: FirstId = UNSET
-    files: Files = UNSET
 
 
 class DistancesAnswer(Good, kw_only=True):
@@ -170,28 +166,21 @@ TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED, [1
 TARGET = Field("target", VERTEX, "where a path ends", REQUIRED, 2)
 RESULT = Field(
     "result",
-    one_of("auto", "inline", "file", "summary"),
-    "where levels and parents go; auto: inline where they are few",
-    "auto",
+    one_of("inline", "summary"),
+    "whether levels and parents are wanted, or counts alone",
+    "inline",
     "summary",
 )
-FILE, INLINE = ("auto", "file"), ("auto", "inline")
-FORMAT = Field(
-    "format", one_of("hdf5", "npy"), "of a result file", "hdf5", read_with=FILE
-)
-NAME = Field("name", FILE_NAME, "of a result file, without its ending", read_with=FILE)
-PARENTS = Field(
-    "parents", FLAG, "whether parents are wanted", True, read_with=(*INLINE, "file")
-)
+PARENTS = Field("parents", FLAG, "whether parents are wanted", True, inline=True)
 ARRAYS = Field(
     "arrays",
     one_of("json", "npy"),
     "how arrays come; npy: each as .npy after the answer",
     "json",
-    read_with=INLINE,
+    inline=True,
 )
 START = (SOURCE, SET)
-RESULTS = (RESULT, FORMAT, NAME, PARENTS, ARRAYS)
+RESULTS = (RESULT, PARENTS, ARRAYS)
 
 
 @dataclass(frozen=True, eq=False)

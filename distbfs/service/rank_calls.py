@@ -88,19 +88,13 @@ class ServiceRank:
     @property
     def ahead(self) -> bool:
         """Whether ``start_together`` returns while searches go on."""
-        alone = self.session.world.size == 1
-        return self.together is not None and self.together.ahead and alone
+        return self.together is not None and self.together.ahead
 
     def near(
         self, source: int, asked: Sequence[Sequence[int]]
     ) -> tuple[float, Levels] | None:
-        """Return levels from one source by edge lookups; see ``Together.near``.
-
-        Of one rank; several have none.
-        """
-        if self.together is None or self.session.world.size > 1:
-            return None
-        return self.together.near(source, asked)
+        """Return levels from one source by edge lookups; see ``Together.near``."""
+        return None if self.together is None else self.together.near(source, asked)
 
     def start_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
@@ -109,7 +103,7 @@ class ServiceRank:
 
         Unless ``ahead``, all ranks search at its end.
         """
-        if self.ahead and self.together is not None:
+        if self.together is not None and self.together.ahead:
             return self.together.start(sources, asked, stop)
         call = {"do": "together", "sources": sources, "asked": asked}
         return Started(lambda: self._at_once(self._on_all_ranks(call), stop))

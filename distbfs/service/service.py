@@ -22,11 +22,11 @@ from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Answer, Request
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Ended, Ticket, Tickets
-from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
 
 LOG = logging.getLogger("distbfs.service")
+Landed = tuple[list[Ticket], float, Levels]
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
@@ -56,7 +56,6 @@ class Service:
     ``submit``, ``now`` and ``expire`` are for any thread, ``run`` for the main one.
 
     graph: the facts on graph and engine in ``stats`` (JSON values)
-    results: folder of bulk results, None for none
     trouble: returns which rank is stuck, "" if none is; from any thread
     """
 
@@ -65,7 +64,6 @@ class Service:
         ranks: ServiceRank,
         limits: Limits,
         graph: dict[str, Any],
-        results: ResultFolder | None = None,
         metrics: Metrics | None = None,
         ids: IdMap | None = None,
         trouble: Callable[[], str] = str,
@@ -83,7 +81,7 @@ class Service:
         self._unanswered: set[Ticket] = set()
         self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
-        self.answers = Answers(self.names, limits, self.metrics, results, self._parents)
+        self.answers = Answers(self.names, limits, self.metrics, self._parents)
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
@@ -230,9 +228,7 @@ class Service:
             if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(
-        self, group: list[Ticket], landed: tuple[list[Ticket], float, Levels] | None
-    ) -> None:
+    def _serve(self, group: list[Ticket], landed: Landed | None) -> None:
         """Answer requests of one search, or let it fly.
 
         landed: requests of the search before, answered while a search flies, or before
@@ -245,7 +241,9 @@ class Service:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._start_together(wanted)
         if landed is not None:
-            self._answer_landed(*landed)
+            began = time.perf_counter()
+            self._answer_together(*landed)
+            self._half = halves_pay(landed[1], time.perf_counter() - began)
         if flies or not wanted:
             return
         self.tickets.arrivals.leave()
@@ -254,7 +252,9 @@ class Service:
                 self._several_searches(wanted[0])
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
-            elif near := self._near(wanted):
+            elif all(ticket.small for ticket in wanted) and (
+                near := self._near(wanted)
+            ):
                 self._answer_together(wanted, *near)
             else:
                 self._one_search(wanted)
@@ -264,7 +264,7 @@ class Service:
         now = time.monotonic()
         for ticket in group:
             ticket.waited = now - ticket.arrived
-        self.metrics.waited([ticket.waited for ticket in group])
+        self.metrics.observe("queue_wait_seconds", *[x.waited for x in group])
         lost = [ticket for ticket in group if ticket.lost]
         self._end([(ticket, ticket.why_lost()) for ticket in lost])
         return [ticket for ticket in group if ticket not in lost] if lost else group
@@ -280,10 +280,8 @@ class Service:
             text = str(error)
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
-    def _land(
-        self, group: list[Ticket], started: Started[Levels]
-    ) -> tuple[list[Ticket], float, Levels] | None:
-        """Wait for the search that flies; return what ``_answer_landed`` takes.
+    def _land(self, group: list[Ticket], started: Started[Levels]) -> Landed | None:
+        """Wait for the search that flies; return what ``_answer_together`` takes.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
@@ -294,14 +292,6 @@ class Service:
         with self._stopped_for(group):
             return (group, *started.finish())
         return None
-
-    def _answer_landed(
-        self, group: list[Ticket], seconds: float, levels: Levels
-    ) -> None:
-        """Answer requests; note whether two batches in turns are faster than one."""
-        began = time.perf_counter()
-        self._answer_together(group, seconds, levels)
-        self._half = halves_pay(seconds, time.perf_counter() - began)
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
@@ -318,10 +308,8 @@ class Service:
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of small requests for one source by edge lookups.
 
-        None where these do not suffice, and for other requests.
+        None where these do not suffice.
         """
-        if not all(ticket.small for ticket in group):
-            return None
         targets = [ticket.request.targets for ticket in group]
         return self.ranks.near(group[0].start, targets)
 
@@ -371,11 +359,7 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        try:
-            answer: Ended = self.answers.make_many(ticket.request, search)
-        except ServiceError as error:
-            answer = error
-        self._end([(ticket, answer)])
+        self._end([(ticket, self.answers.make_many(ticket.request, search))])
 
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
         """Answer tickets of one search, but those that already have an answer."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -31,6 +30,8 @@ LOOKED_UP = 2  # the same, where edge lookups come first
 MOST = LANE  # sources of a traversal
 
 Levels = list[list[int]]  # the requested ones, by request
+Begin = Callable[[Ids, Ids, Ids, Stop], Started[Array]]
+Look = Callable[[int, Ids], Array | None]
 
 
 def _joined(asked: Sequence[Sequence[int]]) -> Ids:
@@ -44,15 +45,21 @@ def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
     return [[*islice(rest, len(targets))] for targets in asked]
 
 
-class Together(ABC):
+class Together:
     """Searches from several sources at once, next to a session.
 
-    ahead: whether they go on while this thread does something else
+    begin: of (sources, rows, vertices, stop), begins to find the level of vertices[j]
+    from sources[rows[j]], integers [k] on the host, -1 = unreached; look: of (source,
+    vertices), levels by edge lookups, OPEN where they do not tell, None for no lookups
+    ahead: whether searches go on while this thread does something else
     fewest: sources from which on that costs less than separate searches
     """
 
-    ahead = False
-    fewest = FEWEST
+    def __init__(
+        self, begin: Begin, look: Look | None = None, *, ahead: bool = False
+    ) -> None:
+        self._begin, self._look, self.ahead = begin, look, ahead
+        self.fewest = FEWEST if look is None else LOOKED_UP
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
@@ -74,7 +81,7 @@ class Together(ABC):
         own = np.array([row[source] for source, _ in asked], dtype=np.int64)
         rows = own.repeat([*map(len, targets)])
         ids = np.array(sources, dtype=np.int64)
-        begun = self._start(ids, rows, _joined(targets), stop)
+        begun = self._begin(ids, rows, _joined(targets), stop)
 
         def finish() -> tuple[float, Levels]:
             seconds, levels = begun.finish()
@@ -90,132 +97,69 @@ class Together(ABC):
         By edge lookups; None where these do not suffice.
         """
         began = time.perf_counter()
-        levels = self._near(source, _joined(asked))
+        levels = self._look and self._look(source, _joined(asked))
         if levels is None or (levels == OPEN).any():
             return None
         return time.perf_counter() - began, _parted(levels, asked)
 
-    def _near(self, source: int, vertices: Ids) -> Array | None:  # noqa: ARG002
-        """Look up edges; return levels from a source, integers [k], OPEN if not known.
 
-        vertices: int64 [k]; None: there are no lookups
-        """
-        return None
+def at_the_end(levels: Callable[..., Array]) -> Begin:
+    """Return a function that begins searches which ``finish`` runs."""
 
-    @abstractmethod
-    def _start(
-        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
-    ) -> Started[Array]:
-        """Begin to find the level of vertices[j] from sources[rows[j]], -1 = unreached.
-
-        rows, vertices: int64 [k]; the result: integers [k] on the host
-        """
-
-
-class AtTheEnd(Together):
-    """Searches that ``finish`` begins."""
-
-    def _start(
-        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
-    ) -> Started[Array]:
+    def begin(*asked: Any) -> Started[Array]:
         def search() -> tuple[float, Array]:
             began = time.perf_counter()
-            levels = self._levels(sources, rows, vertices, stop)
-            return time.perf_counter() - began, levels
+            array = levels(*asked)
+            return time.perf_counter() - began, array
 
         return Started(search)
 
-    @abstractmethod
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        """Return the levels; see ``_start``."""
+    return begin
 
 
-class ByMeeting(AtTheEnd):
-    """Searches by the kernel for CPUs, from the sources and from the vertices.
+def by_meeting(
+    search: BitSearch, numbers: Numbers, lookups: Lookups | None
+) -> Together:
+    """Return searches by the kernel for CPUs, from the sources and from the vertices.
 
     numbers: of vertices by id, uint32 [n]; lookups: of edges, None where rows have
     another order
     """
+    if lookups is None:
+        return Together(at_the_end(search.meet))
 
-    def __init__(
-        self, search: BitSearch, numbers: Numbers, lookups: Lookups | None
-    ) -> None:
-        self._search, self._numbers, self._lookups = search, numbers, lookups
-        self.fewest = FEWEST if lookups is None else LOOKED_UP
+    def look(sources: Ids | int, vertices: Ids) -> Array:
+        begins = numbers[np.full(len(vertices), sources)]
+        return lookups.levels(begins, numbers[vertices])
 
-    def _near(self, source: int, vertices: Ids) -> Array | None:
-        if self._lookups is None:
-            return None
-        sources = np.full(len(vertices), source)
-        return self._look_up(sources, vertices, self._lookups)
-
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        if self._lookups is None:
-            return self._search.meet(sources, rows, vertices, stop)
-        levels = self._look_up(sources[rows], vertices, self._lookups)
+    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        levels = look(sources[rows], vertices)
         far = np.flatnonzero(levels == OPEN)
         if len(far):
             some, searches = np.unique(rows[far], return_inverse=True)
             ends = vertices[far]
-            levels[far] = self._search.meet(sources[some], searches, ends, stop)
+            levels[far] = search.meet(sources[some], searches, ends, stop)
         return levels
 
-    def _look_up(self, sources: Ids, vertices: Ids, lookups: Lookups) -> Array:
-        return lookups.levels(self._numbers[sources], self._numbers[vertices])
+    return Together(at_the_end(levels), look)
 
 
-class ByLevel(AtTheEnd):
-    """Searches over the parts or devices of all ranks, collective.
+def by_level(session: Session, traversals: Traversals) -> Together:
+    """Return searches over the parts or devices of all ranks, collective.
 
     A first search, of one level, shows whether there is memory for them.
     """
+    inside = session.vertices.inside
 
-    def __init__(self, session: Session, traversals: Traversals) -> None:
-        self._vertices, self._traversals = session.vertices, traversals
-        zero = np.zeros(min(session.layout.n, 1), dtype=np.int64)
-        self._search(zero, Wanted(levels=True, counts=False, limit=0))
+    def search(sources: Ids, **wanted: Any) -> PartSearches:
+        asked = Wanted(levels=True, counts=False, **wanted)
+        return traversals.run(inside(sources), RunOptions(batch=MOST), asked)[0]
 
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        searches = self._search(sources, Wanted(levels=True, counts=False, stop=stop))
-        return searches.levels_at(rows, self._vertices.inside(vertices))
+    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        return search(sources, stop=stop).levels_at(rows, inside(vertices))
 
-    def _search(self, sources: Ids, wanted: Wanted) -> PartSearches:
-        """Search from up to MOST sources."""
-        options = RunOptions(batch=MOST)
-        inside = self._vertices.inside(sources)
-        searches, _ = self._traversals.run(inside, options, wanted)
-        return searches
-
-
-class MeetingOnDevice(Together):
-    """Searches on the device that holds the graph, and back from the vertices."""
-
-    ahead, fewest = True, LOOKED_UP
-
-    def __init__(self, search: cuda_meet.MeetingSearches) -> None:
-        self._search = search
-
-    def _near(self, source: int, vertices: Ids) -> Array | None:
-        return self._search.near(source, vertices)
-
-    def _start(
-        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
-    ) -> Started[Array]:
-        return self._search.start(sources, rows, vertices, stop)
-
-
-class OnDeviceAndHost(AtTheEnd):
-    """Searches on a device whose graph has columns in host memory: of all levels.
-
-    What looks back would read them at each vertex.
-    """
-
-    def __init__(self, graph: DeviceGraph) -> None:
-        self._search = cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES)
-
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        searches: Any = self._search.search(sources, stop=stop)
-        return searches.levels_at(rows, vertices).get()
+    search(np.zeros(min(session.layout.n, 1), dtype=np.int64), limit=0)
+    return Together(at_the_end(levels))
 
 
 def together(session: Session) -> Together | None:
@@ -229,7 +173,7 @@ def together(session: Session) -> Together | None:
     try:
         if held.rows or session.world.size > 1 or session.layout.parts > 1:
             traversals = traversals_of(session)
-            return None if traversals is None else ByLevel(session, traversals)
+            return None if traversals is None else by_level(session, traversals)
         if held.graph is not None:
             return _on_one_device(held.graph)
         about = session.describe()
@@ -238,7 +182,7 @@ def together(session: Session) -> Together | None:
         part = in_input_ids(held.parts[0], session.vertices.permutation)
         searches = BitSearch(part, MOST // LANE, about["threads"])
         lookups = lookups_of(held.parts[0], about["threads"])
-        return ByMeeting(searches, part.numbers, lookups)
+        return by_meeting(searches, part.numbers, lookups)
     except ResourceError as error:
         LOG.warning("small queries are searched for one by one: %s", error)
     except UsageError:
@@ -258,6 +202,15 @@ def _on_one_device(graph: DeviceGraph) -> Together | None:
     """Return a searcher for the graph of one device, None if it has no edges."""
     if not graph.active:
         return None
-    if graph.tails is not None:
-        return OnDeviceAndHost(graph)
-    return MeetingOnDevice(cuda_meet.MeetingSearches(graph))
+    if graph.tails is None:
+        meeting = cuda_meet.MeetingSearches(graph)
+        return Together(meeting.start, meeting.near, ahead=True)
+    # what looks back from vertices would read columns in host memory at each of them
+    search = cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES)
+
+    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        searches: Any = search.search(sources, stop=stop)
+        array: Array = searches.levels_at(rows, vertices).get()
+        return array
+
+    return Together(at_the_end(levels))

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from distbfs.formats.ids import IdMap, first_of
+from distbfs.formats.ids import IdMap, first_of, name_of
 from distbfs.types import Array, Ids
 
 
@@ -21,11 +21,6 @@ class Names:
     def __init__(self, n: int, ids: IdMap | None = None) -> None:
         self.n, self.first = n, first_of(ids)
         self.ids = ids if self.first is None else None
-
-    @property
-    def kind(self) -> str:
-        """Kind of the names: "number", or the kind of the ids ("integer", "text")."""
-        return "number" if self.ids is None else self.ids.kind
 
     @property
     def allowed(self) -> str:
@@ -61,9 +56,11 @@ class Names:
 
     def of(self, vertex: int) -> int | str:
         """Return the name of a vertex."""
-        if self.ids is None:
-            return int(vertex) + (self.first or 0)
-        return self.ids.names(np.array([vertex], dtype=np.int64))[0]
+        return (
+            int(vertex) + (self.first or 0)
+            if self.ids is None
+            else name_of(vertex, self.ids)
+        )
 
     def each(self, vertices: Array) -> list[int | str | None]:
         """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""

@@ -147,23 +147,19 @@ def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
     distance = GRAPH.distances(names.index(source))
     by_name = {names[v]: distance[v] for v in USED.tolist()}
     far = max(by_name, key=by_name.get)
-    hdf5, plain = {"result": "file", "name": "a"}, {"result": "file", "format": "npy"}
     bfs = {"op": "bfs", "source": source}
     requests = [
         {"op": "distances", "source": source, "targets": targets},
         {"op": "path", "source": source, "target": far},
         bfs,
         {"op": "multi_bfs", "sources": [source, far], "parents": False},
-        {**bfs, **hdf5},
-        {**bfs, **plain, "name": "b"},
         {**bfs, "source": "nobody"},
         {"op": "reachable", "source": source, "targets": [far, -1]},
         {**bfs, "result": "summary"},
         {**bfs, "source": str(source), "result": "summary"},
         {"op": "stats"},
     ]
-    out = tmp_path / "out"
-    answer = served(ranks, store, requests, "--results", out)
+    answer = served(ranks, store, requests)
     assert answer[0]["distances"] == [by_name[x] for x in targets]
     steps = answer[1]["path"]
     assert (steps[0], steps[-1], len(steps)) == (source, far, by_name[far] + 1)
@@ -177,24 +173,12 @@ def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
             assert by_name[up] == by_name[name] - 1
     assert [x["source"] for x in answer[3]["searches"]] == [source, far]
     assert sorted(answer[3]["ids"]) == sorted(by_name)
-    with h5py.File(out / "a.h5") as file:
-        ids = [x if isinstance(x, np.int64) else x.decode() for x in file["ids"][:]]
-        level = file["level"][0].tolist()
-    assert dict(zip(ids, level, strict=True)) == by_name
-    if isinstance(source, str):
-        assert answer[5]["error"]["message"].startswith(
-            "format npy holds no ids that a"
-        )
-    else:
-        ids, level = (np.load(out / f"b.{x}.npy").tolist() for x in ("ids", "level"))
-        assert dict(zip(ids, level, strict=True)) == by_name
-        assert [str(out / "b.ids.npy")] == answer[5]["files"][-1:]
-    assert answer[6]["error"]["message"] == (
+    assert answer[4]["error"]["message"] == (
         'source is "nobody"; allowed: ids of the graph'
     )
-    assert "targets[1] is -1; allowed: ids of the gr" in answer[7]["error"]["message"]
-    assert answer[8]["source"] == answer[9]["source"] == source
-    assert answer[10]["graph"]["ids"] == ("text" if type(source) is str else "integer")
+    assert "targets[1] is -1; allowed: ids of the gr" in answer[5]["error"]["message"]
+    assert answer[6]["source"] == answer[7]["source"] == source
+    assert answer[8]["graph"]["ids"] == ("text" if type(source) is str else "integer")
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])

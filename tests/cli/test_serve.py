@@ -22,7 +22,6 @@ from commands import (
     FRESH,
     alone,
     begin,
-    check_results,
     environment,
     finish,
     here,
@@ -100,19 +99,16 @@ def test_a_signal_at_another_rank(stores, tmp_path):
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_query(ranks, stores, tmp_path):
-    out = tmp_path / "out"
-    with serving(ranks, stores, tmp_path, "--results", out) as (process, path):
+    with serving(ranks, stores, tmp_path) as (process, path):
         ask = ("query", path)
         report = here(
             *ask, "distances", "source=5", "targets=0,5,9", "deadline=5"
         ).values
         wanted = SOURCE.distances(5)[[0, 5, 9]].tolist()
         assert report == {"distances": wanted}
-        report = here(
-            *ask, "multi_bfs", "sources=3,4", "result=file", "name=two"
-        ).values
-        assert report["files"] == [str(out / "two.h5")]
-        check_results(SOURCE, out / "two.h5", [3, 4])
+        report = here(*ask, "multi_bfs", "sources=3,4").values
+        levels = [x["level"] for x in report["searches"]]
+        assert levels == [SOURCE.distances(x).tolist() for x in (3, 4)]
         graph = here(*ask, "stats").values["graph"]
         assert graph["ranks"] == ranks
         pairs = SOURCE.edges[SOURCE.edges[:, 0] < SOURCE.edges[:, 1]]
@@ -448,7 +444,6 @@ def test_what_is_refused(stores, tmp_path):
     store = stores / "1"
     for arguments, text in [
         (["--socket", tmp_path / "file"], "is no socket"),
-        (["--socket", tmp_path / "s", "--results", tmp_path / "file"], "no folder for"),
         (["--socket", tmp_path / "s", "--queue", 0], "queue is 0; allowed: 1 to"),
         (["--socket", tmp_path / "s", "--deadline", 0], "deadline is 0.0; allowed"),
         (["--http", 0], "--http needs --token-file"),

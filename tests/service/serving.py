@@ -18,7 +18,6 @@ from distbfs.service.doors import Front, SocketDoor, listen
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import ServiceRank
-from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import FEWEST
 
@@ -70,23 +69,18 @@ def slow_session(parts, options, permutation=None):
     return session
 
 
-def make_service(
-    source=SOURCE, results=None, *, options=None, metrics=None, ids=None, **limits
-):
+def make_service(source=SOURCE, *, options=None, metrics=None, ids=None, **limits):
     """A service that does not run yet; ids: what the file calls its vertices."""
     made, _ = build(source, 1)
     chosen = SearchOptions.named(threads=1, **(options or {}))
     session = slow_session(made, chosen)
     limits = Limits(**limits)
-    folder = None
-    if results is not None:
-        folder = ResultFolder(results, limits.files, "test", ids)
     ranks = ServiceRank(session, StopFlag())
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
         ranks.together.fewest = FEWEST  # as where no edges are looked up
     known = {"vertices": source.n}
-    return Service(ranks, limits, known, folder, metrics or Metrics(), ids=ids)
+    return Service(ranks, limits, known, metrics or Metrics(), ids=ids)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ WANTED = SOURCE.distances(3)
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with serving(results=tmp_path_factory.mktemp("fuzz") / "out") as served:
+    with serving() as served:
         yield served
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import re
 import socket
 import stat
@@ -10,7 +9,6 @@ import threading
 import time
 from itertools import pairwise
 
-import h5py
 import numpy as np
 import pytest
 from graphs import Tuples, check_search
@@ -103,10 +101,10 @@ def test_a_graph_that_is_not_sound(tmp_path, monkeypatch):
 
 
 def test_sets_of_sources(tmp_path):
-    """One search serves requests of the same set, and files say what it began at."""
-    several, out = [FAR, 3, FAR], tmp_path / "out"
+    """One search serves requests of the same set, and answers say what it began at."""
+    several = [FAR, 3, FAR]
     wanted = SOURCE.distances(np.unique(several))
-    with serving(tmp_path, results=out) as (service, path), connect(path) as client:
+    with serving(tmp_path) as (service, path), connect(path) as client:
         assert client.distances(several, range(N)) == wanted.tolist()
         assert client.distances({3}, [NEAR]) == [int(WANTED[NEAR])]
         assert client.reachable(np.array(several), [FAR, NEAR]) == [True, True]
@@ -115,10 +113,6 @@ def test_sets_of_sources(tmp_path):
         check_search(SOURCE, np.unique(several), *map(as_ids, arrays_in(answer)))
         assert answer["sources"] == sorted({3, FAR})
         assert "source" not in answer
-        (file,) = client.bfs(several, result="file")["files"]
-        with h5py.File(file) as found:
-            assert found["set_sources"][:].tolist() == sorted({3, FAR})
-            assert found["level"][0].tolist() == wanted.tolist()
         before = service.ranks.session.searches
         with pytest.raises(ServiceError, match="not both"):
             client.call("bfs", source=1, sources=[2])
@@ -182,34 +176,17 @@ def test_arrays_for_the_client(tmp_path):
         assert caught.value.code == "too_large"
 
 
-def test_results(tmp_path):
-    out = tmp_path / "out"
-    with (
-        serving(tmp_path, results=out, inline=10, binary=10) as (_, path),
-        connect(path) as client,
-    ):
-        [file] = client.bfs(3)["files"]
-        with h5py.File(file) as opened:
-            check_search(SOURCE, 3, opened["level"][0], opened["parent"][0])
-        level, parent = client.multi_bfs([3, 5], format="npy", name="two")["files"]
-        assert os.path.basename(level) == "two.level.npy"
-        for row, root in enumerate([3, 5]):
-            check_search(SOURCE, root, np.load(level)[row], np.load(parent)[row])
+def test_answers_that_are_too_large(tmp_path):
+    limits = {"inline": 10, "binary": 10}
+    with serving(tmp_path, **limits) as (_, path), connect(path) as client:
         searches = client.stats()["searches"]
-        with pytest.raises(ServiceError, match=r"two.level.npy already") as caught:
-            client.bfs(3, format="npy", name="two")
-        assert caught.value.code == "exists"
-        with pytest.raises(ServiceError, match="values inline; allowed: 10"):
-            client.call("bfs", source=3, result="inline")
+        with pytest.raises(ServiceError, match="values inline; allowed: 10") as caught:
+            client.call("bfs", source=3)
+        assert caught.value.code == "too_large"
+        with pytest.raises(ServiceError, match="in arrays; allowed: 10; ask for dist"):
+            client.multi_bfs([3, 5])
         assert client.stats()["searches"] == searches, "searched for nothing"
-    assert {os.path.dirname(file), os.path.dirname(level)} == {str(out)}
-
-
-def test_no_folder_for_results(tmp_path):
-    with serving(tmp_path, binary=10) as (_, path), connect(path) as client:
-        with pytest.raises(ServiceError, match="start the service with --results"):
-            client.bfs(3)
-        assert "files" not in client.bfs(3, result="summary")
+        assert "level" not in client.bfs(3, result="summary")
 
 
 def test_a_long_path_is_told_apart_from_none(tmp_path):
@@ -286,7 +263,7 @@ def test_lone_surrogates(tmp_path):
             answer = talker.hear()
             assert code_of(answer) == "bad_request"
             text = answer["error"]["message"]
-            assert text.startswith("not Unicode: a lone surrogate; send, for example, ")
+            assert text.startswith("not JSON: ")
         whole = rb'{"id": "\ud83d\ude00", "op": "health"}'
         talker.say(whole)
         assert talker.hear() == {"id": "\U0001f600", "ok": True, "state": "ready"}
@@ -681,7 +658,7 @@ def test_no_service(tmp_path):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
-    with serving(folder, results=folder / "out", files=50) as (service, path):
+    with serving(folder) as (service, path):
         yield service, path
 
 

@@ -18,12 +18,13 @@ from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.plan import memory
 from distbfs.ranks.signals import StopFlag
+from distbfs.service import shared_traversal
 from distbfs.service.doors import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import ByMeeting, together
+from distbfs.service.shared_traversal import together
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
@@ -51,11 +52,11 @@ def test_levels_of_many_sources(seed):
         at_once.levels(sources, asked, lambda: True)
 
 
-def test_with_lookups_two_sources_share_a_search():
+def test_with_lookups_two_sources_share_a_search(monkeypatch):
     at_once = together(session())
     assert at_once.fewest == 2
-    without = ByMeeting(at_once._search, at_once._numbers, None)
-    assert without.fewest > 2
+    monkeypatch.setattr(shared_traversal, "lookups_of", lambda *_: None)
+    assert together(session()).fewest > 2
 
 
 @pytest.mark.parametrize("seed", [None, 5])

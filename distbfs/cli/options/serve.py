@@ -14,7 +14,7 @@ from distbfs.cli.options import (
     Speech,
     TraceOption,
 )
-from distbfs.options import CONNECTIONS, OUTPUT, REQUEST_LIMITS, option
+from distbfs.options import CONNECTIONS, REQUEST_LIMITS, option
 from distbfs.service.limits import Limits
 
 
@@ -24,28 +24,20 @@ class LimitOptions:
 
     queue: Requests that may wait; more are told busy.
     clients: Connections of the socket, and as many of HTTP.
-    per_address: HTTP connections from one address; idle ones give way to new ones.
-    in_flight: Unanswered requests of a client; more are told too_many; 0: any number.
-    rate: Requests a second of a client; more are told too_many; 0: any number.
     deadline: Seconds that a request may take; it may say less.
     line: Bytes of a request.
     ids: Sources or targets of a request.
-    inline: Values in an answer; more go to --results.
-    binary: Values in a binary answer; more go to --results.
-    files: Files in the folder of results.
+    inline: Values in an answer.
+    binary: Values in a binary answer.
     """
 
     queue: int = option(REQUEST_LIMITS, default=Limits.queue)
     clients: int = option(REQUEST_LIMITS, default=Limits.clients)
-    per_address: int = option(REQUEST_LIMITS, default=Limits.per_address)
-    in_flight: int = option(REQUEST_LIMITS, default=Limits.in_flight)
-    rate: float = option(REQUEST_LIMITS, default=Limits.rate)
     deadline: float = option(REQUEST_LIMITS, default=Limits.deadline)
     line: int = option(REQUEST_LIMITS, "--max-line", default=Limits.line)
     ids: int = option(REQUEST_LIMITS, "--max-ids", default=Limits.ids)
     inline: int = option(REQUEST_LIMITS, "--max-inline", default=Limits.inline)
     binary: int = option(REQUEST_LIMITS, "--max-binary", default=Limits.binary)
-    files: int = option(REQUEST_LIMITS, "--max-files", default=Limits.files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +54,6 @@ class ServeOptions(FirstIdOption, TraceOption, SearchChoices, PatienceOption, Sp
     http_host: Address.
     token_file: File with the token that clients must send, mode 0600; made if missing.
     allow_remote: Let --http-host be any address.
-    results: Folder for results that are too large for an answer.
     """
 
     store: Path = argument(STORE)
@@ -71,7 +62,6 @@ class ServeOptions(FirstIdOption, TraceOption, SearchChoices, PatienceOption, Sp
     http_host: str = option(CONNECTIONS, default="127.0.0.1")
     token_file: Path | None = option(CONNECTIONS)
     allow_remote: bool = option(CONNECTIONS, default=False)
-    results: Path | None = option(OUTPUT)
     limits: dict[str, Any] = borrowed(LimitOptions)
 
 
