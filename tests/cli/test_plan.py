@@ -13,6 +13,7 @@ from graphs import NAMED, build, kronecker, random_tuples
 from launching import needs_mpi, run, run_ranks
 
 from distbfs.build.host.parts import construct
+from distbfs.device import control_groups
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
@@ -271,8 +272,8 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch, controllers,
     group.mkdir(parents=True)
     member = tmp_path / "cgroup"
     member.write_text(f"7:cpu:/job\n3:{controllers}:/job/step\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    monkeypatch.setattr(memory, "MEMBERSHIP", member)
+    monkeypatch.setattr(control_groups, "CGROUP", tmp_path)
+    monkeypatch.setattr(control_groups, "MEMBERSHIP", member)
     physical = memory.machine_memory()
     assert physical[1] == "physical"
     (group / name).write_text("max\n")
