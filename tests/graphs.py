@@ -189,11 +189,11 @@ def sources(draw, max_n=40, max_tuples=100):
     return Tuples(n, [p[0] for p in pairs], [p[1] for p in pairs])
 
 
-def build(source, parts=1, world=None, **options):
+def build(source, parts=1, world=None, owned=False, **options):
     """Return (parts of this rank, summary)."""
     made = []
-    world = world or SoloWorld()
-    summary = construct(source, world, parts, BuildOptions(**options), made.append)
+    way = world or SoloWorld(), parts, BuildOptions(**options), made.append
+    summary = construct(source, *way, owned=owned)
     return made, summary
 
 

@@ -84,6 +84,19 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     return rows
 
 
+def owner_bytes(graph: PlannedGraph) -> int | None:
+    """Return the bytes of a rank that owns rows while it searches (``construct``).
+
+    None where ranks search the parts as they are, or degrees are not known.
+    """
+    if graph.exact or graph.parts == 1 or graph.histogram is None:
+        return None
+    shape = memory.expected_shape(graph.histogram, graph.parts, 0, 0)
+    stored = sum(memory.array_bytes(shape).values())
+    searching = bytes_needed(shape, owned=True) + sum(memory.session_bytes(shape))
+    return stored + searching + memory.PROCESS
+
+
 def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
@@ -144,6 +157,7 @@ def weigh(
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
+        "owner": owner_bytes(graph),
         **gpus,
         "gpu_validation": validation_memory(graph, hosted, per_rank),
         "building_basis": memory.build_basis(),
@@ -491,6 +505,12 @@ def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
     for name in ("searching", "building"):
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
+    if plan["owner"] is not None:
+        click.echo(
+            "a rank without GPUs that owns the rows of its vertices: about "
+            f"{readable(plan['owner'])} to search; where ranks have less, they search "
+            "the parts above"
+        )
     click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
     links = {"one GPU": plan["gpu_search_tails"]}
     if plan["gpu_domain"] is not None:

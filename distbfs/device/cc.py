@@ -4,10 +4,10 @@ The key holds the code of the source and of the headers it includes, without com
 the definitions, the compiler and the processor, so one home folder may serve different
 machines.  Ranks that start together compile once: a lock per key, and a rename when the
 library is complete.
-Without a compiler the kernels of the wheel serve, where it has some (``portable``).
+Where a wheel brings kernels (``portable``), these serve instead, without a compiler.
 
-Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one),
-``DISTBFS_CACHE`` the folder for compiled kernels.
+Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one), which then
+compiles what a wheel brings, too; ``DISTBFS_CACHE`` the folder for compiled kernels.
 """
 
 from __future__ import annotations
@@ -54,16 +54,27 @@ def _compiled(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL:
 @cache
 def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
     macros = dict(definitions)
+    if os.environ.get("DISTBFS_CC", "none") == "none":
+        brought = _portable(source, macros)
+        return _compiled(source, macros) if brought is None else brought
     try:
         return _compiled(source, macros)
     except CompilerMissing:
-        level, path = portable.find(source, macros) or ("", None)
-        if path is None:
+        brought = _portable(source, macros)
+        if brought is None:
             raise
-        try:
-            library = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise CompilerMissing(f"cannot load {path.name}: {error}") from error
+        return brought
+
+
+def _portable(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL | None:
+    """Return the library that the wheel brings for this processor, None without one."""
+    level, path = portable.find(source, macros) or ("", None)
+    if path is None:
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CompilerMissing(f"cannot load {path.name}: {error}") from error
     PORTABLE_LEVELS.add(level)
     return library
 

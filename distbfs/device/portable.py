@@ -1,8 +1,9 @@
 """The kernels that a wheel brings, in C for any processor of an architecture.
 
-They serve where no C compiler is, or one that fails.  Each is compiled for a few levels
-of the architecture, and the highest that this processor has is taken.  The name of a
-library holds the digest of its code, so that one of another version is never found.
+They serve unless a C compiler is named, and where it fails.  Each is compiled for a
+few levels of the architecture, and the highest that this processor has is taken.  The
+name of a library holds the digest of its code, so that one of another version is never
+found.
 Beside them lies machine code of GPUs, see ``nvrtc``.
 
 Only the standard library is imported here: ``hatch_build.py`` builds wheels with it.
@@ -53,7 +54,7 @@ def name_of(source: Path, definitions: Mapping[str, str | int], level: str) -> s
 
 def find(source: Path, definitions: Mapping[str, str | int]) -> tuple[str, Path] | None:
     """Return the highest level that a kernel is there for, and its library; or None."""
-    for level in levels_of(processor()):
+    for level in levels_of(processor()) if FOLDER.is_dir() else ():
         path = FOLDER / name_of(source, definitions, level)
         if path.is_file():
             return level, path

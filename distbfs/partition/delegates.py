@@ -59,14 +59,17 @@ class ByOwner:
 
     So what a part pulls for stands together in bitmaps. Rows keep the order of their
     neighbours, by descending degree.
+
+    delegates: int64 [d], by number; order: of delegates by descending degree
+    numbers: uint32 [d], of delegates by descending degree
     """
 
     def __init__(self, layout: Layout, delegates: Ids) -> None:
         """Take ids, int64 [d], by descending degree."""
         self.order: Ids = np.argsort(layout.part_of(delegates), kind="stable")
         self.delegates: Ids = delegates[self.order]
-        self._numbers = np.empty(len(delegates), dtype=np.uint32)
-        self._numbers[self.order] = np.arange(len(delegates), dtype=np.uint32)
+        self.numbers = np.empty(len(delegates), dtype=np.uint32)
+        self.numbers[self.order] = np.arange(len(delegates), dtype=np.uint32)
 
     def rows(self, lengths: Ids, columns: Array) -> CSR:
         """Return the rows of a part; the columns change in place.
@@ -76,6 +79,6 @@ class ByOwner:
         """
         for first in range(0, len(columns), AT_ONCE):
             some = columns[first : first + AT_ONCE]
-            # mutant: self._numbers[some] -> some : test_directed_parts
-            some[:] = self._numbers[some]
+            # mutant: self.numbers[some] -> some : test_directed_parts
+            some[:] = self.numbers[some]
         return CSR(row_offsets(lengths[self.order]), columns)

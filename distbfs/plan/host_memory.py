@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from distbfs.errors import OutOfMemory
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
@@ -17,6 +19,7 @@ from distbfs.plan.memory import (
     expected_degrees,
     expected_shape,
     machine_memory,
+    may_fill,
     readable,
 )
 from distbfs.plan.threshold import expected_nn, suggest_threshold
@@ -27,10 +30,22 @@ if TYPE_CHECKING:
     from distbfs.graph.degrees import DegreeHistogram
     from distbfs.types import TupleSource, World
 
+OWNER = 80  # of each vertex on a rank that owns rows, while it has and searches them
 RAW_BYTES = 16  # of a directed edge while it is collected and sorted
 NO_EDGES = {"nn": 0, "nd": 0, "dn": 0, "dd": 0}
 MOST_PARTS = 1 << 32
 MUCH = 16  # at most, ranks of a host, and what a part has beside its edges
+
+
+def has_room_for_rows(world: World, n: int, nbytes: int) -> bool:
+    """Return whether each rank has room for rows of its own (collective).
+
+    All ranks hold something of every vertex then.
+
+    nbytes: of the edges of all ranks
+    """
+    lacks = OWNER * n + nbytes // world.size > may_fill(world)[0]
+    return not world.allreduce(np.array([int(lacks)]), "max")[0]
 
 
 def kronecker_of(description: Mapping[str, Any], n: int) -> tuple[int, int] | None:

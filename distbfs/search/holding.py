@@ -126,16 +126,18 @@ def bytes_of(store: Store, indices: Sequence[int]) -> int:
     return sum(store.part_bytes(index) for index in indices)
 
 
-def hold_host_parts(world: World, source: Source) -> Held:
+def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Held:
     """Load the parts of this rank to host memory (collective for tuples).
 
+    owned: whether parts of tuples own rows
     Raises LaunchError where the parts do not divide by the ranks, ResourceError where
     memory is short.
     """
     if source.graph is not None:
         return held_parts(world, [source.graph._host_part], None)
     if source.store is None:
-        return host_parts_built(world, source, source.parts, source.build, "building")
+        way = (source.parts, source.build, "building")
+        return host_parts_built(world, source, *way, owned=owned)
     store = source.store
     own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
     with loading(world, source, store, own_parts) as watch:
@@ -169,13 +171,19 @@ def loading(
         ) from error
 
 
-def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:
-    """Build one part a rank from the edges of a store (collective)."""
+def cut_anew(
+    world: World, source: Source, store: Store, threads: int, *, owned: bool = False
+) -> Held:
+    """Build one part a rank from the edges of a store (collective).
+
+    owned: whether parts own rows
+    """
     parts = world.size
     seed = spreading_seed(store, parts)
     ends = tuple_degrees_for(world, store, parts, seed)
     options = replace(source.build, permute_seed=seed, threads=threads)
-    return host_parts_built(world, source, parts, options, "cutting anew", ends)
+    way = (source, parts, options, "cutting anew", ends)
+    return host_parts_built(world, *way, owned=owned)
 
 
 def host_parts_built(
@@ -185,9 +193,12 @@ def host_parts_built(
     options: BuildOptions,
     label: str,
     ends: dict[int, Ids] | None = None,
+    *,
+    owned: bool = False,
 ) -> Held:
     """Build parts in host memory from edge tuples (collective).
 
+    owned: whether they own rows, see ``construct``
     ends: of the original input tuples, by part and local id, if these differ
     """
     made: list[Part] = []
@@ -201,7 +212,7 @@ def host_parts_built(
     with source.progress(label, tuples.tuples // world.size) as tell:
         counted = Counted(tuples, tell)
         summary = construct_kept(
-            tuples, world, parts, options, take, counted, kept=True
+            tuples, world, parts, options, take, counted, kept=True, owned=owned
         )
     held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
     held.generation_seconds = summary.generation_seconds

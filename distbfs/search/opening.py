@@ -14,8 +14,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory
-from distbfs.options import SearchOptions
+from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
+from distbfs.plan.host_memory import RAW_BYTES, has_room_for_rows
 from distbfs.plan.memory import readable
 from distbfs.registry import lookup
 from distbfs.search.choose import (
@@ -149,7 +150,9 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     which would send a word or more of each vertex to all ranks at each level.
     """
     world, source, store = opening.world, opening.source, opening.source.store
-    if store is None or not store.manifest.parts % world.size:
+    if store is None:
+        return hold_host_parts(world, source, owned=_owns_rows(opening))
+    if not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
     by_rows = is_divided_by_rows(world, store)
     if source.directed and not by_rows:  # edges anew would lead both ways
@@ -164,7 +167,21 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     parts = store.manifest.parts
     how_many = "1 part is" if parts == 1 else f"{parts} parts are"
     opening.say(f"{how_many} repartitioned for {world.size} ranks")
-    return cut_anew(world, source, store, threads)
+    return cut_anew(world, source, store, threads, owned=_owns_rows(opening))
+
+
+def _owns_rows(opening: Opening) -> bool:
+    """Return whether ranks are to own the rows of tuples (collective).
+
+    Where there is room, but for many searches at once, see ``_host_parts``, and where
+    delegates, or directions of their subgraphs, were asked for.
+    """
+    world, source, request = opening.world, opening.source, opening.request
+    usual = opening.choice.options.factors == SubgraphFactors()
+    if world.size == 1 or request.separate or request.divided or not usual:
+        return False
+    tuples = source.any_tuples().tuples
+    return has_room_for_rows(world, source.n, 2 * RAW_BYTES * tuples)
 
 
 def bringing(opening: Opening) -> Callable[[], Held]:

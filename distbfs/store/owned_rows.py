@@ -21,14 +21,13 @@ from distbfs.graph.csr import CSR, check_columns, check_offsets
 from distbfs.partition.delegates import ByOwner
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
-from distbfs.plan.memory import may_fill
+from distbfs.plan.host_memory import has_room_for_rows
+from distbfs.plan.memory import COLUMN
 from distbfs.store import safety
 from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
 from distbfs.types import SUBGRAPHS, Array, World
 
 SOURCE = Path(__file__).with_suffix(".c")
-VERTEX_BYTES = 80  # of each vertex on every rank, while rows are read and searched
-EDGE_BYTES = 4  # of an edge on its owner
 
 
 def is_divided_by_rows(world: World, store: Store) -> bool:
@@ -41,9 +40,7 @@ def is_divided_by_rows(world: World, store: Store) -> bool:
     if manifest.parts > 1 or manifest.delegates:
         return False
     edges = manifest.m * (1 + manifest.directed)
-    need = VERTEX_BYTES * manifest.n + EDGE_BYTES * edges // world.size
-    lacks = need > may_fill(world)[0]
-    return not world.allreduce(np.array([int(lacks)]), "max")[0]
+    return has_room_for_rows(world, manifest.n, COLUMN * edges)
 
 
 def load_rows(

@@ -16,6 +16,7 @@ from distbfs.build.host.parts import construct
 from distbfs.device import control_groups
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
+from distbfs.engines.openmp.rows import OpenMPRows
 from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
@@ -87,6 +88,17 @@ def test_a_search_is_counted_exactly(name, parts, threshold, parents):
             search = OpenMPPart(part, 1, parents)
         held = allocated(vars(search), part_arrays(part).values())
         assert bytes_needed(shape, parents=parents) == held
+
+
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("name", ["random", "star", "kronecker", "path", "complete"])
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_that_own_rows_are_counted_exactly(name, parts, parents):
+    for part in build(GRAPHS[name], parts, owned=True)[0]:
+        assert memory.array_bytes(shape_of(part)) == sizes_of(part)
+        search = OpenMPRows(part, 1, parents=parents, direction="auto")
+        held = allocated(vars(search), part_arrays(part).values())
+        assert bytes_needed(shape_of(part), parents=parents, owned=True) == held
 
 
 @pytest.mark.parametrize("spread", [1, 7])

@@ -59,9 +59,16 @@ def test_without_a_compiler_that_works(kernel, monkeypatch, compiler_name):
     assert cc.made_by() == f"portable, {HERE[0]}"
 
 
-def test_a_compiler_comes_first(kernel, monkeypatch):
+@pytest.mark.parametrize("other", ["", "CC"])
+def test_without_a_compiler_that_was_named(kernel, monkeypatch, other):
     monkeypatch.delenv("DISTBFS_CC")
-    forget()
+    if other:
+        monkeypatch.setenv(other, "false")
+    assert str(portable.FOLDER) in cc.load(kernel, MORE=2)._name
+
+
+def test_a_compiler_that_is_named_comes_first(kernel, monkeypatch):
+    monkeypatch.setenv("DISTBFS_CC", "cc")
     library = cc.load(kernel, MORE=2)
     assert library.answer() == 42
     assert str(portable.FOLDER) not in library._name

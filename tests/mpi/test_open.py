@@ -13,6 +13,8 @@ from launching import clean_environment
 
 import distbfs
 from distbfs.errors import UsageError
+from distbfs.options import Factors
+from distbfs.plan import host_memory
 from distbfs.ranks.world import Ranks
 from distbfs.types import slice_bounds
 
@@ -45,6 +47,38 @@ def test_tuples(world: Ranks, threshold: int | None) -> None:
         if world.size > 1:
             with pytest.raises(UsageError, match=r"to_numpy\(\)"):
                 _ = near.level
+
+
+@pytest.mark.parametrize(
+    ("options", "room", "owned"),
+    [
+        ({}, True, True),
+        ({"engine": "reference"}, True, True),
+        ({}, False, False),
+        ({"threshold": 8}, True, False),
+        ({"parts": 4}, True, False),
+        ({"dd": Factors(0.1, 0.1)}, True, False),
+    ],
+)
+def test_ranks_that_own_rows(
+    world: Ranks,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    room: bool,
+    owned: bool,
+) -> None:
+    """Where all have room; unless parts with delegates, or their options, are asked."""
+    here = room or world.rank > 0
+    monkeypatch.setattr(
+        host_memory, "may_fill", lambda _: (1 << 40 if here else 0, "memory")
+    )
+    comm, source = getattr(world, "comm", None), kronecker(8)
+    way = {"comm": comm, "engine": "openmp", "threads": 1, **options}
+    with distbfs.open(source, **way) as session:
+        owns = {part.owns_rows for part in session.held.parts}
+        assert owns == {owned and world.size > 1}
+        level, parent = map(joined, [world] * 2, session.search(3).to_numpy())
+        check_search(source, 3, level, parent)
 
 
 def test_a_store_that_all_ranks_open(world: Ranks, tmp_path_factory) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks
 
 SEED = 5
+OWN_ROWS = "own rows"
 GRAPHS = {
     "kronecker": NAMED["kronecker"],
     "random": random_tuples(300, 700, seed=8),
@@ -44,9 +45,16 @@ def name_of(options: dict[str, Any]) -> str:
 
 
 @cache
-def parts_of(world: Ranks, name: str, per_rank: int, threshold: int | None) -> Any:
-    """The parts of this rank; every rank asks for the same in the same order."""
-    options = {"threshold": threshold, "permute_seed": SEED}
+def parts_of(
+    world: Ranks, name: str, per_rank: int, threshold: int | str | None
+) -> Any:
+    """The parts of this rank; every rank asks for the same in the same order.
+
+    threshold: OWN_ROWS for parts that own rows
+    """
+    options: dict[str, Any] = {"threshold": threshold, "permute_seed": SEED}
+    if threshold == OWN_ROWS:
+        options |= {"threshold": None, "owned": True}
     return build(GRAPHS[name], per_rank * world.size, world, **options)
 
 
@@ -83,9 +91,9 @@ def test_options_of_the_exchange(
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("per_rank", [1, 2])
-@pytest.mark.parametrize("threshold", [None, 0, 10**9])
+@pytest.mark.parametrize("threshold", [None, 0, 10**9, OWN_ROWS])
 def test_thresholds(
-    world: Ranks, name: str, per_rank: int, threshold: int | None
+    world: Ranks, name: str, per_rank: int, threshold: int | str | None
 ) -> None:
     parts, _ = parts_of(world, name, per_rank, threshold)
     check(world, name, parts, SearchOptions(threads=1))
@@ -94,8 +102,11 @@ def test_thresholds(
 @pytest.mark.parametrize("per_rank", [1, 2])
 @pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels"])
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) -> None:
-    parts, _ = parts_of(world, "kronecker", per_rank, 8)
+@pytest.mark.parametrize("threshold", [8, OWN_ROWS])
+def test_directions(
+    world: Ranks, per_rank: int, parents: bool, direction: str, threshold: int | str
+) -> None:
+    parts, _ = parts_of(world, "kronecker", per_rank, threshold)
     options = SearchOptions(threads=1, parents=parents, direction=direction)
     check(world, "kronecker", parts, options)
 
@@ -104,7 +115,7 @@ def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sets(world: Ranks, name: str, engine: str) -> None:
     """Of several parts, delegates and others; and from one vertex after each."""
-    for threshold in (0, 4, 10**9):
+    for threshold in (0, 4, 10**9, OWN_ROWS):
         parts, _ = parts_of(world, name, 1, threshold)
         roots = [x for some in some_sets(GRAPHS[name]) for x in (some, int(some[0]))]
         options = SearchOptions(engine=engine, threads=1)
@@ -127,9 +138,9 @@ def test_the_reference_engine(world: Ranks) -> None:
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
 @pytest.mark.parametrize("name", ["kronecker", "two-hubs", "path"])
 @pytest.mark.parametrize("per_rank", [1, 2])
-@pytest.mark.parametrize("threshold", [0, 4, 10**9])
+@pytest.mark.parametrize("threshold", [0, 4, 10**9, OWN_ROWS])
 def test_searches_that_end_early(
-    world: Ranks, engine: str, name: str, per_rank: int, threshold: int
+    world: Ranks, engine: str, name: str, per_rank: int, threshold: int | str
 ) -> None:
     """No rank has a level beyond the last one; all leave the loop together."""
     source = GRAPHS[name]

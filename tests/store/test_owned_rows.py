@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 
 import h5py
 import numpy as np
 import pytest
 from directed_graphs import matrix_of, tuples
 from directed_graphs import stored as directed_store
-from graphs import complete, kronecker, random_tuples, uniform
+from graphs import build, complete, kronecker, random_tuples, uniform
 from store_graphs import reconcile
 from worlds import on_ranks
 
@@ -17,8 +18,8 @@ from distbfs.device import cc
 from distbfs.errors import StoreError
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions
+from distbfs.plan import host_memory
 from distbfs.ranks.world import SoloWorld
-from distbfs.store import owned_rows
 from distbfs.store.hdf5 import open_store, schema
 from distbfs.store.owned_rows import is_divided_by_rows, load_rows
 from distbfs.store.write import write_graph
@@ -38,14 +39,27 @@ def stored(folder, source, **options):
     return open_store(folder)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+def rows_of(world, source, store, parts, form):
+    """Return the parts of a rank that own rows, from a store or from tuples."""
+    if form == "store":
+        own = range(world.rank, parts, world.size)
+        return [load_rows(store, parts, index) for index in own]
+    return build(source, parts, world, owned=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "parts"), [*product(["store", "tuples"], [2, 3, 7]), ("store", 1)]
+)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_owners_have_the_rows_of_their_vertices(tmp_path, name, parts):
-    store = stored(tmp_path / "graph", GRAPHS[name]())
+def test_owners_have_the_rows_of_their_vertices(tmp_path, name, parts, form):
+    source, ranks = GRAPHS[name](), 2 if parts == 2 else 1
+    store = stored(tmp_path / "graph", source)
     assert is_divided_by_rows(SoloWorld(), store)
     whole, seen = store.load_part(0), []
-    for index in range(parts):
-        part = load_rows(store, parts, index)
+    groups = on_ranks(ranks, lambda world: rows_of(world, source, store, parts, form))
+    for index, part in enumerate(part for group in groups for part in group):
+        part.check()
+        assert (part.index, part.owns_rows, part.threshold) == (index, True, 0)
         u, v = part.delegates[part.dd.sources()], part.delegates[part.dd.columns]
         assert (u % parts == index).all()
         seen.append(np.stack([u, v], axis=1))
@@ -98,7 +112,7 @@ def test_ranks_without_room_for_what_all_hold(tmp_path, monkeypatch):
     need = 80 * 128 + 4 * store.manifest.m // 2
     for room in (need - 1, need):
         monkeypatch.setattr(
-            owned_rows,
+            host_memory,
             "may_fill",
             lambda world, room=room: (room if world.rank else 1 << 40, ""),
         )

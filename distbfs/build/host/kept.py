@@ -40,17 +40,20 @@ def construct_kept(
     counted: TupleSource | None = None,
     *,
     kept: bool = False,
+    owned: bool = False,
 ) -> BuildSummary:
     """Build parts as ``construct`` does, with attributes of the tuples (collective).
 
-    kept: as there; counted: the same tuples, with progress, read while parts are built.
-    Where there are attributes, a rank holds all its parts at once and reads all tuples.
+    kept, owned: as there; counted: the same tuples, with progress, read while parts are
+    built. Where there are attributes, a rank holds all its parts at once and reads all
+    tuples.
     """
+    tuples = counted or source
     if not attributes_of(source):
-        return construct(counted or source, world, parts, options, sink, kept=kept)
+        return construct(tuples, world, parts, options, sink, kept=kept, owned=owned)
     made: list[Part] = []
     take = made.append
-    summary = construct(counted or source, world, parts, options, take, kept=True)
+    summary = construct(tuples, world, parts, options, take, kept=True, owned=owned)
     for part in with_attributes(source, world, made, options.permute_seed):
         sink(part)
     return summary

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.build.host.rows import ServedRows, collect
-from distbfs.build.host.separate import Distributor, whole_rows
+from distbfs.build.host.separate import Distributor, sum_of
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import permutation_by
-from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
-from distbfs.graph.keys import BACK, FORTH
-from distbfs.graph.relabel import degree_order
+from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
@@ -63,38 +61,50 @@ def construct(
     sink: Callable[[Part], None],
     *,
     kept: bool = False,
+    owned: bool = False,
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
+    owned: whether parts own rows, with all vertices with edges as delegates; those of
+    a directed graph do, unless it has one
     kept: whether the sink holds all of them. The rows of one group of parts are held at
     a time. If all parts of the rank make one group, the tuples are read once, else
-    twice a group: for degrees, then for parts.
+    twice a group: for degrees, then for parts; all that twice if edges lead one way.
     """
-    if options.directed:
-        return _construct_directed(source, world, parts, options, sink)
+    directed = options.directed
+    owned = owned or (directed and parts > 1)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    BuildMemory(source, options.threshold, kept=kept).check(world, parts)
+    if directed or not owned:
+        memory = BuildMemory(source, options.threshold, directed=directed, kept=kept)
+        memory.check(world, parts)
     own_parts = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
     threads = options.threads
     raw = RAW_BYTES * 2 * source.tuples // parts
     groups = in_groups(placement.per_rank, raw, options.pass_bytes)
+    ways = (FORTH, BACK) if directed else (BOTH,)
 
-    def rows_of(group: Sequence[int]) -> dict[int, ServedRows]:
-        return collect(source, world, parts, group, translate, clock, threads=threads)
+    def rows_of(group: Sequence[int]) -> dict[int, list[ServedRows]]:
+        served = [
+            collect(source, world, parts, group, translate, clock, way, threads)
+            for way in ways
+        ]
+        return {part: [rows[part] for rows in served] for part in served[0]}
 
     with clock("total"):
         degrees: dict[int, Ids] = {}
         loops = 0
-        rows: dict[int, ServedRows] = {}
+        rows: dict[int, list[ServedRows]] = {}
         for group in groups:
             rows.clear()
             rows = rows_of(group)
-            degrees.update({part: r.degrees for part, r in rows.items()})
-            loops += sum(r.loops for r in rows.values())
+            degrees.update({part: sum_of(sides) for part, sides in rows.items()})
+            loops += sum(sides[0].loops for sides in rows.values())
         histogram = histogram_of(world, degrees.values())
-        threshold = options.threshold
+        threshold = 0 if owned else options.threshold
+        if directed and not owned:
+            threshold = histogram.largest
         if threshold is None:
             # mutant: world.broadcast(suggest_host_threshold(histogram, parts)) ->
             #   suggest_host_threshold(histogram, parts) :
@@ -103,31 +113,33 @@ def construct(
         distributor = Distributor(
             world, layout, threshold, degrees, options.order_block, threads
         )
+        make = distributor.own if owned else distributor.split
         counts = np.array([loops, 0, 0, 0, 0], dtype=np.int64)
         for group in groups:
             if len(groups) > 1:
                 rows.clear()
                 rows = rows_of(group)
             for device in group:
-                part = distributor.split(own_parts[device], rows.pop(own_parts[device]))
+                part = make(own_parts[device], *rows.pop(own_parts[device]))
                 counts[1:] += [getattr(part, name).edges for name in SUBGRAPHS]
                 sink(part)
                 del part
     counts = world.allreduce(counts)
     loops = int(counts[0])
+    m = int(counts[1:].sum())
     generation = clock.get("generation")
     return BuildSummary(
         n=source.n,
-        m=histogram.m,
+        m=m,
         tuples=source.tuples,
         loops=loops,
-        repeats=source.tuples - loops - histogram.m // 2,
+        repeats=source.tuples - loops - (m if directed else m // 2),
         parts=parts,
         threshold=threshold,
         delegates=len(distributor.delegates),
         edges=dict(zip(SUBGRAPHS, counts[1:].tolist(), strict=True)),
         histogram=histogram,
-        passes=1 if len(groups) == 1 else 2 * len(groups),
+        passes=len(ways) * (1 if len(groups) == 1 else 2 * len(groups)),
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
@@ -140,93 +152,6 @@ def check_alone(parts: int, ranks: int) -> None:
             f"a directed graph is stored as one part by one rank, not {parts} by "
             f"{ranks}; several ranks can search it"
         )
-
-
-def _construct_directed(
-    source: TupleSource,
-    world: World,
-    parts: int,
-    options: BuildOptions,
-    sink: Callable[[Part], None],
-) -> BuildSummary:
-    """Build a directed graph with its edges out and in (collective).
-
-    In one part, or in several that own rows: then all vertices with edges are
-    delegates, and a part has the edges out of and into those that it owns. The tuples
-    are read twice.
-    """
-    several = parts > 1
-    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    BuildMemory(source, directed=True, kept=several).check(world, parts)
-    clock = Stopwatch()
-    translate, threads = permuted(source.n, options.permute_seed), options.threads
-    group, own = list(range(placement.per_rank)), placement.parts_of(world.rank)
-    with clock("total"):
-        out, into = (
-            collect(source, world, parts, group, translate, clock, way, threads)
-            for way in (FORTH, BACK)
-        )
-        degrees = {part: out[part].degrees + into[part].degrees for part in own}
-        histogram = histogram_of(world, degrees.values())
-        threshold, delegates = 0 if several else histogram.largest, 0
-        if several:
-            distributor = Distributor(
-                world, layout, threshold, degrees, options.order_block, threads
-            )
-            delegates = len(distributor.delegates)
-        counts = np.zeros(2, dtype=np.int64)
-        for part in own:
-            rows = out.pop(part), into.pop(part)
-            counts += [rows[0].loops, len(rows[0].columns)]
-            if several:
-                sink(distributor.own(part, *rows))
-            else:
-                sink(_directed_part(*rows, histogram.largest, options))
-            del rows
-    loops, m = world.allreduce(counts).tolist()
-    generation = clock.get("generation")
-    return BuildSummary(
-        n=source.n,
-        m=m,
-        tuples=source.tuples,
-        loops=loops,
-        repeats=source.tuples - loops - m,
-        parts=parts,
-        threshold=threshold,
-        delegates=delegates,
-        edges={**dict.fromkeys(SUBGRAPHS, 0), "dd" if several else "nn": m},
-        histogram=histogram,
-        passes=2,
-        generation_seconds=generation,
-        construction_seconds=clock.get("total") - generation,
-    )
-
-
-def _directed_part(
-    out: ServedRows, into: ServedRows, threshold: int, options: BuildOptions
-) -> Part:
-    """Return a directed graph as one part, from its edges out and in."""
-    degrees = out.degrees + into.degrees
-    order = degree_order(degrees, options.order_block, options.threads)
-    nn, incoming = (whole_rows(rows, order, options.threads) for rows in (out, into))
-    none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
-    return Part(
-        Layout(nn.rows, 1),
-        0,
-        threshold,
-        no_ids,
-        no_ids,
-        nn,
-        CSR.empty(nn.rows),
-        none,
-        none,
-        order.vertices,
-        degrees[order.vertices],
-        2 * out.tuple_degrees[order.vertices],
-        order.active,
-        incoming,
-        2 * into.tuple_degrees[order.vertices],
-    )
 
 
 def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:

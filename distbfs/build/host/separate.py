@@ -12,8 +12,9 @@ vertices must be requested.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,12 @@ def whole_rows(rows: ServedRows, numbering: PartNumbering, threads: int = 0) -> 
     return CSR(offsets, columns)
 
 
+def sum_of(sides: Sequence[ServedRows]) -> Ids:
+    """Return the degrees of vertices, over edges out and in."""
+    degrees = [rows.degrees for rows in sides]
+    return reduce(np.add, degrees)
+
+
 class Distributor:
     """Splits the rows of this rank's parts into degree-separated subgraphs.
 
@@ -77,9 +84,6 @@ class Distributor:
             [layout.global_of(part, ids) for part, ids in high.items()],
             [degrees[part][ids] for part, ids in high.items()],
         )
-        self.index = DelegateNumbers(self.delegates, layout.n)
-        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
-        self.rising = inverse(rising, threads)
         self.order_block = order_block
         self.whole = layout.parts == 1 and not len(self.delegates)
         self.numbering: dict[int, PartNumbering] = {}
@@ -90,78 +94,114 @@ class Distributor:
                 normal[high[part]] = 0
             self.numbering[part] = degree_order(normal, order_block, threads)
 
-    def split(self, part: int, rows: ServedRows) -> Part:
-        """Build one part of this rank (collective: every rank passes one)."""
-        if self.whole:
+    @cached_property
+    def index(self) -> DelegateNumbers:
+        """The delegate numbers of vertices."""
+        return DelegateNumbers(self.delegates, self.layout.n)
+
+    @cached_property
+    def rising(self) -> Array:
+        """The place of each delegate by rising degree, uint32 [d]."""
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        return inverse(rising, self.threads)
+
+    def split(self, part: int, *sides: ServedRows) -> Part:
+        """Build one part of this rank (collective: every rank passes one).
+
+        sides: its rows; of a directed graph, which has one part here, edges out and in
+        """
+        rows, incoming = sides[0], None
+        if not self.whole:
+            numbering = self.numbering[part]
+            graphs = self._separate(part, rows, numbering)
+            return self._part(part, sides, numbering, graphs)
+        if len(sides) > 1:
+            numbering = degree_order(sum_of(sides), self.order_block, self.threads)
+            incoming = whole_rows(sides[1], numbering, self.threads)
+        else:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
             adjacent = rows.offsets, rows.columns
             numbering = degree_order(
                 rows.degrees, self.order_block, self.threads, trees, adjacent
             )
-            graphs = self._whole(rows, numbering)
-        else:
-            numbering = self.numbering[part]
-            graphs = self._separate(part, rows, numbering)
-        return Part(
-            self.layout,
-            part,
-            self.threshold,
-            self.delegates,
-            self.delegate_degrees,
-            *graphs,
-            numbering.vertices,
-            taken(rows.degrees, numbering.vertices, self.threads),
-            taken(rows.tuple_degrees, numbering.vertices, self.threads),
-            numbering.active,
-        )
+        nn, none = whole_rows(rows, numbering, self.threads), CSR.empty(0)
+        graphs = nn, CSR.empty(nn.rows), none, none
+        return self._part(part, sides, numbering, graphs, incoming=incoming)
 
-    def own(self, part: int, out: ServedRows, into: ServedRows) -> Part:
-        """Build a part of a directed graph whose vertices with edges are delegates."""
-        numbering, count = self.numbering[part], len(out.degrees)
-        source = self.index.of(self.layout.global_of(part, np.arange(count)))
+    def own(self, part: int, *sides: ServedRows) -> Part:
+        """Build a part that owns rows; all vertices with edges are delegates.
+
+        sides: as of ``split``, of directed graphs in several parts
+        """
         numbers = self._by_owner
-        dd, incoming = (self._rows_of_delegates(source, x) for x in (out, into))
-        normals = CSR.empty(count)
-        return Part(
-            self.layout,
+        dd, *others = (self._rows_of_delegates(part, rows) for rows in sides)
+        normals = CSR.empty(len(sides[0].degrees))
+        return self._part(
             part,
-            self.threshold,
-            numbers.delegates,
-            self.delegate_degrees[numbers.order],
-            normals,
-            normals,
-            CSR.empty(len(self.delegates)),
-            dd,
-            numbering.vertices,
-            (out.degrees + into.degrees)[numbering.vertices],
-            2 * out.tuple_degrees[numbering.vertices],
-            numbering.active,
-            incoming,
+            sides,
+            self.numbering[part],
+            (normals, normals, CSR.empty(len(self.delegates)), dd),
+            delegates=numbers.delegates,
+            delegate_degrees=self.delegate_degrees[numbers.order],
+            incoming=others[0] if others else None,
             owns_rows=True,
         )
+
+    def _part(
+        self,
+        part: int,
+        sides: Sequence[ServedRows],
+        numbering: PartNumbering,
+        graphs: tuple[CSR, CSR, CSR, CSR],
+        **others: Any,
+    ) -> Part:
+        """Return a part; others: what is not as usual."""
+        order, nn, nd, dn, dd = numbering.vertices, *graphs
+        ends = [taken(x.tuple_degrees, order, self.threads) for x in sides]
+        if len(sides) > 1:
+            others["entering"] = 2 * ends[1]
+        values = {
+            "delegates": self.delegates,
+            "delegate_degrees": self.delegate_degrees,
+            "vertices": order,
+            "degrees": taken(sum_of(sides), order, self.threads),
+            "tuple_degrees": len(sides) * ends[0],
+            "active": numbering.active,
+        }
+        way = self.layout, part, self.threshold
+        made: dict[str, Any] = {"nn": nn, "nd": nd, "dn": dn, "dd": dd}
+        return Part(*way, **{**made, **values, **others})
 
     @cached_property
     def _by_owner(self) -> ByOwner:
         """The order of delegates in parts that own rows."""
         return ByOwner(self.layout, self.delegates)
 
-    def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:
-        """Return rows of a part by delegate, neighbours by descending degree.
+    @cached_property
+    def _falling(self) -> Array:
+        """The place of each delegate by falling degree, uint32 [n], 0 of others."""
+        places = np.zeros(self.layout.n, dtype=np.uint32)
+        places[self.delegates] = np.arange(len(self.delegates), dtype=np.uint32)
+        return places
 
-        source: int64 [local], the delegate that each vertex is, -1 without edges
-        """
-        row = np.repeat(source, rows.degrees).astype(np.uint64)
-        keys = row << SHIFT | self.index.of(rows.columns).astype(np.uint64)
-        falling = CSR.from_keys(len(self.delegates), keys, FORTH, self.threads)
-        return self._by_owner.rows(falling.degrees(), falling.columns)
-
-    def _whole(
-        self, rows: ServedRows, numbering: PartNumbering
-    ) -> tuple[CSR, CSR, CSR, CSR]:
-        """Return a part without delegates: all its edges are in nn."""
-        nn = whole_rows(rows, numbering, self.threads)
-        none = CSR.empty(0)
-        return nn, CSR.empty(nn.rows), none, none
+    def _rows_of_delegates(self, part: int, rows: ServedRows) -> CSR:
+        """Return rows of a part by delegate, neighbours by descending degree."""
+        numbers = self._by_owner
+        own = np.flatnonzero(self.layout.part_of(numbers.delegates) == part)
+        vertices = self.layout.local_of(numbers.delegates[own]).astype(np.uint32)
+        lengths = np.zeros(len(self.delegates), dtype=np.int64)
+        lengths[own] = rows.degrees[vertices]
+        _, columns = ranked_rows(
+            rows.offsets,
+            rows.degrees,
+            rows.columns,
+            vertices,
+            self._falling,
+            numbers.numbers,
+            index_dtype(len(rows.columns)),
+            self.threads,
+        )
+        return CSR(row_offsets(lengths), columns)
 
     def _separate(
         self, part: int, rows: ServedRows, numbering: PartNumbering

@@ -49,12 +49,16 @@ def array_table(
     words, results = mask_words(delegates), local + delegates - owned
     by_number = ("vertices", "names", "first", "found_by")
     kept = ("level", "parent") if parents else ("level",)
+    masks = ("visited", "next", "fresh", "expandable", "enterable")
     return {
         **dict.fromkeys(kept, ArrayPlan(np.int32, results)),
         **dict.fromkeys(by_number, ArrayPlan(np.uint32, 64 * words)),
-        **dict.fromkeys(("visited", "next", "fresh"), ArrayPlan(np.uint64, words)),
+        **dict.fromkeys(masks, ArrayPlan(np.uint64, words)),
         "marks": ArrayPlan(np.uint8, 64 * words),
         "queue": [ArrayPlan(np.uint32, delegates + 1)] * 2,
+        "prices": ArrayPlan(np.float64, 2),
+        "counts": ArrayPlan(np.int64, 2),
+        "work": ArrayPlan(np.int64, COUNTS),
     }
 
 
@@ -90,8 +94,11 @@ class OpenMPRows:
         self._first_columns: Array = arrays["first"]
         self._marked: Array = arrays["marks"]
         self._fresh: Array = arrays.pop("fresh")
-        self._prices, self._counts = np.zeros(2), np.zeros(2, np.int64)
-        self._work = np.zeros(COUNTS, np.int64)
+        self._prices: Array = arrays.pop("prices")
+        self._counts: Array = arrays.pop("counts")
+        self._work: Array = arrays.pop("work")
+        arrays["expandable"][:] = mask_of(owned, d)
+        self._enterable: Words = arrays["enterable"]
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost = True, 0
         out, into = (np.diff(x.offsets) for x in (part.dd, part.dd_pulled))
@@ -112,7 +119,6 @@ class OpenMPRows:
             "columns": part.dd.columns,
             "in_offsets": in_offsets,
             "in_columns": part.dd_pulled.columns,
-            "expandable": mask_of(owned, d),
         }
         self._offset = "uint64_t" if wide else "uint32_t"
         self._share = structure(SOURCE, "row_share")(graph=graph, fresh=self._fresh)
@@ -129,9 +135,9 @@ class OpenMPRows:
             function.restype, function.argtypes = result, (POINTER, *arguments)
         filled = part.dd_pulled.occupied()
         self._first_columns[:d] = first_of(part.dd_pulled, d)
+        self._enterable[:] = mask_of(filled, d)
         self._share.set(
             graph={
-                "enterable": mask_of(filled, d),
                 "closed": d - len(filled),
                 "seen": part.dd.bits,
                 "in_seen": part.dd_pulled.bits,
