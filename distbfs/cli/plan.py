@@ -507,9 +507,9 @@ def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
     if plan["owner"] is not None:
         click.echo(
-            "a rank without GPUs that owns the rows of its vertices: about "
-            f"{readable(plan['owner'])} to search; where ranks have less, they search "
-            "the parts above"
+            "ranks without GPUs on one host own the rows of their vertices: about "
+            f"{readable(plan['owner'])} each to search; on several hosts, or where "
+            "they have less, they search the parts above"
         )
     click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
     links = {"one GPU": plan["gpu_search_tails"]}

@@ -18,6 +18,7 @@ from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
 from distbfs.plan.host_memory import RAW_BYTES, has_room_for_rows
 from distbfs.plan.memory import readable
+from distbfs.ranks.agreement import hosts_of
 from distbfs.registry import lookup
 from distbfs.search.choose import (
     Request,
@@ -173,12 +174,16 @@ def _host_parts(opening: Opening, threads: int) -> Held:
 def _owns_rows(opening: Opening) -> bool:
     """Return whether ranks are to own the rows of tuples (collective).
 
-    Where there is room, but for many searches at once, see ``_host_parts``, and where
+    On one host and where there is room: a bit of each vertex goes to all of them, not
+    of each delegate. But not for many searches at once, see ``_host_parts``, or where
     delegates, or directions of their subgraphs, were asked for.
     """
     world, source, request = opening.world, opening.source, opening.request
     usual = opening.choice.options.factors == SubgraphFactors()
     if world.size == 1 or request.separate or request.divided or not usual:
+        return False
+    # mutant: > 1 -> > 2 : test_ranks_that_own_rows
+    if len(set(hosts_of(world))) > 1:
         return False
     tuples = source.any_tuples().tuples
     return has_room_for_rows(world, source.n, 2 * RAW_BYTES * tuples)

@@ -164,7 +164,7 @@ def resident() -> str:
 def questions() -> str:
     """Draw the two directions of outer edges."""
     d = Picture(780, 300, "Outer edges, pushed and asked for")
-    for x, title in ((20, "Push: the frontier tells"), (410, "Pull: the others ask")):
+    for x, title in ((20, "Push: the frontier names"), (410, "Pull: the others ask")):
         d.text(x + 175, 26, title, **BOLD)
         for side, part in ((x, 0), (x + 230, 1)):
             d.box(side, 44, 120, 176, fill=LIGHT)
@@ -190,7 +190,48 @@ def questions() -> str:
     return d.svg()
 
 
-PICTURES = {f.__name__: f for f in (delegates, one_search, resident, questions)}
+def architecture() -> str:
+    """Draw the way of a graph to a session, and of a search through it."""
+    d = Picture(780, 420, "The way of a graph, and of a search")
+    d.text(390, 24, "A graph comes to where it is searched", **BOLD)
+    for x, text in ((20, "formats/\ngenerate/"), (210, "build/"), (400, "store/")):
+        d.box(x, 40, 120, 52, text)
+    d.box(590, 40, 170, 52, "search/holding.py\nwhat devices hold")
+    d.arrow([(140, 66), (206, 66)])
+    d.text(173, 58, "tuples", **SMALL)
+    d.arrow([(330, 66), (396, 66)], both=True)
+    d.arrow([(520, 66), (586, 66)])
+    d.text(553, 58, "slices", **SMALL)
+    d.line([(270, 92), (270, 118), (675, 118)])
+    d.arrow([(675, 118), (675, 96)])
+    d.text(470, 112, "parts, rows, graphs in device memory", **SMALL)
+    d.text(390, 152, "One place chooses, one opens", **BOLD)
+    for x, w, text in (
+        (20, 160, "options\ndevices, ranks, sizes"),
+        (230, 150, "search/choose.py"),
+        (430, 150, "search/opening.py"),
+        (630, 130, "Session"),
+    ):
+        d.box(x, 166, w, 46, text, LIGHT if "/" in text else WHITE)
+    for x, end in ((180, 226), (380, 426), (580, 626)):
+        d.arrow([(x, 189), (end, 189)])
+    d.text(405, 229, "engine, runner, exchange, and why", **SMALL)
+    d.text(390, 262, "Session.search(root)", **BOLD)
+    whole = "runners/whole.py: one domain\nthe engine does all of it"
+    d.box(20, 278, 330, 62, whole)
+    between = "runners/between.py: several domains\n"
+    between += "each level: work, advance, exchange, accept"
+    d.box(370, 278, 390, 62, between)
+    d.arrow([(185, 340), (185, 362)])
+    d.arrow([(565, 340), (565, 362)])
+    read = "Result, read by commands, Python, service, validation, reports"
+    d.box(20, 366, 740, 40, read, WHITE)
+    return d.svg()
+
+
+PICTURES = {
+    f.__name__: f for f in (architecture, delegates, one_search, resident, questions)
+}
 
 if __name__ == "__main__":
     write({name: draw() for name, draw in PICTURES.items()})

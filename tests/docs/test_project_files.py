@@ -1,9 +1,12 @@
 """Files for contributors agree with the package and with each other."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pages
 
 import distbfs
 
@@ -18,6 +21,11 @@ def text_of(name):
 def test_the_citation_names_this_version():
     version = re.search(r"^version: (\S+)$", text_of("CITATION.cff"), re.MULTILINE)
     assert version[1] == distbfs.__version__
+
+
+def test_the_citation_has_the_address_of_the_package():
+    [cited] = re.findall(r"(?m)^repository-code: (\S+)$", text_of("CITATION.cff"))
+    assert f'Repository = "{cited}"' in text_of("pyproject.toml")
 
 
 def test_release_notes_are_sections_of_the_changelog():
@@ -66,6 +74,54 @@ def test_hosted_tests_run_on_every_python_that_the_package_names():
     first, last = named[0], named[-1]
     for page in ("README.md", "CONTRIBUTING.md", "docs/howto/install.md"):
         assert f"Python {first} to {last}" in text_of(page), page
+
+
+MOST_LINES = 300  # of a page
+
+
+def test_pages_are_no_longer_than_one_reads():
+    lengths = {
+        str(page.relative_to(ROOT)): text_of(page.relative_to(ROOT)).count("\n")
+        for page in pages.documents()
+    }
+    assert {page: n for page, n in lengths.items() if n > MOST_LINES} == {}
+
+
+def test_pages_of_contributors_name_files_that_exist():
+    folders = [ROOT / name for name in ("distbfs", "scripts", "tests")]
+    every = [path.parts for folder in folders for path in folder.rglob("*.*")]
+    ends = {"/".join(parts[-k:]) for parts in every for k in range(1, 8)}
+    for page in sorted((ROOT / "docs" / "contributing").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r"`([a-z_/.]+\.(?:py|cuh?|[ch]pp|c|h|json|sh))`", text)
+        assert [path for path in named if path not in ends] == [], page
+
+
+def measured(name):
+    return json.loads(text_of(f"scripts/results/{name}.json"))
+
+
+def test_rates_of_the_first_pages_are_those_of_result_files():
+    four = measured("graph500_28_4")
+    [one] = [
+        variant
+        for row in measured("bench_gpu")["rows"]
+        for variant in row["variants"]
+        if row["row"] == "kron25"
+        if (variant["method"], variant["result"]) == ("fast", "ids")
+    ]
+    gteps = (one["harmonic_mean_GTEPS"], four["harmonic_mean_TEPS"] / 1e9)
+    peers = measured("compare_peers_16")["engines"]
+    times = {peer["engine"]: peer["median_seconds"] for peer in peers}
+    for page in ("README.md", "docs/index.md", "docs/explanation/figures.md"):
+        text = text_of(page)
+        for rate in gteps:
+            assert f"{rate:,.0f}" in text, (page, rate)
+    for page in ("README.md", "docs/explanation/figures.md"):
+        for name, seconds in times.items():
+            over = seconds / times["openmp"]
+            shown = f"{over:.2g}" if over < 100 else f"{over:.0f}"
+            assert name == "openmp" or f"| {shown} |" in text_of(page), (page, name)
 
 
 def test_links_of_contributor_files_lead_somewhere():

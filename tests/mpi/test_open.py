@@ -16,6 +16,7 @@ from distbfs.errors import UsageError
 from distbfs.options import Factors
 from distbfs.plan import host_memory
 from distbfs.ranks.world import Ranks
+from distbfs.search import opening
 from distbfs.types import slice_bounds
 
 MOST, SPARE = 3000, 32  # communicators: more than MPICH has, and what is left of them
@@ -55,6 +56,7 @@ def test_tuples(world: Ranks, threshold: int | None) -> None:
         ({}, True, True),
         ({"engine": "reference"}, True, True),
         ({}, False, False),
+        ("hosts", True, False),
         ({"threshold": 8}, True, False),
         ({"parts": 4}, True, False),
         ({"dd": Factors(0.1, 0.1)}, True, False),
@@ -63,11 +65,18 @@ def test_tuples(world: Ranks, threshold: int | None) -> None:
 def test_ranks_that_own_rows(
     world: Ranks,
     monkeypatch: pytest.MonkeyPatch,
-    options: dict[str, Any],
+    options: dict[str, Any] | str,
     room: bool,
     owned: bool,
 ) -> None:
-    """Where all have room; unless parts with delegates, or their options, are asked."""
+    """On one host with room; unless parts with delegates, or their options, are asked.
+
+    options: "hosts": ranks are on two of them
+    """
+    if isinstance(options, str):
+        hosts = ["a", *["b"] * (world.size - 1)]
+        monkeypatch.setattr(opening, "hosts_of", lambda _: hosts)
+        options = {}
     here = room or world.rank > 0
     monkeypatch.setattr(
         host_memory, "may_fill", lambda _: (1 << 40 if here else 0, "memory")

@@ -30,6 +30,10 @@
 #define MARK_PRICE 2.0     /* of an edge of the next frontier, where that is to be pulled for */
 #define PULL_FLOOR 400     /* no pull while the frontier has fewer edges / 400 */
 
+#ifndef OWN
+#define OWN(g, word) (~(uint64_t)0) /* vertices whose results are kept */
+#endif
+
 typedef struct {
     whole_graph *g;
     int threads;
@@ -82,10 +86,9 @@ static inline void push_batch(search_state *s, shared_level *l, edge_batch *b, i
     for (int64_t at = 0, end; at < count; at = end) {
         end = at + NEAR < count ? at + NEAR : count;
         for (int64_t k = at; k < end; k++) {
-            uint32_t v = fresh[k], id = g->vertices[v];
+            uint32_t v = fresh[k];
             __builtin_prefetch(g->columns + g->offsets[v]); /* for the next level */
-            __builtin_prefetch(g->level + id, 1);
-            if (g->parent) __builtin_prefetch(g->parent + id, 1);
+            near_results(g, v);
             edges += degree(g, v);
         }
         for (int64_t k = at; k < end; k++) reach(g, fresh[k], b->from[k], s->level);
@@ -229,6 +232,7 @@ static void sweep_marks(void *argument, int64_t from, int64_t to) {
         if (!fresh) continue;
         g->visited[w] |= fresh;
         found += __builtin_popcountll(fresh);
+        fresh &= OWN(g, w);
         for (int64_t v = w * 64; fresh; v += LANES, fresh >>= LANES) {
             uint32_t hit = fresh & 0xffff;
             if (!hit) continue;

@@ -6,6 +6,7 @@
  *
  * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
+#define OWN(g, word) ((g)->expandable[word])
 #include "levels.h"
 
 typedef struct {
@@ -59,6 +60,9 @@ int64_t rows_advance(row_share *r, int pull, int marks) {
 
 /* The first neighbour of v that was visited before this level, whose finds are `found`. */
 static uint32_t parent_of(const whole_graph *g, uint32_t v, const uint64_t *found) {
+    const uint32_t first = g->first[v];
+    /* mutant: !test(found, first) -> 1 : test_directed_parts */
+    if (test(g->visited, first) && !test(found, first)) return first;
     OFFSET e = g->in_offsets[v], last = g->in_offsets[v + 1] - 1;
     for (; e < last; e++) {
         uint32_t u = g->in_columns[e];
@@ -68,12 +72,26 @@ static uint32_t parent_of(const whole_graph *g, uint32_t v, const uint64_t *foun
     return g->in_columns[e];
 }
 
+/* Take own vertices that only others have found. */
+static void take_others(row_share *r, const uint64_t *found, const uint32_t *own, int64_t count) {
+    search_state *s = &r->state;
+    const whole_graph *g = &r->graph;
+    for (int64_t k = 0; k < count; k++) {
+        uint32_t v = own[k];
+        reach(g, v, g->parent ? parent_of(g, v, found) : v, s->level);
+        if (!s->queued) continue;
+        s->queue[s->count++] = v;
+        s->edges += degree(g, v);
+    }
+}
+
 /* Take what all parts have found, [words]; NULL: nothing.  Own vertices that only others
  * found get a neighbour as parent: all that were visited before are one level up. */
 void rows_accept(row_share *r, const uint64_t *found) {
     search_state *s = &r->state;
     whole_graph *g = &r->graph;
-    int64_t owned = 0;
+    uint32_t later[2 * NEAR];
+    int64_t owned = 0, count = 0;
     r->frontier = 0;
     for (int64_t w = 0; found && w < g->words; w++) {
         if (!found[w]) continue;
@@ -84,13 +102,14 @@ void rows_accept(row_share *r, const uint64_t *found) {
         uint64_t rest = mine & ~g->visited[w];
         g->visited[w] |= found[w];
         for (; rest; rest &= rest - 1) {
-            uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
-            reach(g, v, g->parent ? parent_of(g, v, found) : v, s->level);
-            if (!s->queued) continue;
-            s->queue[s->count++] = v;
-            s->edges += degree(g, v);
+            uint32_t v = later[count++] = (uint32_t)(w * 64 + __builtin_ctzll(rest));
+            near_results(g, v);
         }
+        if (count < NEAR) continue;
+        take_others(r, found, later, count);
+        count = 0;
     }
+    take_others(r, found, later, count);
     if (!s->queued) s->count = owned;
     s->reached += owned;
 }

@@ -88,6 +88,13 @@ static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_
     if (g->parent) g->parent[id] = (int32_t)g->names[from];
 }
 
+/* Have the memory of a vertex's results brought near. */
+static inline void near_results(const whole_graph *g, uint32_t v) {
+    uint32_t id = g->vertices[v];
+    __builtin_prefetch(g->level + id, 1);
+    if (g->parent) __builtin_prefetch(g->parent + id, 1);
+}
+
 static inline void unreach(const whole_graph *g, uint32_t v) {
     uint32_t id = g->vertices[v];
     g->level[id] = -1;
