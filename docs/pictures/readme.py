@@ -137,7 +137,7 @@ LIBRARIES = {
     "networkx": "NetworkX",
     "scipy": "SciPy",
 }
-LABEL_SHIFT = {"igraph": -2, "networkit": 12, "one H200": 14, "four H200": -6}
+LABEL_SHIFT = {"igraph": 4, "networkit": 19, "one H200": 14, "four H200": -6}
 PICTURES = {"how_it_works": how_it_works, "rates": rates_beside_peers}
 
 if __name__ == "__main__":
