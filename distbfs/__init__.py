@@ -1,6 +1,7 @@
 """Breadth-first search for graphs that outgrow one GPU.
 
-``Graph`` holds a graph in the memory of this process, and ``bfs`` searches it.
+``Graph`` holds a graph in the memory of this process, and ``bfs`` searches it;
+``shortest_path``, ``distances`` and ``connected_components`` answer what is most asked.
 ``open`` returns a ``Session`` over a store, a graph or generated edges, also on all
 ranks of an MPI communicator.  ``path_lengths``, ``reachable``, ``betweenness``,
 ``closeness``, ``harmonic``, ``eccentricity``, ``diameter`` and ``within_hops`` make
@@ -37,7 +38,10 @@ _HOMES = {
     "Result": "distbfs.search.result",
     "EdgeTable": "distbfs.search.edge_table",
     "bfs": "distbfs.search.breadth_first",
+    "connected_components": "distbfs.search.components",
+    "distances": "distbfs.search.breadth_first",
     "k_hop_subgraph": "distbfs.search.breadth_first",
+    "shortest_path": "distbfs.search.breadth_first",
     "Session": "distbfs.search.session",
     "open": "distbfs.search.open",
     "Problem": "distbfs.multisearch.problem",

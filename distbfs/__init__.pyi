@@ -27,7 +27,10 @@ from distbfs.multisearch.library import within_hops as within_hops
 from distbfs.multisearch.problem import Problem as Problem
 from distbfs.multisearch.problem import State as State
 from distbfs.search.breadth_first import bfs as bfs
+from distbfs.search.breadth_first import distances as distances
 from distbfs.search.breadth_first import k_hop_subgraph as k_hop_subgraph
+from distbfs.search.breadth_first import shortest_path as shortest_path
+from distbfs.search.components import connected_components as connected_components
 from distbfs.search.edge_table import EdgeTable as EdgeTable
 from distbfs.search.graph import Graph as Graph
 from distbfs.search.open import open as open

@@ -21,6 +21,23 @@ Marks: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
+DirectionChoice: TypeAlias = Literal["auto", "push", "pull"]
+Connection: TypeAlias = Literal["weak", "strong"]
+RunnerName: TypeAlias = Literal["auto", "reference", "openmp", "xbfs"]
+EngineName: TypeAlias = (
+    Literal[
+        "xbfs-paper",
+        "pan",
+        "bfs4k",
+        "layer",
+        "frontier",
+        "harish",
+        "edge-parallel",
+        "virtual-warp",
+    ]
+    | RunnerName
+)
+ExchangeName: TypeAlias = Literal["auto", "host", "nccl", "nvshmem", "cuda_aware"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # called between levels; True aborts the search
 Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host

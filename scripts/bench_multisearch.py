@@ -27,10 +27,10 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.apps.betweenness import dependencies, scaled
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import BitSearch, width_for
-from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields
+from distbfs.store.whole import NO_DELEGATES
 
 EDGES_A_NODE = 10
 THEIRS = 10  # sources of NetworkX
@@ -92,7 +92,7 @@ def measure_betweenness(edges: int) -> dict[str, Any]:
     """Return the time of exact betweenness beside that of NetworkX."""
     graph = nx.gnm_random_graph(max(edges // EDGES_A_NODE, 3), edges, seed=1)
     n = len(graph)
-    part = distbfs.Graph.from_networkx(graph).part
+    part = distbfs.Graph.from_networkx(graph)._host_part
     every = np.arange(n)
     dependencies(part, every[:1], RunOptions())  # compiles
     ours, value = timed(lambda: dependencies(part, every, RunOptions()))

@@ -22,13 +22,13 @@ from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.errors import DistbfsError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.provenance import provenance
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
+from distbfs.store.whole import NO_DELEGATES
 from distbfs.types import TupleSource
 
 RESULTS = Path(__file__).parent / "results"

@@ -45,6 +45,7 @@ MODULES = [
     "distbfs.multisearch.library",
     "distbfs.multisearch.problem",
     "distbfs.search.breadth_first",
+    "distbfs.search.components",
     "distbfs.search.edge_table",
     "distbfs.search.graph",
     "distbfs.search.open",
@@ -53,7 +54,10 @@ MODULES = [
     "distbfs.search.session",
     "distbfs.search.view",
 ]
-WITHOUT_EXAMPLE = {"Graph.from_cupy", "Client.shutdown"}  # a device; the last words
+WITHOUT_EXAMPLE = {
+    *("Graph.from_cupy", "Graph.to_igraph"),  # a device, a library of peers
+    "Client.shutdown",  # the last words
+}
 
 
 def public():

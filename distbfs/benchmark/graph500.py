@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.errors import SearchStopped
 from distbfs.progress import Sum
-from distbfs.search.result import Result
+from distbfs.search.result import Result, bytes_of
 from distbfs.search.session import Session
 from distbfs.types import Ids, Stop, TupleSource
 from distbfs.validation.host import Validation, validate
@@ -92,7 +92,7 @@ def run_searches(
             return figures
         most = MOST_BYTES if session.on_devices else RESULT_BYTES
         holders = max(len(set(session.held.devices)), 1)
-        size = max(result.result_bytes // holders, 1)
+        size = max(bytes_of(result) // holders, 1)
         size = int(session.world.allreduce(np.array([size]), "max")[0])
         batch = max(1, min(session.room(most) // size, len(roots)))
     waiting = roots.tolist()

@@ -50,6 +50,8 @@ from distbfs.types import Array, Ids, Root, World
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LINES_AT_ONCE = 1 << 16
+FEW_VERTICES = 16  # of a graph whose distances are shown
+FEW_LEVELS = 12  # that a line shows
 
 
 def separator_of(path: Path | None) -> str | None:
@@ -274,18 +276,37 @@ def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
     return {"source": names[0]} if len(names) == 1 else {"sources": [*names]}
 
 
-def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
+def figures(session: Session, result: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return the reported figures of a search (collective)."""
     wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
+    reach = levels_of(session, result, ids) if result.has_levels else {}
     return {
         **start(result, ids),
         "reached": result.reached,
         "depth": result.depth,
+        **reach,
         "nedge": result.nedge,
         "seconds": result.seconds,
         **wall,
         "TEPS": result.nedge / result.seconds,
     }
+
+
+def levels_of(session: Session, result: Result, ids: IdMap | None) -> dict[str, Any]:
+    """Return the number of vertices on each level (collective).
+
+    Of a small graph also the level of each vertex, on rank 0.
+    """
+    values: dict[str, Any] = {"levels": result.level_counts().tolist()}
+    if session.n > FEW_VERTICES:
+        return values
+    level = gather_on_first(session.world, result.to_numpy()[0])
+    if level is not None and len(level):
+        order = np.argsort(level, kind="stable")
+        order = order[level[order] >= 0]
+        names = order.tolist() if ids is None else ids.names(order)
+        values["distances"] = dict(zip(names, level[order].tolist(), strict=True))
+    return values
 
 
 @dataclass
@@ -361,14 +382,26 @@ def open_kept(
     return kept
 
 
-def print_searches(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line for each search."""
-    names = ("reached", "depth", "nedge", "seconds")
-    cells = [
-        [begun(row), *(row[name] for name in names), row["TEPS"] / 1e9] for row in rows
-    ]
-    if cells:
-        print_table(("source", *names, "GTEPS"), cells)
+def print_searches(rows: Sequence[dict[str, Any]], *, verbose: bool) -> None:
+    """Print one line for each search, and the distances of one of a small graph.
+
+    verbose: with the figures of benchmarks
+    """
+    if not rows:
+        return
+    names = ["reached", "depth", *(("nedge", "seconds") if verbose else ())]
+    columns, cells = ["source", *names], []
+    for row in rows:
+        cells.append([begun(row), *(row[name] for name in names)])
+        if verbose:
+            cells[-1].append(row["TEPS"] / 1e9)
+        if counts := row.get("levels"):
+            more = ["…"] if len(counts) > FEW_LEVELS else []
+            cells[-1].append([*counts[:FEW_LEVELS], *more])
+    columns += ["GTEPS"] * verbose + ["vertices by level"] * ("levels" in rows[0])
+    print_table(columns, cells)
+    if len(rows) == 1 and (levels := rows[0].get("distances")):
+        print_table(("vertex", "level"), [*levels.items()])
 
 
 def begun(row: dict[str, Any]) -> Any:
@@ -376,9 +409,9 @@ def begun(row: dict[str, Any]) -> Any:
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 
-def print_result(values: dict[str, Any]) -> None:
+def print_result(values: dict[str, Any], *, verbose: bool) -> None:
     """Print the searches and, where it was asked for, their paths and energy."""
-    print_searches(values["searches"])
+    print_searches(values["searches"], verbose=verbose)
     print_paths(values["searches"])
     if values.get("energy"):
         print_energy(values["energy"])
@@ -438,7 +471,8 @@ def run(asked: BfsOptions) -> None:
         resumes = output is not None and kept.table is None
         warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
         if not paths.on_stdout:
-            terminal.result(values, lambda: print_result(values))
+            verbose = terminal.verbose
+            terminal.result(values, lambda: print_result(values, verbose=verbose))
 
 
 def search_each(
@@ -468,7 +502,8 @@ def search_each(
                 depth_limit=paths.asked.hops,
                 stop=within,
             )
-            rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
+            reported = figures(session, outcome, ids)
+            rows.append({**reported, **paths.of(outcome, ids)})
             write_records(log, start(outcome, ids), outcome.records)
             kept.write(row, outcome, paths.counted)
             tick(int(kept.done.sum()))

@@ -16,30 +16,72 @@ import cloup
 from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.formats.text import STDIN
-from distbfs.options import GROUPS, OUTPUT, Declared, Factors, Knobs
+from distbfs.options import ADVANCED, GROUPS, OUTPUT, Declared, Factors, Knobs
 from distbfs.registry import did_you_mean
 
-STDIN_USED = f"{__name__}.stdin"
+STDIN_USED, WHOLE = f"{__name__}.stdin", f"{__name__}.whole"
+SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z\d])")
+DEFAULT = re.compile(r"\[default: [^]]*\]")
 ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*): (.+(?:\n .+)*)", re.MULTILINE)
 UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
 UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
 SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
 
 
+def show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print the whole help and end, for ``--help-all``."""
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[WHOLE] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def brief(text: str) -> str:
+    """Return the first sentence of the help of an option, and its default."""
+    sentence = SENTENCE.split(text.partition("  [")[0], 1)[0]
+    return "  ".join([sentence, *DEFAULT.findall(text)])
+
+
 class Command(cloup.Command):
-    """A command whose help shows its options in the order of GROUPS."""
+    """A command whose help shows its options in the order of GROUPS.
+
+    ``--help`` is brief, without those of ADVANCED; ``--help-all`` is the whole.
+    """
+
+    def __init__(self, *args: Any, params: list[click.Parameter], **more: Any) -> None:
+        self._whole_help = cloup.Option(
+            ["--help-all"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=show_all,
+            help="Show all options, with all that is said of each, and exit.",
+        )
+        super().__init__(*args, params=[*params, self._whole_help], **more)
+
+    def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, without those of ADVANCED where help is brief."""
+        groups = self.option_groups
+        if WHOLE not in ctx.meta:
+            self.option_groups = [x for x in groups if x.title != ADVANCED]
+        super().format_params(ctx, formatter)
+        self.option_groups = groups
 
     def make_option_group_help_section(
         self, group: cloup.OptionGroup, ctx: click.Context
     ) -> cloup.HelpSection:
         """Return the help of a group; ``--help`` is of the output, or at the end."""
         section = super().make_option_group_help_section(group, ctx)
+        if WHOLE not in ctx.meta:
+            section.definitions = [
+                (x, brief(f"{text}")) for x, text in section.definitions
+            ]
         asked = self.get_help_option(ctx)
         shown = [x.title for x in self.option_groups]
         place = OUTPUT if OUTPUT in shown else shown[-1]
         if group.title == place and asked is not None:
-            record = asked.get_help_record(ctx)
-            section.definitions = [*section.definitions, *([record] if record else [])]
+            records = [x.get_help_record(ctx) for x in (asked, self._whole_help)]
+            section.definitions = [*section.definitions, *filter(None, records)]
         return section
 
     def get_default_option_group(
@@ -203,6 +245,16 @@ def words_of(
                 yield Word(made, item, hint, holder)
 
 
+def with_default(text: str, usual: Any) -> str:
+    """Return the help of an option with its default, which may end it in brackets."""
+    if text.endswith("]"):
+        return "[default: ".join(text.rsplit("[", 1))
+    if usual is False or usual in (None, ""):
+        return text
+    shown = f"{usual:g}" if isinstance(usual, float) else f"{usual}"
+    return f"{text}  [default: {shown}]"
+
+
 def _parameter(
     item: Field[Any], hint: Any, texts: Mapping[str, str], *, optional: bool
 ) -> click.Parameter:
@@ -241,8 +293,7 @@ def _parameter(
     elif several or hint is Factors or usual is MISSING:
         usual = None
     text = texts.get(item.name) or texts.get(long.strip("-").replace("-", "_"), "")
-    if usual is not False and usual not in (None, "") and not text.endswith("]"):
-        text += f"  [{usual:g}]" if isinstance(usual, float) else f"  [{usual}]"
+    text = with_default(text, usual)
     kind = kind or (number if number in (int, float) else None)
     shorts = [x for x in known.spellings if not x.startswith("--")]
     if "required" not in more:  # for which a default, None too, would stand

@@ -28,6 +28,7 @@ from distbfs.options import SearchOptions
 from distbfs.search.choose import Request, make_host_engine, silent
 from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
+from distbfs.search.result import bytes_of
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
 from distbfs.types import Array, Ids, Marks, TupleSource, slice_bounds
@@ -274,7 +275,7 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
                 known = [x for x in counts if x is not None]
                 if known or not counts:
                     entry.counts[name].append(sum(known))
-            entry.result_bytes = outcome.result_bytes
+            entry.result_bytes = bytes_of(outcome)
             if entry is entries[0]:
                 reached.append(outcome.reached)
     return reached

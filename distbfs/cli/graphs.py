@@ -32,6 +32,7 @@ from distbfs.partition.layout import Placement
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.schema import Manifest
 from distbfs.store.write import write_graph
 from distbfs.types import TupleSource
 
@@ -128,16 +129,24 @@ def of_store(
     return SearchedGraph(terminal.source(store), ids, facts, held)
 
 
-GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says
+COUNTS = ("tuples", "loops", "repeats")
+GRAPH = ("vertices", "edges", "stored_edges", *COUNTS)  # what ``graph_fields`` says
 BUILT = (
     *("parts", "threshold", "delegates", "passes"),
     *("generation_seconds", "construction_seconds"),
 )
 
 
-def summary_fields(summary: BuildSummary) -> dict[str, Any]:
+def sizes_of(graph: BuildSummary | Manifest, *, directed: bool) -> dict[str, int]:
+    """Return how many vertices and edges there are, as users count them, and stored."""
+    edges = graph.m if directed else graph.m // 2
+    return {"vertices": graph.n, "edges": edges, "stored_edges": graph.m}
+
+
+def summary_fields(summary: BuildSummary, *, directed: bool) -> dict[str, Any]:
     """Return the figures of a build that are reported."""
-    values = {name: getattr(summary, name) for name in (*GRAPH, *BUILT)}
+    values = sizes_of(summary, directed=directed)
+    values |= {name: getattr(summary, name) for name in (*COUNTS, *BUILT)}
     edges = {f"{name}_edges": count for name, count in summary.edges.items()}
     making = {"making": summary.making} if summary.making else {}
     return {**values, **edges, **making}
@@ -148,12 +157,12 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
 
     values: those of GRAPH
     """
-    edges = values["m"] if directed else values["m"] // 2
+    edges = values["edges"]
     loops = counted(values["loops"], "loop")
     repeats = counted(values["repeats"], "repeat")
     tuples = f"{counted(values['tuples'], 'edge')}, of them {loops} and {repeats}"
     return {
-        "vertices": values["n"],
+        "vertices": values["vertices"],
         "edges": f"{edges}, directed" if directed else edges,
         "input": tuples,
     }
@@ -212,7 +221,10 @@ def store_graph(
             progress=terminal.progress,
             **original,
         )
-    values = {"store": str(output), **summary_fields(summary)}
+    values = {
+        "store": str(output),
+        **summary_fields(summary, directed=options.directed),
+    }
     seconds = summary.generation_seconds + summary.construction_seconds
     if reading_seconds is not None:
         values["reading_seconds"] = reading_seconds

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.graphs import degrees_of, graph_fields
+from distbfs.cli.graphs import degrees_of, graph_fields, sizes_of
 from distbfs.cli.options.info import InfoOptions
 from distbfs.cli.shared import Terminal, open_terminal
 from distbfs.errors import UsageError
@@ -71,7 +71,8 @@ def describe(store: Store) -> dict[str, Any]:
     formula = formula_bytes(n, m, parts, manifest.delegates, manifest.nn)
     return {
         "store": str(store.folder),
-        **manifest.summary(),
+        **sizes_of(manifest, directed=manifest.directed),
+        **{k: v for k, v in manifest.summary().items() if k not in {"n", "m"}},
         "directed": manifest.directed,
         "shares": {name: getattr(manifest, name) / max(m, 1) for name in SUBGRAPHS},
         "bytes": {
@@ -123,7 +124,7 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines on how the graph is stored, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
-    share, relabel = values["delegates"] / max(values["n"], 1), values["relabel"]
+    share, relabel = values["delegates"] / max(values["vertices"], 1), values["relabel"]
     relabelling = "none, ids are those of the input"
     if relabel["method"] != "none":
         relabelling = f"ids permuted by a hash, seed {relabel['seed']}"
@@ -135,7 +136,7 @@ def store_text(values: Mapping[str, Any]) -> dict[str, str]:
     if "ids" in values:
         out["file of ids"] = f"{IDS_NAME}, {readable(values['ids']['file_bytes'])}"
     return out | {
-        "stored edges m": shown(values["m"]),
+        "stored edges m": shown(values["stored_edges"]),
         "parts": shown(values["parts"]),
         "threshold TH": shown(values["threshold"]),
         "delegates d": f"{values['delegates']}, {share:.1%} of n",

@@ -39,7 +39,6 @@ from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
-from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
     FILES,
@@ -63,6 +62,7 @@ from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.whole import whole_graph
 from distbfs.timing import clock
 from distbfs.types import Array, Ids, World
 

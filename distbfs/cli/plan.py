@@ -216,12 +216,15 @@ def run(asked: PlanOptions) -> None:
             link=LinkReads.of(planned.get("link")),
         )
     plan = weigh(graph, hosted, per_rank, model, gpus, time)
-    terminal.result(plan, lambda: print_plan(plan, time))
+    on_gpus = asked.device_memory is not None
+    whole = terminal.verbose
+    terminal.result(plan, lambda: print_plan(plan, time, on_gpus=on_gpus, whole=whole))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)
 
 
 GROUPS = ("stored", "building")
+SHORT = {"devices p": "devices", "vertices n": "vertices", "stored edges m": "edges"}
 LEVEL_TIMES = ("work", "masks", "normals", "latency", "seconds")
 CONSTANTS = {  # text by name, factor
     "rate": ("{:.3g} visits/s a device", 1),
@@ -337,8 +340,8 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     return line
 
 
-def print_search(time: SearchTime) -> None:
-    """Print the predicted time of engine xbfs, term by term."""
+def search_line(time: SearchTime) -> str:
+    """Return the line about the predicted time of engine xbfs."""
     layout, exchange = time.layout, time.exchange
     where = "1 domain" if layout.domains == 1 else f"{shown(layout.domains)} domains"
     where += f" of {counted(layout.devices)}"
@@ -346,11 +349,16 @@ def print_search(time: SearchTime) -> None:
         where += f", exchange {exchange.name}"
         where += " between hosts" if exchange.hosts else " inside a host"
         where += f", levels begun by {'devices' if layout.streamed else 'hosts'}"
-    click.echo()
-    click.echo(
+    return (
         f"engine xbfs on {time.device.name}, {where}: "
         f"about {time.seconds * 1e3:.4g} ms a search, {time.teps / 1e9:.4g} GTEPS"
     )
+
+
+def print_search(time: SearchTime) -> None:
+    """Print the predicted time of engine xbfs, term by term."""
+    click.echo()
+    click.echo(search_line(time))
     rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
     print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
     if time.bytes:
@@ -419,8 +427,13 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
     print_right((*heads, "all, ms"), rows)
 
 
-def print_plan(plan: Mapping[str, Any], time: SearchTime | None) -> None:
-    """Print a plan for people."""
+def print_plan(
+    plan: Mapping[str, Any], time: SearchTime | None, *, on_gpus: bool, whole: bool
+) -> None:
+    """Print a plan for people.
+
+    on_gpus: whether the memory of devices is given; whole: with all that is known
+    """
     about = "" if plan["exact"] else "about "
     devices = str(plan["devices"])
     devices += "" if plan["domain"] == 1 else f", in domains of {plan['domain']}"
@@ -428,19 +441,52 @@ def print_plan(plan: Mapping[str, Any], time: SearchTime | None) -> None:
     delegates = f"{about}{shown(plan['delegates'])}"
     delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
     delegates += "holds" if plan["delegates_hold"] else "does not hold"
-    print_fields(
-        {
-            "graph": plan["graph"],
-            "figures": plan["basis"],
-            "devices p": devices,
-            "vertices n": plan["n"],
-            "stored edges m": about + shown(plan["m"]),
-            "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
-            "delegates d": delegates,
-            "nn edges": nn,
-            "formula": f"8n + 8dp + 4m + 4|Enn| = {readable(plan['formula_bytes'])}",
-        }
-    )
+    fields = {
+        "graph": plan["graph"],
+        "figures": plan["basis"],
+        "devices p": devices,
+        "vertices n": plan["n"],
+        "stored edges m": about + shown(plan["m"]),
+        "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
+        "delegates d": delegates,
+        "nn edges": nn,
+        "formula": f"8n + 8dp + 4m + 4|Enn| = {readable(plan['formula_bytes'])}",
+    }
+    if whole:
+        print_fields(fields)
+        print_whole(plan, time)
+        return
+    host, several = plan["host"], plan["devices"] > plan["domain"]
+    left_out = {"nn edges", "formula"}
+    left_out |= set() if several else {"threshold TH", "delegates d"}
+    fields = {k: x for k, x in fields.items() if k not in left_out}
+    fields["stored edges m"] = f"{about}{shown(plan['m'] // 2)}"
+    fields = {SHORT.get(k, k): x for k, x in fields.items()}
+    for name in () if on_gpus else ("searching", "building"):
+        fits = "fits" if host[f"{name}_fits"] else "does not fit"
+        words = f"{readable(host[name])} of {readable(host['memory'])}: {fits}"
+        fields[f"{name} on CPUs"] = words
+    fields["on disk"] = readable(plan["total"]["disk"])
+    print_fields(fields)
+    click.echo(planned_line(plan))
+    for note in plan["notes"]:
+        click.echo(f"note: {note}")
+    if time is not None:
+        click.echo(search_line(time))
+
+
+def planned_line(plan: Mapping[str, Any]) -> str:
+    """Return the line about a GPU in the form that the plan has."""
+    devices = plan["devices"]
+    if devices > plan["domain"]:
+        return part_line(plan["gpu_part"])
+    if plan["gpu_domain"] is not None:
+        return gpu_line(plan["gpu_domain"], plan["gpu_domain_tails"], devices)
+    return gpu_line(plan["gpu_search"], plan["gpu_search_tails"])
+
+
+def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
+    """Print what each array takes, what fits, and the terms of each time."""
     click.echo()
     one = "largest device" if plan["exact"] else "a device"
     rows = []

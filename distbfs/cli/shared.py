@@ -25,6 +25,7 @@ from distbfs.cli.options import SearchChoices, Speech
 from distbfs.cli.streams import NamedFile
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
+from distbfs.device.control_groups import usable_cores
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
 from distbfs.options import BuildOptions, SearchOptions
@@ -299,8 +300,8 @@ def engine_line(session: Session, why: str | None = None) -> str:
 def share_of_cores(world: Ranks) -> int:
     """Return the threads for this rank (collective).
 
-    Ranks of one host that may run on the same cores share them evenly; OMP_NUM_THREADS
-    goes first.
+    Ranks of one host that may run on the same cores share them evenly, and the quota of
+    their control group; OMP_NUM_THREADS goes first.
     """
     cores = sorted(os.sched_getaffinity(0))
     host = sorted(set(world.hosts)).index(world.hosts[world.rank])
@@ -308,4 +309,4 @@ def share_of_cores(world: Ranks) -> int:
     same = sum(np.array_equal(mine, other) for other in world.allgather(mine))
     if os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].isdigit():
         return thread_count()
-    return max(1, len(cores) // same)
+    return max(1, usable_cores() // same)

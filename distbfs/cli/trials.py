@@ -28,6 +28,7 @@ import numpy as np
 import distbfs
 from distbfs import registry
 from distbfs.device import cache, cc, compiler, cuda, nvrtc, nvshmem, sources
+from distbfs.device.control_groups import usable_cores
 from distbfs.device.cupy_library import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.generate.kronecker import Kronecker
@@ -228,7 +229,7 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     """
     root = Path(distbfs.__file__).parent
     outcomes: dict[str, str | Future[tuple[Any, str]]] = {}
-    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    pool = ThreadPoolExecutor(usable_cores())
     try:
         for source in sorted(root.rglob("*.cu")):
             library = None
@@ -288,7 +289,7 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
     return {
         "host": world.hosts[world.rank],
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
         "threads": threads,
         "memory": memory,
         "memory_limit": kind,

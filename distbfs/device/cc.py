@@ -23,6 +23,7 @@ import numpy as np
 
 from distbfs.device import compiler, portable
 from distbfs.device.cache import cache_folder, exclusive, is_sound
+from distbfs.device.control_groups import usable_cores
 from distbfs.errors import CompilerMissing
 from distbfs.timing import COMPILING
 from distbfs.types import Array
@@ -125,7 +126,7 @@ def thread_count(requested: int = 0) -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if limit.isdigit() and int(limit) > 0:
         return int(limit)
-    return len(os.sched_getaffinity(0))
+    return usable_cores()
 
 
 def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:

@@ -7,7 +7,6 @@ Huge pages where the system has them, first touched by all threads, then registe
 from __future__ import annotations
 
 import mmap
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from distbfs.device import cuda
+from distbfs.device.control_groups import usable_cores
 from distbfs.errors import OutOfMemory
 from distbfs.types import Array, DeviceArray
 
@@ -37,7 +37,7 @@ class _Registered:
             self._memory.madvise(mmap.MADV_HUGEPAGE)
         octets = np.frombuffer(self._memory, np.uint8)
         pages = [octets[a : a + size // PIECES] for a in range(0, size, size // PIECES)]
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        with ThreadPoolExecutor(usable_cores()) as threads:
             list(threads.map(lambda piece: piece[:: mmap.PAGESIZE].fill(0), pages))
         address = octets.ctypes.data
         self._runtime.hostRegister(address, size, MAPPED)

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeAlias
 
 from distbfs.device import portable
 from distbfs.device.cache import cache_folder, exclusive, is_sound
+from distbfs.device.control_groups import usable_cores
 from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
 from distbfs.errors import DeviceMissing, DistbfsError
 from distbfs.timing import COMPILING
@@ -110,7 +111,7 @@ def build(folder: Path, arch: str, wanted: Iterable[Wanted]) -> list[Path]:
         target.write_bytes(compile_source(asked[0], arch, asked[1]))
         return target
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(one, wanted))
 
 

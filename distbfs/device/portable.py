@@ -11,13 +11,13 @@ Only the standard library is imported here: ``hatch_build.py`` builds wheels wit
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from distbfs.device.compiler import compile_to, digest_of, processor
+from distbfs.device.control_groups import usable_cores
 from distbfs.device.sources import variants
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -79,5 +79,5 @@ def build(folder: Path, wanted: Iterable[str]) -> list[Path]:
         for source in sorted(PACKAGE.rglob("*.c"))
         for definitions in variants(source)
     ]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(one, *zip(*asked, strict=True)))

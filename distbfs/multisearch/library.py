@@ -35,11 +35,10 @@ from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.breadth_first import check_graph
 from distbfs.search.choose import agreed_runner, choose_runner
-from distbfs.search.graph import Graph
+from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
-from distbfs.types import Array, Ids, World
+from distbfs.types import Array, Floats, Ids, Levels, Marks, RunnerName, World
 
 Sources: TypeAlias = "Iterable[Any] | None"
 
@@ -56,7 +55,7 @@ def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
         return
     world = MpiWorld(comm)
     try:
-        sizes = np.array([graph.n, graph.part.nn.edges])
+        sizes = np.array([graph.n, graph._host_part.nn.edges])
         if (world.allreduce(sizes, "max") != world.allreduce(sizes, "min")).any():
             raise UsageError("ranks hold different graphs; allowed: the same on all")
         yield world
@@ -87,14 +86,14 @@ def searching(
     ways, runner = options or RunOptions(), None
     if world is not None and world.size > 1:
         runner, _ = agreed_runner(world, engine)
-    with graph.lock:
+    with graph._lock:
         name = engine if runner is None else runner.name
         limits = ways.device_memory, ways.host_memory
-        searcher: WholeSearcher = graph.kept(("multisearch", name, *limits), make)
+        searcher: WholeSearcher = graph._keep(("multisearch", name, *limits), make)
         if world is not None:
             searcher = copy(searcher)
             searcher.world, searcher.tails = world, {}
-        with graph.lock.search():
+        with graph._lock.search():
             searcher.options = ways
             yield searcher
 
@@ -175,7 +174,7 @@ def unfinished(
     """Return the file of finished searches; UsageError where none are kept."""
     if not app.resumes:
         raise UsageError(f"{app.name} cannot be resumed: give no file for it")
-    part, digest = graph.part, xxhash.xxh3_128()
+    part, digest = graph._host_part, xxhash.xxh3_128()
     for rows in (part.nn, part.incoming):
         for array in (rows.offsets, rows.columns) if rows is not None else ():
             digest.update(array.data)
@@ -234,7 +233,7 @@ def search_many(
     graph: Graph,
     problem: Problem | str,
     sources: Sources,
-    engine: str = "auto",
+    engine: RunnerName = "auto",
     *,
     comm: Any = None,
     seed: int = 1,
@@ -344,7 +343,10 @@ def search_many(
 
 
 def path_lengths(
-    graph: Graph, sources: Sources = None, dtype: str = "auto", engine: str = "auto"
+    graph: Graph,
+    sources: Sources = None,
+    dtype: str = "auto",
+    engine: RunnerName = "auto",
 ) -> Array:
     """Return the lengths of shortest paths from sources to all vertices.
 
@@ -384,7 +386,7 @@ def path_lengths(
         return paths.levels(searcher, ids, dtype)
 
 
-def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
+def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -> Marks:
     """Return whether the first vertex of each pair reaches the second.
 
     Parameters
@@ -424,8 +426,8 @@ def betweenness(
     *,
     normalized: bool = True,
     endpoints: bool = False,
-    engine: str = "auto",
-) -> Array:
+    engine: RunnerName = "auto",
+) -> Floats:
     """Return betweenness centrality, exact or estimated from some sources.
 
     Parameters
@@ -476,8 +478,8 @@ def closeness(
     sources: Sources = None,
     *,
     normalized: bool = True,
-    engine: str = "auto",
-) -> Array:
+    engine: RunnerName = "auto",
+) -> Floats:
     """Return closeness centrality.
 
     Parameters
@@ -518,7 +520,9 @@ def closeness(
         return of_closeness.closeness(searcher, ids, normalized=normalized)
 
 
-def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> Array:
+def harmonic(
+    graph: Graph, sources: Sources = None, *, engine: RunnerName = "auto"
+) -> Floats:
     """Return harmonic centrality.
 
     Parameters
@@ -557,7 +561,9 @@ def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> 
         return of_harmonic.harmonic(searcher, ids)
 
 
-def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:
+def eccentricity(
+    graph: Graph, sources: Sources = None, engine: RunnerName = "auto"
+) -> Levels:
     """Return the distance of the farthest vertex in reach of each vertex.
 
     Parameters
@@ -591,8 +597,11 @@ def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") ->
         return of_eccentricity.eccentricity(searcher, ids)[0]
 
 
-def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
-    """Return the exact diameter and radius of the largest component.
+def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
+    """Return the exact diameter of the largest component.
+
+    ``search_many(graph, "diameter", None).facts`` has more: the radius, the size of the
+    component, and whether the graph is connected.
 
     Parameters
     ----------
@@ -603,14 +612,13 @@ def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        ``diameter`` and ``radius`` (None without vertices), ``vertices`` of the largest
-        component, whether the graph is ``connected``, and the number of ``searches``.
+    int
+        The largest number of hops between two of its vertices.
 
     Raises
     ------
     UsageError
-        The graph is directed.
+        The graph is directed, or has no vertices.
 
     Notes
     -----
@@ -621,20 +629,24 @@ def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
     --------
     >>> import distbfs
     >>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
-    >>> ends = distbfs.diameter(graph)
-    >>> ends["radius"], ends["diameter"], ends["connected"]
-    (2, 3, True)
+    >>> distbfs.diameter(graph)
+    3
+    >>> distbfs.search_many(graph, "diameter", None).facts["radius"]
+    2
     """
     with searching(graph, engine) as searcher:
-        return of_diameter.diameter(searcher)
+        most = of_diameter.diameter(searcher)["diameter"]
+    if most is None:
+        raise UsageError("the graph has no vertices, and so no diameter")
+    return int(most)
 
 
 def within_hops(
     graph: Graph,
     sources: Sources = None,
     hops: int | None = None,
-    engine: str = "auto",
-) -> Array:
+    engine: RunnerName = "auto",
+) -> Ids:
     """Return the number of vertices within 0, 1, … hops of sources.
 
     Parameters

@@ -99,7 +99,7 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
         return result
     made = nx.DiGraph() if result.is_directed() else nx.Graph()
     made.add_nodes_from(result)
-    rows = result.graph.part.nn
+    rows = result.graph._host_part.nn
     ends = (result.names(x) for x in (rows.sources(), rows.columns))
     made.add_edges_from(zip(*ends, strict=True))
     return made

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
 from distbfs.search.breadth_first import bfs
+from distbfs.search.components import connected_components
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
@@ -99,16 +99,16 @@ class BackendGraph:
     @cached_property
     def _threads(self) -> int:
         """Threads of a search; one where more cost more than they gain."""
-        return 1 if self.graph.part.nn.edges < MANY_EDGES else 0
+        return 1 if self.graph._host_part.nn.edges < MANY_EDGES else 0
 
     @cached_property
     def hub(self) -> Any:
         """The node with the most outgoing edges; the graph must not be empty."""
-        return self.nodes[int(np.argmax(np.diff(self.graph.part.nn.offsets)))]
+        return self.nodes[int(np.argmax(np.diff(self.graph._host_part.nn.offsets)))]
 
     def odd_nearby(self) -> bool:
         """Return whether FEW_CHECKS edges near a node close an odd cycle."""
-        rows = self.graph.part.nn
+        rows = self.graph._host_part.nn
         colour = np.full(len(self), -1, dtype=np.int8)
         layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
         checks = side = 0
@@ -140,7 +140,7 @@ class BackendGraph:
         ends = self.id_of(source), self.id_of(target)
         if ends[0] == ends[1]:
             return [source]
-        sides = self.graph.part.nn, self.graph.part.pulled
+        sides = self.graph._host_part.nn, self.graph._host_part.pulled
         before = [np.full(len(self), -1, dtype=np.int64) for _ in sides]
         frontiers = [np.array([end]) for end in ends]
         for side, end in enumerate(ends):
@@ -178,7 +178,7 @@ class BackendGraph:
     @cached_property
     def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
         """Offsets and columns of edges out and in, for reading single elements."""
-        part = self.graph.part
+        part = self.graph._host_part
         return tuple(
             (rows.offsets.data, rows.columns.data) for rows in (part.nn, part.pulled)
         )
@@ -269,23 +269,8 @@ class BackendGraph:
         return zip(parents, children, strict=True)
 
     def components(self) -> Ids:
-        """Return the smallest id of the component of each node, int64 [n].
-
-        A search finds the component of the node with most neighbours, the edges of the
-        rest the others.
-        """
-        n, rows = self.graph.n, self.graph.part.nn
-        label = np.zeros(n, dtype=np.int64)
-        if not n:
-            return label
-        reached = self.levels(self.hub) >= 0
-        label[reached] = np.argmax(reached)
-        rest = np.flatnonzero(~reached)
-        place = np.cumsum(~reached) - 1
-        index, columns = rows.edges_of(rest)
-        ends = index, place[columns]
-        label[rest] = rest[component_labels(len(rest), lambda: [ends])]
-        return label
+        """Return the number of the component of each node, int64 [n]."""
+        return connected_components(self.graph, threads=self._threads)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
         """Yield the nodes of each level of a search; the first level is the sources."""
@@ -306,7 +291,7 @@ class BackendGraph:
 
         Of a search from several distinct sources, in queue order.
         """
-        rows: CSR = self.graph.part.nn
+        rows: CSR = self.graph._host_part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)
         layer = np.array([self.id_of(node) for node in sources], dtype=np.int64)
         seen[layer] = True

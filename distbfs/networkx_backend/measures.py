@@ -70,7 +70,7 @@ def eccentricity(
 
 def bounds(G: BackendGraph) -> dict[str, Any]:  # noqa: N803
     """Return the radius and diameter of an undirected graph, from few searches."""
-    facts = library.diameter(G.graph)
+    facts = library.search_many(G.graph, "diameter", None).facts
     if not facts["connected"]:
         raise infinite(G)
     return facts
@@ -192,7 +192,7 @@ def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
     """
     if G.odd_nearby():
         return False
-    n, rows = len(G), G.graph.part.nn
+    n, rows = len(G), G.graph._host_part.nn
     rest = np.arange(n)
     if n and not G.is_directed():
         level = G.levels(G.hub)

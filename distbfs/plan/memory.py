@@ -12,12 +12,12 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
+from distbfs.device.control_groups import memory_limits
 from distbfs.generate.expected import expected_histogram
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
@@ -47,8 +47,6 @@ LISTED = 8  # see ``PartShape``
 
 PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 
-CGROUP = Path("/sys/fs/cgroup")
-MEMBERSHIP = Path("/proc/self/cgroup")
 
 # the bytes that a device is to have left beside one search, by (vertices there, those
 # with edges, devices of its domain, targets of edges between domains)
@@ -262,13 +260,13 @@ def _listed(degrees: Ids, inside: float) -> Floats:
 
 def memory_limit() -> int | None:
     """Return this process's limit by control groups in bytes, None: no limit."""
-    return min(_cgroup_limits(), default=None)
+    return min(memory_limits(), default=None)
 
 
 def machine_memory() -> tuple[int, str]:
     """Return (bytes that this process may use, "physical" or "cgroup limit")."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = min(_cgroup_limits(), default=physical)
+    limit = min(memory_limits(), default=physical)
     return (limit, "cgroup limit") if limit < physical else (physical, "physical")
 
 
@@ -281,31 +279,6 @@ def may_fill(world: World | None = None) -> tuple[int, str]:
     if world is not None:
         ranks = world.hosts.count(world.hosts[world.rank])
     return int(SHARE * have / ranks), f"{SHARE:.0%} of {kind}"
-
-
-def _cgroup_limits() -> list[int]:
-    """Return the limits from this process's control group up to the root."""
-    try:
-        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    limits = []
-    for line in lines:
-        _, controllers, place = line.split(":", 2)
-        if controllers not in ("", "memory"):
-            continue
-        base = CGROUP / controllers
-        name = "memory.limit_in_bytes" if controllers else "memory.max"
-        folder = base / place.strip("/")
-        for group in (folder, *folder.parents):
-            if not group.is_relative_to(base):
-                break
-            try:
-                text = (group / name).read_text(encoding="utf-8").strip()
-            except OSError:
-                continue
-            limits += [int(text)] if text.isdigit() else []
-    return limits
 
 
 def readable(count: float, *, needed: bool = False) -> str:

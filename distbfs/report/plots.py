@@ -110,7 +110,6 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
                 count_axis(axis, min(limits), max(limits))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
-    edges = values["m"] if values["directed"] else values["m"] // 2
     count, largest = components["count"], components["largest"]
     parts = f"{count} components, the largest of {max(largest, default=0)} vertices"
     if len(sizes) == 1:
@@ -118,8 +117,9 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     whose = " of the largest"
     if count == 1:
         parts, whose = "one component", ""
+    size = f"{values['vertices']} vertices, {values['edges']} edges"
     figure.suptitle(
-        f"{Path(values['store']).name}: {values['n']} vertices, {edges} edges\n"
+        f"{Path(values['store']).name}: {size}\n"
         f"{parts}; diameter{whose} at least {values['diameter']['at_least']}",
         fontsize=10,
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 import distbfs
 from distbfs.device import cuda
+from distbfs.device.control_groups import usable_cores
 
 DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -99,7 +100,7 @@ def machine() -> dict[str, Any]:
         pass
     return {
         "processor": model,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
     }

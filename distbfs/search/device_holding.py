@@ -72,9 +72,9 @@ def graph_on_device(
         form["room"] = Room(*memory, state)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *engine.likely(source.n)])
     if source.graph is not None:
-        lent = source.graph.lent_tuples
+        lent = source.graph._tuples
         if lent is None:
-            part = without_loops(source.graph.part)
+            part = without_loops(source.graph._host_part)
             return graph_of_part(engine.name, part, form["room"])
         form |= {"directed": source.directed, "distinct": lent.distinct}
         with source.telling("building") as done:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.formats.attributes import Values
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.locks import SearchLock
-from distbfs.options import SearchOptions, check_several
+from distbfs.options import SearchOptions, check_several, type_name
 from distbfs.partition.part import Part
 from distbfs.plan.memory import PAIR_BYTES
 from distbfs.ranks.world import SoloWorld
@@ -35,19 +35,38 @@ from distbfs.search.graph_input import (
     csr_of,
     ends_of,
     matrix_part,
+    named_ends,
     named_part,
     on_device,
     read_ends,
     sent,
     shared,
 )
-from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
+from distbfs.search.graph_rows import (
+    edge_attributes,
+    edge_listing,
+    loop_counts,
+    neighbours_of,
+    sorted_rows,
+)
+from distbfs.search.graph_store import nodes_of, read_store, save
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.program_arrays import array_of
+from distbfs.search.result import Result
 from distbfs.search.session import Session
+from distbfs.search.sources import read_once, read_targets
 from distbfs.search.view import View
-from distbfs.types import Array, Ids
+from distbfs.types import Array, DirectionChoice, EngineName, Ids
+
+
+def check_graph(graph: Any) -> None:
+    """Raise WrongTypeError for what is no ``Graph``."""
+    if not isinstance(graph, Graph):
+        raise WrongTypeError(
+            f"the graph is of type {type_name(graph)}; allowed: a distbfs.Graph, as "
+            "Graph.from_networkx, from_scipy, from_edges and others make it"
+        )
 
 
 class Graph:
@@ -87,7 +106,7 @@ class Graph:
     >>> import distbfs
     >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
     >>> graph
-    <distbfs.Graph, undirected, n = 4, m = 8>
+    <distbfs.Graph, undirected, 4 vertices, 4 edges>
     >>> len(graph), graph.degree(3), graph.neighbors(0)
     (4, 2, array([1, 2]))
     >>> 3 in graph, 4 in graph
@@ -132,11 +151,13 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        return f"<distbfs.Graph, {kind}, n = {self.n}, m = {self.m}>"
+        size = f"{self.num_vertices} vertices, {self.num_edges} edges"
+        return f"<distbfs.Graph, {kind}, {size}>"
 
     def _repr_html_(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        return html_table(f"{kind} graph", [("vertices", self.n), ("edges", self.m)])
+        facts = [("vertices", self.num_vertices), ("edges", self.num_edges)]
+        return html_table(f"{kind} graph", facts)
 
     def __len__(self) -> int:
         return self.n
@@ -155,8 +176,8 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Graph):
             return self is other
-        mine, theirs = self.part, other.part
-        facts = [(g.n, g.directed, g.nodes, g.m) for g in (self, other)]
+        mine, theirs = self._host_part, other._host_part
+        facts = [(g.n, g.directed, g.nodes, g._stored_edges) for g in (self, other)]
         if facts[0] != facts[1]:
             return False
         pairs = zip(
@@ -184,11 +205,12 @@ class Graph:
         src, dst : array_like of int, shape (edges,)
             Both ends of each edge; int64 arrays are read without a copy.  Without
             ``dst``, ``src`` holds pairs: shape (edges, 2), or a list or set of tuples.
+            With ``relabel`` they may be text.
         n : int, optional
             Number of vertices, by default one more than the largest id.
         relabel : bool, default False
-            Allow ids that are sparse.  Those that occur, in rising order, become the
-            vertices and name them.
+            Allow ids that are sparse, or text.  Those that occur, in rising order,
+            become the vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
 
@@ -200,7 +222,8 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            Ids or ``n`` are no integers.
+            Ids are neither integers nor, with ``relabel``, text; or ``n`` is no
+            integer.
         InputError
             An array has another shape, an id is masked, null or outside 0 … n-1, or the
             largest id is far beyond the number of edges, without ``relabel`` or ``n``.
@@ -218,19 +241,19 @@ class Graph:
         --------
         >>> import distbfs
         >>> distbfs.Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
-        <distbfs.Graph, undirected, n = 5, m = 4>
+        <distbfs.Graph, undirected, 5 vertices, 2 edges>
         >>> distbfs.Graph.from_edges([(0, 1), (1, 2)], directed=True)
-        <distbfs.Graph, directed, n = 3, m = 2>
+        <distbfs.Graph, directed, 3 vertices, 2 edges>
         >>> distbfs.Graph.from_edges([3_000_000_000], [1], relabel=True).nodes
         [1, 3000000000]
+        >>> distbfs.Graph.from_edges([("Rome", "Oslo")], relabel=True).nodes
+        ['Oslo', 'Rome']
         """
-        u, v = ends_of(src, dst)
-        nodes: list[Any] | None = None
-        if relabel:
-            check_counted(n)
-            u, v, nodes = renumbered(u, v)
-            n = len(nodes)
-        return cls._of_ends(u, v, n, nodes, directed=directed)
+        if not relabel:
+            return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
+        check_counted(n)
+        u, v, nodes = renumbered(*named_ends(src, dst))
+        return cls._of_ends(u, v, len(nodes), nodes, directed=directed)
 
     @classmethod
     def _of_ends(
@@ -385,7 +408,7 @@ class Graph:
         >>> import polars
         >>> frame = polars.DataFrame({"src": [0, 1], "dst": [1, 2]})
         >>> distbfs.Graph.from_polars(frame)
-        <distbfs.Graph, undirected, n = 3, m = 4>
+        <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
         ways = {"relabel": relabel, "directed": directed}
         return cls._of_table("polars", frame, (src, dst), n, keep, **ways)
@@ -429,7 +452,7 @@ class Graph:
         >>> import pyarrow
         >>> table = pyarrow.table({"from": [0, 1], "to": [1, 2]})
         >>> distbfs.Graph.from_arrow(table, directed=True)
-        <distbfs.Graph, directed, n = 3, m = 2>
+        <distbfs.Graph, directed, 3 vertices, 2 edges>
         """
         ways = {"relabel": relabel, "directed": directed}
         return cls._of_table("pyarrow", table, (src, dst), n, keep, **ways)
@@ -495,7 +518,7 @@ class Graph:
         >>> with open("edges.csv", "w") as file:
         ...     _ = file.write("source,target\n0,1\n1,2\n")
         >>> distbfs.Graph.from_file("edges.csv")
-        <distbfs.Graph, undirected, n = 3, m = 4>
+        <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
         ways = {"directed": directed, "relabel": relabel}
         src, dst, n, ids, kept = read_ends(
@@ -505,11 +528,86 @@ class Graph:
             **ways,
             **options,
         )
-        return cls._of_ends(src, dst, n, ids, kept, directed=directed)
+        return cls._of_ends(src, dst, n, nodes_of(ids, n), kept, directed=directed)
 
     @classmethod
-    def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
-        """Return the graph of a square SciPy sparse matrix or array.
+    def open(
+        cls, path: str | os.PathLike[str], *, first_id: int | None = None
+    ) -> Graph:
+        """Return the graph of a store, read into the memory of this process.
+
+        ``distbfs.open`` searches a store without a ``Graph``, also on several devices
+        or ranks.
+
+        Parameters
+        ----------
+        path : path_like
+            The folder that ``save`` or ``distbfs convert`` has written, of any number
+            of parts.
+        first_id : {0, 1}, optional
+            As of ``distbfs.open``.
+
+        Returns
+        -------
+        Graph
+            The graph, with the names of its vertices and the attributes of its edges.
+
+        Raises
+        ------
+        StoreError
+            It is no store, or a damaged one.
+        OutOfMemory
+            The graph does not fit the memory of this machine.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([("a", "b"), ("b", "c")], relabel=True)
+        >>> graph.save("letters")
+        >>> distbfs.Graph.open("letters").nodes
+        ['a', 'b', 'c']
+        """
+        part, nodes = read_store(Path(path), first_id)
+        return cls(part, directed=part.directed, nodes=nodes)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the graph as a store, which ``open`` and all commands read.
+
+        Names of vertices and attributes of edges are kept; named vertices are numbered
+        by rising names.  Loops and repeated edges are not kept: ``nedge`` of a store
+        that is saved counts each edge once.
+
+        Parameters
+        ----------
+        path : path_like
+            The folder to make.
+        overwrite : bool, default False
+            Whether to replace a store that is there.
+
+        Raises
+        ------
+        StoreError
+            The folder exists, without ``overwrite``, or cannot be written.
+        WrongTypeError, UsageError
+            Vertices have names that a store cannot have: allowed are integers of 0 or
+            more, or text that is not empty.
+        DiskFull
+            The disk is full.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([0, 1], [1, 2]).save("path")
+        >>> distbfs.open("path").search(0).reached
+        3
+        """
+        save(self._host_part, self.nodes, Path(path), overwrite=overwrite)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, *, directed: bool = False, bipartite: bool = False
+    ) -> Graph:
+        """Return the graph of a SciPy sparse matrix or array.
 
         Every stored entry (i, j) is an edge, whatever its value; an edge that is stored
         twice counts once, and loops do not count.
@@ -517,9 +615,12 @@ class Graph:
         Parameters
         ----------
         matrix : sparse matrix or array, shape (n, n)
-            Any SciPy format.
+            Any SciPy format; of any shape (r, c) with ``bipartite``.
         directed : bool, default False
             Whether entry (i, j) leads from i to j only.
+        bipartite : bool, default False
+            Whether rows and columns are two sets of vertices: entry (i, j) is an edge
+            of vertices i and r + j.
 
         Returns
         -------
@@ -531,7 +632,7 @@ class Graph:
         WrongTypeError
             ``matrix`` is no SciPy sparse matrix.
         UsageError
-            It is not square.
+            It is not square, without ``bipartite``.
         InputError
             Its arrays do not fit together: indices outside the shape, offsets that
             fall.
@@ -553,8 +654,11 @@ class Graph:
         >>> graph = distbfs.Graph.from_scipy(matrix, directed=True)
         >>> distbfs.bfs(graph, 1).level
         array([-1,  0,  1], dtype=int32)
+        >>> distbfs.Graph.from_scipy(sp.csr_array([[1, 0, 1]]), bipartite=True).edges()
+        array([[0, 1],
+               [0, 3]])
         """
-        rows = csr_of(matrix)
+        rows = csr_of(matrix, bipartite=bipartite)
         count, fits = len(rows.indices), rows.shape[0] <= MAX_VERTICES
         if fits and on_device(count, PAIR_BYTES * count):
             return cls(None, tuples=MatrixTuples(rows), directed=directed)
@@ -626,7 +730,7 @@ class Graph:
         >>> import distbfs
         >>> import numpy as np
         >>> distbfs.Graph.from_dlpack(np.array([0, 1]), np.array([1, 2]))
-        <distbfs.Graph, undirected, n = 3, m = 4>
+        <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
         source = check_ends(shared(src, "src"), shared(dst, "dst"), n)
         if source.lent:
@@ -652,9 +756,23 @@ class Graph:
         return cls.from_dlpack(src, dst, n, directed=directed)
 
     @property
-    def n(self) -> int:
+    def num_vertices(self) -> int:
         """Number of vertices."""
-        return self._tuples.n if self._tuples is not None else self.part.layout.n
+        held = self._tuples
+        return held.n if held is not None else self._host_part.layout.n
+
+    n = num_vertices
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges, an undirected one and each loop once."""
+        stored = self._stored_edges
+        if self.directed:
+            return stored
+        if self._part is None:  # built without loops
+            return stored // 2
+        loops = self._keep("loops", lambda part: int(loop_counts(part.nn).sum()))
+        return (stored + loops) // 2
 
     @property
     def first_id(self) -> int:
@@ -662,16 +780,16 @@ class Graph:
         return self.nodes.start if isinstance(self.nodes, range) else 0
 
     @property
-    def m(self) -> int:
+    def _stored_edges(self) -> int:
         """Number of stored edges; an undirected one is stored in both directions."""
         if self._part is None:
             with self._lock:
-                return self.session(SearchOptions(engine="auto")).edges
+                return self._session(SearchOptions(engine="auto")).edges
         return self._part.nn.edges
 
     @property
-    def part(self) -> Part:
-        """The graph as one part in host memory, for other modules of the package."""
+    def _host_part(self) -> Part:
+        """The graph as one part in host memory."""
         if self._part is None:
             if self._tuples is None:
                 raise UsageError("a graph is made of a part or of tuples")
@@ -684,36 +802,14 @@ class Graph:
             self._part = self._tuples.part(directed=self.directed)
         return self._part
 
-    @property
-    def lock(self) -> SearchLock:
-        """The lock that a search of the graph holds."""
-        return self._lock
-
-    def kept(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
+    def _keep(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
         """Return the result of ``make`` for the part, kept with the graph under a key.
 
-        Parameters
-        ----------
-        key : hashable
-            Names what is kept.
-        make : callable
-            Takes ``part``; called once for a key.
-
-        Returns
-        -------
-        object
-            What ``make`` returned.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
-        >>> graph.kept("edges", lambda part: part.nn.edges)
-        4
+        ``make`` is called once for a key.
         """
         self._forget_torn()
         if key not in self._kept:
-            self._kept[key] = make(self.part)
+            self._kept[key] = make(self._host_part)
         return self._kept[key]
 
     def _forget_torn(self) -> None:
@@ -740,7 +836,7 @@ class Graph:
         """
         if not self.directed:
             return self
-        part = self.part.reversed()
+        part = self._host_part.reversed()
         return Graph(part, directed=True, nodes=self.nodes, index=self._index)
 
     def named(self, ids: Array) -> Array:
@@ -814,12 +910,12 @@ class Graph:
         >>> distbfs.Graph.from_edges([(0, 3), (0, 1), (2, 3)]).neighbors(3)
         array([0, 2])
         """
-        return self.named(neighbours_of(self.part, self.id_of(vertex)))
+        return self.named(neighbours_of(self._host_part, self.id_of(vertex)))
 
     @property
     def degrees(self) -> Ids:
         """Number of edges that leave each vertex, int64, shape (n,), by id."""
-        part = self.part
+        part = self._host_part
         degrees = np.empty(part.local_count, dtype=np.int64)
         degrees[part.vertices] = part.nn.degrees()
         return degrees
@@ -848,7 +944,7 @@ class Graph:
         >>> distbfs.Graph.from_edges([(0, 1), (0, 2)]).degree(0)
         2
         """
-        return len(neighbours_of(self.part, self.id_of(vertex)))
+        return len(neighbours_of(self._host_part, self.id_of(vertex)))
 
     def edges(self) -> Array:
         """Return the edges, of an undirected graph each once.
@@ -866,7 +962,7 @@ class Graph:
         array([[0, 1],
                [1, 2]])
         """
-        return self.named(edge_pairs(self.part))
+        return self.named(edge_listing(self._host_part)[0])
 
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
@@ -930,7 +1026,7 @@ class Graph:
         >>> distbfs.Graph.from_pandas(frame, keep=["weight"]).attributes
         {'weight': 'float64'}
         """
-        return {name: x.kind for name, x in self.part.attributes.items()}
+        return {name: x.kind for name, x in self._host_part.attributes.items()}
 
     def to_scipy(self, dtype: Any = np.int64) -> Any:
         """Return the adjacency matrix, by vertex id.
@@ -958,12 +1054,200 @@ class Graph:
                [1, 0, 1],
                [0, 1, 0]])
         """
-        sparse, rows = library("scipy.sparse"), sorted_rows(self.part)
+        sparse, rows = library("scipy.sparse"), sorted_rows(self._host_part)
         most = max(rows.rows, rows.edges)
         kind = np.int32 if most < 1 << 31 else np.int64
         arrays = (x.astype(kind) for x in (rows.columns, rows.offsets))
         ones = np.ones(rows.edges, dtype=dtype)
         return sparse.csr_array((ones, *arrays), shape=(self.n, self.n))
+
+    def to_networkx(self) -> Any:
+        """Return the graph as one of NetworkX.
+
+        Returns
+        -------
+        networkx.Graph or networkx.DiGraph
+            The nodes are the vertices as the graph names them; attributes of edges that
+            the graph keeps are theirs.
+
+        Raises
+        ------
+        LibraryMissing
+            NetworkX is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> list(distbfs.Graph.from_edges([0, 1], [1, 2]).to_networkx().edges)
+        [(0, 1), (1, 2)]
+        """
+        networkx = library("networkx")
+        made = networkx.DiGraph() if self.directed else networkx.Graph()
+        made.add_nodes_from(self)
+        pairs, places = edge_listing(self._host_part)
+        ends = self.named(pairs).T.tolist()
+        made.add_edges_from(zip(*ends, strict=True))
+        for name, values in edge_attributes(self._host_part, places).items():
+            made.add_weighted_edges_from(zip(*ends, values, strict=True), name)
+        return made
+
+    def to_igraph(self) -> Any:
+        """Return the graph as one of igraph.
+
+        Returns
+        -------
+        igraph.Graph
+            Vertices go by id; those with names have them as attribute ``name``.
+            Attributes of edges that the graph keeps are theirs.
+
+        Raises
+        ------
+        LibraryMissing
+            igraph is not installed.
+        """
+        pairs, places = edge_listing(self._host_part)
+        return library("igraph").Graph(
+            n=self.n,
+            edges=pairs,
+            directed=self.directed,
+            vertex_attrs={} if self.nodes is None else {"name": list(self.nodes)},
+            edge_attrs=edge_attributes(self._host_part, places),
+        )
+
+    def bfs(
+        graph: Graph,  # noqa: N805 - distbfs.bfs is this function
+        source: Any,
+        engine: EngineName = "auto",
+        *,
+        depth_limit: int | None = None,
+        targets: Iterable[Any] | None = None,
+        levels: bool = True,
+        parents: bool = True,
+        method: str = "",
+        direction: DirectionChoice = "auto",
+        threads: int = 0,
+        vertices: Any = None,
+        edges: Any = None,
+        where: str | None = None,
+        view: View | None = None,
+    ) -> Result:
+        """Search a graph breadth-first from a vertex, or from all of a set at once.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph; it stays prepared for the next search.
+        source : vertex or iterable of vertices
+            A vertex id, or the name of a node.  A list, set, range, array or tuple is
+            a set: levels are hops from the nearest of its vertices, and each of them is
+            its own parent.  Repeats are allowed.  A text, and a tuple that is the name
+            of a node, is that node.  Sets are for engines "auto", "openmp", "reference"
+            and "xbfs".
+        engine : str, default "auto"
+            "auto" takes a CUDA device where there is one, else the CPU.  On CPUs:
+            "openmp", "reference".  On a device: "xbfs", "xbfs-paper", "bfs4k", "layer",
+            "frontier", "harish", "edge-parallel", "virtual-warp".
+        depth_limit : int, optional
+            The last level that is searched, 0 or more; by default all are.
+        targets : iterable of vertices, optional
+            The search ends with the level that finds the last of them.
+        levels, parents : bool, default True
+            What the result has, one of them at least.
+        method : str, optional
+            Variant of the engine, "" for its default.
+        direction : {"auto", "push", "pull"}
+            Direction of the search; "auto" changes it from level to level.
+        threads : int, default 0
+            Threads of engine "openmp"; 0 takes all cores.
+        vertices : array_like of bool, shape (n,), optional
+            The vertices that the search sees, by id.
+        edges : array_like of bool, shape (edges,), optional
+            The edges that the search sees, in the order of ``graph.edges()``.
+        where : str, optional
+            A predicate over attributes that the graph keeps, as ``"weight < 3"``.
+        view : View, optional
+            The same three in one, made by ``Graph.view``, for many searches.
+
+        Returns
+        -------
+        Result
+            Levels and parents, where they were found: NumPy arrays, or CuPy arrays on a
+            device.  It stays valid when the graph is searched again.
+
+        Raises
+        ------
+        UsageError
+            ``source`` or a target is no vertex, a source is not seen, an option is
+            outside its allowed set, or the engine cannot do what is asked.
+        WrongTypeError
+            ``graph`` is no Graph, or an argument is of another wrong type.
+        InputError
+            ``vertices`` or ``edges`` has another length than the graph, or an array has
+            masked or null values.
+        ResourceError
+            Memory does not last, or the named engine finds no device or compiler.
+
+        See Also
+        --------
+        open : Search a store, or a graph on several devices or ranks.
+        search_many : Make many searches at once.
+
+        Notes
+        -----
+        A search sees an edge if ``vertices``, ``edges`` and ``where`` all allow it.
+        Engines "openmp", "reference" and "xbfs" can do this.  Shortest paths of such a
+        search are not counted or listed.  ``nedge`` and GTEPS follow Graph500; see
+        ``Result.nedge``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+        >>> result = distbfs.bfs(graph, 0)
+        >>> result.level
+        array([0, 1, 2, 3, 4], dtype=int32)
+        >>> result.path_to(3)
+        [0, 1, 2, 3]
+        >>> distbfs.bfs(graph, 0, depth_limit=2).level
+        array([ 0,  1,  2, -1, -1], dtype=int32)
+        >>> distbfs.bfs(graph, 2, targets=[1]).reached
+        3
+        >>> distbfs.bfs(graph, 0, levels=False).parent
+        array([0, 0, 1, 2, 3], dtype=int32)
+        >>> distbfs.bfs(graph, [0, 4]).level
+        array([0, 1, 2, 1, 0], dtype=int32)
+        >>> seen = [True, True, True, False, True]
+        >>> graph.bfs(0, "openmp", vertices=seen).level
+        array([ 0,  1,  2, -1, -1], dtype=int32)
+        """
+        check_graph(graph)
+        options = SearchOptions(
+            engine=engine,
+            method=method,
+            threads=threads,
+            levels=levels,
+            parents=parents,
+            direction=direction,
+        )
+        if view is not None and not isinstance(view, View):
+            raise WrongTypeError(
+                f"the view is of type {type_name(view)}; allowed: what graph.view "
+                "returns"
+            )
+        if vertices is not None or edges is not None or where is not None:
+            if view is not None:
+                raise UsageError(
+                    "a view stands for vertices, edges and where; give one"
+                )
+            view = graph.view(vertices, edges, where)
+        names = None if graph.nodes is None else graph
+        source, wished = read_once(source, names), read_targets(targets)
+        with graph._lock:
+            masked = view is not None and not view.whole
+            session = graph._session(options, masked=masked)
+            session.see(view)
+            result = session.search(source, depth_limit=depth_limit, targets=wished)
+            return result.keep()
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex.
@@ -1007,11 +1291,6 @@ class Graph:
         place = int(vertex) - self.first_id
         return place if place < self.n else -1
 
-    @property
-    def lent_tuples(self) -> HeldTuples | None:
-        """Edge tuples in device memory that the graph is built from, else None."""
-        return self._tuples
-
     def _views_apart(self, options: SearchOptions) -> bool:
         """Return whether "auto" may take another engine for views than without."""
         if options.engine != "auto":
@@ -1021,36 +1300,12 @@ class Graph:
             return not kind_of(kept.options.engine).masks
         return self.directed or options.direction == "push"
 
-    def session(self, options: SearchOptions, *, masked: bool = False) -> Session:
+    def _session(self, options: SearchOptions, *, masked: bool = False) -> Session:
         """Return the session that searches the graph with some options; it is kept.
 
-        Parameters
-        ----------
-        options : SearchOptions
-            The options.
-        masked : bool, default False
-            Whether it will search views, for which "auto" may take another engine.
-
-        Returns
-        -------
-        Session
-            The session; hold ``lock`` while you use it.
-
-        Raises
-        ------
-        UsageError
-            The engine searches parts only.
-        ResourceError
-            Memory does not last, or the engine finds no device or compiler.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> from distbfs.options import SearchOptions
-        >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
-        >>> with graph.lock:
-        ...     graph.session(SearchOptions(engine="reference")).search(0).reached
-        3
+        Hold the lock while it is used.  masked: whether it will search views, for which
+        "auto" may take another engine.  Raises UsageError where the engine searches
+        parts only, ResourceError for a lack of memory, devices or compilers.
         """
         self._forget_torn()
         key = options, masked and self._views_apart(options)

@@ -13,19 +13,31 @@ import numpy as np
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.device.arrays import host_array, is_of_device
-from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
+from distbfs.errors import (
+    DeviceMissing,
+    FileError,
+    InputError,
+    UsageError,
+    WrongTypeError,
+)
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
-from distbfs.formats.ids import first_of
+from distbfs.formats.ids import IdMap
 from distbfs.formats.tuples import check_dense, open_tuples
 from distbfs.graph.csr import CSR, row_offsets
-from distbfs.options import BuildOptions, check_integer, check_range, type_name
+from distbfs.options import (
+    BuildOptions,
+    check_integer,
+    check_range,
+    check_several,
+    type_name,
+)
 from distbfs.partition.device_part import to_device
 from distbfs.partition.part import Part
 from distbfs.plan.host_memory import BuildMemory
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.graph_rows import loopless, part_of_rows
-from distbfs.search.program_arrays import array_of, check_whole
+from distbfs.search.program_arrays import array_of, check_whole, is_array
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
@@ -151,6 +163,37 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
+def named_ends(src: Any, dst: Any) -> tuple[Array, Array]:
+    """Return both ends of edges as ``ends_of`` does, or objects where ids are text."""
+    if dst is None:
+        pairs = src if is_array(src) else list(check_several("edges", src))
+        array = array_of(pairs, "edges array")
+        if array.dtype.kind in "iu" or not array.size:
+            return ends_of(array, None)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise InputError(
+                f"edges have shape {array.shape}; allowed: pairs, [edges, 2]"
+            )
+        # NumPy makes text of numbers that stand beside text
+        src, dst = array.T if is_array(pairs) else zip(*pairs, strict=True)
+    return integers_or_text(src, "src"), integers_or_text(dst, "dst")
+
+
+def integers_or_text(values: Any, name: str) -> Array:
+    """Return a one-dimensional array of integers, or of texts as objects."""
+    values = values if is_array(values) else list(check_several(name, values))
+    array = array_of(values, name)
+    if array.dtype.kind in "iu" or not array.size:
+        return integers(array, name)
+    items = array.tolist() if is_array(values) else values
+    if array.ndim != 1 or not all(isinstance(item, str) for item in items):
+        raise WrongTypeError(
+            f"{name} has {array.ndim} dimensions of {array.dtype}; allowed: one "
+            "dimension of integers, or of text"
+        )
+    return np.array(items, dtype=object)
+
+
 def integers(values: Any, name: str) -> Array:
     """Return a one-dimensional array of integers; an error for anything else."""
     array = array_of(values, name)
@@ -210,22 +253,27 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     return HeldTuples(src, dst, n)
 
 
-def csr_of(matrix: Any) -> Any:
+def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
     """Return a SciPy sparse matrix by rows, itself where it is that.
 
     Its arrays are checked first: conversions of SciPy would write outside of broken
-    ones. Raises WrongTypeError for anything else, UsageError unless it is square,
-    InputError unless its arrays fit together.
+    ones. bipartite: rows and columns are two sets of vertices. Raises WrongTypeError
+    for anything else, UsageError unless it is square or ``bipartite``, InputError
+    unless its arrays fit together.
     """
     if not hasattr(matrix, "tocsr"):
         raise WrongTypeError(
             f"the matrix is of type {type_name(matrix)}; allowed: a sparse one of "
             "SciPy, as scipy.sparse.csr_array makes it of an array"
         )
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+    square = len(matrix.shape) == 2 and matrix.shape[0] == matrix.shape[1]
+    if len(matrix.shape) != 2 or not (square or bipartite):
+        more = "; with bipartite=True any" if len(matrix.shape) == 2 else ""
+        raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square{more}")
     # rows take memory by vertex, which a matrix in coordinates does not
-    tuples = HeldTuples((), (), int(matrix.shape[0]))
+    tuples = HeldTuples(
+        (), (), int(sum(matrix.shape) if bipartite else matrix.shape[0])
+    )
     BuildMemory(tuples, kept=True).check(SoloWorld(), 1)
     try:
         if matrix.format in CONSTRUCTED:
@@ -239,7 +287,15 @@ def csr_of(matrix: Any) -> Any:
     except (ValueError, TypeError, LookupError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"the arrays of the matrix do not fit: {reason}") from error
-    return rows
+    return two_sets(rows) if bipartite else rows
+
+
+def two_sets(rows: Any) -> Any:
+    """Return a SciPy CSR matrix as a square one, whose columns come after its rows."""
+    count, columns = rows.shape
+    offsets = np.pad(rows.indptr, (0, columns), mode="edge")
+    arrays = (rows.data, rows.indices.astype(np.int64) + count, offsets)
+    return type(rows)(arrays, shape=(count + columns, count + columns))
 
 
 def check_compressed(matrix: Any) -> None:
@@ -348,8 +404,8 @@ def symmetric(rows: CSR) -> bool:
 
 def read_ends(
     path: Path, name: str, *, relabel: bool, keep: Sequence[str], **options: Any
-) -> tuple[Array, Array, int, Sequence[Any] | None, Mapping[str, Values]]:
-    """Return (src, dst, n, names or None, attributes) of the edges of a file.
+) -> tuple[Array, Array, int, IdMap | None, Mapping[str, Values]]:
+    """Return (src, dst, n, ids or None, attributes) of the edges of a file.
 
     src, dst: int64 [edges]; name: the format, "" to find it out; keep: columns that are
     attributes; options: of ``ReaderOptions``
@@ -358,16 +414,12 @@ def read_ends(
     if unknown := options.keys() - known:
         allowed = ", ".join(sorted(known))
         raise UsageError(f"option '{min(unknown)}'; allowed: {allowed}")
+    if path.is_dir():
+        raise FileError(f"{path}: a folder, not a file; Graph.open reads a store")
     reader = ReaderOptions(relabel="numbers" if relabel else "", **options)
     ranks = SoloWorld()
     with open_tuples(ranks, path, name=name, options=reader, keep=keep) as source:
         for note in source.notes:
             warnings.warn(note, stacklevel=3)
-        ids = source.ids
-        names: Sequence[Any] | None = None
-        if first := first_of(ids):
-            names = range(first, first + source.n)
-        elif ids is not None:
-            names = list(ids.names(np.arange(ids.count, dtype=np.int64)))
         u, v = source.pairs[:, 0], source.pairs[:, 1]
-        return u, v, source.n, names, source.attributes
+        return u, v, source.n, source.ids, source.attributes

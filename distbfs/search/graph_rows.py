@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,15 @@ def without_loops(part: Part) -> Part:
 
 def loopless(rows: CSR) -> CSR:
     """Return rows without edges to themselves; the same rows where there are none."""
+    loops = loop_counts(rows)
+    if not loops.any():
+        return rows
+    kept = rows.columns != rows.sources()
+    return CSR(row_offsets(rows.degrees() - loops), rows.columns[kept])
+
+
+def loop_counts(rows: CSR) -> Ids:
+    """Return the number of edges of each row to itself, int64 [rows]."""
     loops = np.zeros(rows.rows, dtype=np.int64)
     degrees = rows.degrees()
     for first, last in row_blocks(rows.offsets):
@@ -60,10 +70,7 @@ def loopless(rows: CSR) -> CSR:
         own = np.repeat(np.arange(first, last), degrees[first:last])
         looped = own[rows.columns[edges] == own]
         loops[first:last] = np.bincount(looped - first, minlength=last - first)
-    if not loops.any():
-        return rows
-    kept = rows.columns != rows.sources()
-    return CSR(row_offsets(degrees - loops), rows.columns[kept])
+    return loops
 
 
 def sorted_rows(part: Part) -> CSR:
@@ -73,17 +80,31 @@ def sorted_rows(part: Part) -> CSR:
     return CSR.from_keys(part.local_count, keys)
 
 
-def edge_pairs(part: Part) -> Ids:
+def edge_listing(part: Part) -> tuple[Ids, Ids]:
     """Return the edges of a whole graph by id, [edges, 2], undirected ones once.
 
-    Of a graph by id in the order of its rows, else they rise.
+    With the place of each among the stored edges, [edges].  Of a graph by id in the
+    order of its rows, else they rise.
     """
     pairs = np.stack(edges_by_id(part), axis=1)
+    places = np.arange(len(pairs))
     if not part.directed:
-        pairs = pairs[pairs[:, 0] <= pairs[:, 1]]
+        places = np.flatnonzero(pairs[:, 0] <= pairs[:, 1])
+        pairs = pairs[places]
     if not np.array_equal(part.vertices, np.arange(part.local_count)):
-        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        pairs, places = pairs[order], places[order]
+    return pairs, places
+
+
+def edge_attributes(part: Part, places: Ids) -> dict[str, list[Any]]:
+    """Return the attributes of some stored edges of a whole graph, by name."""
+    columns = {}
+    for name, attribute in part.attributes.items():
+        values = attribute.values["nn"][places].tolist()
+        words = attribute.words
+        columns[name] = values if words is None else [words[x] for x in values]
+    return columns
 
 
 def edges_by_id(part: Part) -> tuple[Ids, Ids]:

@@ -50,13 +50,12 @@ class OwnGraph(Protocol):
 
     nodes: Sequence[Any] | None
 
-    @property
-    def part(self) -> Part:
-        """The graph as one part in host memory."""
+    _tuples: HeldTuples | None
+    """Edge tuples in device memory that the graph is built from, or None."""
 
     @property
-    def lent_tuples(self) -> HeldTuples | None:
-        """Edge tuples from which a device can build the graph, or None."""
+    def _host_part(self) -> Part:
+        """The graph as one part in host memory."""
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError for an unknown one."""
@@ -135,7 +134,7 @@ def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Hel
     memory is short.
     """
     if source.graph is not None:
-        return held_parts(world, [source.graph.part], None)
+        return held_parts(world, [source.graph._host_part], None)
     if source.store is None:
         way = (source.parts, source.build, "building")
         return host_parts_built(world, source, *way, owned=owned)

@@ -21,7 +21,7 @@ from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
-    from distbfs.types import TupleSource, World
+    from distbfs.types import EngineName, ExchangeName, TupleSource, World
 
 
 def prepare(
@@ -59,8 +59,8 @@ def open(  # noqa: A001
     *,
     comm: Any = None,
     devices: int | Sequence[int] | None = None,
-    engine: str = "auto",
-    exchange: str = "auto",
+    engine: EngineName = "auto",
+    exchange: ExchangeName = "auto",
     domain: int | None = None,
     parts: int | None = None,
     threshold: int | None = None,
@@ -180,7 +180,7 @@ def source_of(
         if parts is not None or build.threshold is not None:
             raise UsageError("parts and threshold are settled by the store")
         return Source(manifest.n, manifest.parts, manifest.directed, store=source)
-    if hasattr(source, "lent_tuples"):
+    if hasattr(source, "_session"):
         if world.size > 1:
             raise UsageError("a Graph is in the memory of one process; write a store")
         return Source(source.n, 1, source.directed, graph=source)

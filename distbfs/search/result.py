@@ -32,7 +32,7 @@ from distbfs.search.vertices import (
     row_slices,
     values_of,
 )
-from distbfs.types import AnyArray, Array, Ids, Root, Take, slice_bounds
+from distbfs.types import AnyArray, Array, Ids, Levels, Root, Take, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -262,18 +262,8 @@ class Result(ResultPaths):
         if self._vertices.whole_here and active_count() > 1:
             self._save()
 
-    def drop_levels(self) -> None:
-        """Let go of the levels, but for how many there are (collective).
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> path = distbfs.Graph.from_edges([0, 1], [1, 2])
-        >>> result = distbfs.bfs(path, 0)
-        >>> result.drop_levels()
-        >>> result.level is None, result.depth
-        (True, 2)
-        """
+    def _drop_levels(self) -> None:
+        """Let go of the levels, but for how many there are (collective)."""
         _ = self.depth
         none = [None] * len(self._outcome.level)
         self._outcome = self._outcome.copy_with(none, self._outcome.parent)
@@ -321,7 +311,7 @@ class Result(ResultPaths):
         return list(zip(*self._arrays(), strict=True))
 
     @property
-    def level(self) -> Any:
+    def level(self) -> Levels | Any:
         """Hops from the nearest source, shape (n,), by vertex id; -1 for unreached.
 
         int8, int16 or int32; None where levels were not asked for.  A NumPy array, or a
@@ -331,7 +321,7 @@ class Result(ResultPaths):
         return self._whole(0) if self.has_levels else None
 
     @property
-    def parent(self) -> Any:
+    def parent(self) -> Array | Any:
         """The vertex before each on a shortest path, shape (n,), by vertex id.
 
         int32 or int64; -1 for unreached; None where parents were not asked for.  It
@@ -375,7 +365,7 @@ class Result(ResultPaths):
         return cast("Ids", self.to_numpy()[1])
 
     @reading
-    def to_numpy(self) -> tuple[Array | Any, Ids | None]:
+    def to_numpy(self) -> tuple[Levels | Any, Ids | None]:
         """Return levels and parents in host memory.
 
         Returns
@@ -404,7 +394,7 @@ class Result(ResultPaths):
         return self._numpy()
 
     @reading
-    def at(self, vertices: Any) -> tuple[Array | Any, Ids | None]:
+    def at(self, vertices: Any) -> tuple[Levels | Any, Ids | None]:
         """Return levels and parents of some vertices.
 
         Parameters
@@ -454,7 +444,7 @@ class Result(ResultPaths):
         self._vertices.check(ids)
         return self._at(ids)
 
-    def _at(self, ids: Ids) -> tuple[Array | Any, Ids | None]:
+    def _at(self, ids: Ids) -> tuple[Levels | Any, Ids | None]:
         """Return (level int32 [k], parent int64 [k]) of ids, int64 [k] (collective)."""
         level, parent = self._arrays()
         return self._vertices.values_at(
@@ -536,11 +526,6 @@ class Result(ResultPaths):
                 reached = level[some][level[some] >= 0]
                 counts += np.bincount(reached, minlength=len(counts))
         return self._vertices.world.allreduce(counts)
-
-    @property
-    def result_bytes(self) -> int:
-        """Bytes of the arrays on this rank."""
-        return sum(int(x.nbytes) for pair in self.shards for x in pair if x is not None)
 
     def named(self, ids: Array) -> Array:
         """Return the names of vertices.
@@ -873,6 +858,11 @@ class Result(ResultPaths):
     def _need_levels(self) -> None:
         if not self.has_levels:
             raise UsageError("the search was made without levels")
+
+
+def bytes_of(result: Result) -> int:
+    """Return the bytes of the arrays of a result on this rank."""
+    return sum(int(x.nbytes) for pair in result.shards for x in pair if x is not None)
 
 
 def copied(array: AnyArray) -> AnyArray:

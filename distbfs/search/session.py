@@ -91,6 +91,8 @@ class Session:
     --------
     >>> import distbfs
     >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> distbfs.open(graph, engine="reference")
+    <distbfs.Session, 4 vertices, engine reference>
     >>> with distbfs.open(graph, engine="reference") as session:
     ...     for source in (0, 3):
     ...         found = session.search(source)
@@ -135,6 +137,10 @@ class Session:
             "a session cannot be pickled or copied; allowed: a Graph, or the folder of "
             "a store, to be opened again"
         )
+
+    def __repr__(self) -> str:
+        facts = f"{self.n} vertices, engine {self.options.engine}"
+        return f"<distbfs.Session, {facts}{', closed' if self.closed else ''}>"
 
     @property
     def layout(self) -> Layout:
@@ -603,7 +609,7 @@ class Session:
         )
         self._last = ref(result)
         if not levels:  # engines may have them all the same
-            result.drop_levels()
+            result._drop_levels()
         return result
 
     def _save_last(self) -> None:

@@ -15,13 +15,13 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch import cuda_bits, cuda_meet
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
-from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.multisearch.lookups import Lookups
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.started import Started
 from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.partition.part import Part
 from distbfs.search.session import Session
+from distbfs.store.whole import in_input_ids
 from distbfs.types import Array, Ids, Numbers, Stop
 
 LOG = logging.getLogger("distbfs.service")

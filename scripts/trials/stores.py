@@ -58,7 +58,9 @@ def make_store(trial: Trial, **limits: Any) -> tuple[Written, Path, int]:
         options += ["--permute-seed", trial.choose(0, 1, 7, (1 << 64) - 1)]
     store = trial.folder / "store"
     done = trial.good("convert", file, "-o", store, *made.options, *options, "--json")
-    trial.check(lambda: equal("count", done.values["n"], made.truth.n, "n of convert"))
+    trial.check(
+        lambda: equal("count", done.values["vertices"], made.truth.n, "n of convert")
+    )
     return made, store, parts
 
 

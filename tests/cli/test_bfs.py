@@ -213,9 +213,32 @@ def test_sources_of_the_command_line_and_of_a_file(stores, output):
     done = here(*words)
     assert done.code == 0
     check_results(GRAPH, output, [0, 77, 149, 3])
-    rows = [line.split() for line in done.out.splitlines()]
-    assert rows[0] == ["source", "reached", "depth", "nedge", "seconds", "GTEPS"]
+    rows = [line.split(None, 3) for line in done.out.splitlines()]
+    assert rows[0] == ["source", "reached", "depth", "vertices by level"]
     assert [row[0] for row in rows[1:]] == ["0", "77", "149", "3"]
+    level = GRAPH.distances(77)
+    counts = np.bincount(level[level >= 0]).tolist()
+    shown = ", ".join(map(str, counts[:12])) + ", …" * (len(counts) > 12)
+    assert rows[2] == ["77", str(sum(counts)), str(len(counts) - 1), shown]
+    shown = here(*words, "--force", "--verbose").out.splitlines()[0].split(None, 6)
+    figures = ["nedge", "seconds", "GTEPS"]
+    assert shown == [*rows[0][:3], *figures, "vertices by level"]
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_distances_of_a_small_graph(tmp_path, ranks):
+    (tmp_path / "edges.txt").write_text("Rome Oslo\nOslo Bern\nLima Cuzco\n")
+    words = ("bfs", tmp_path / "edges.txt", "--relabel", "-s", "Bern")
+    lines = on(ranks, *words).out.splitlines()
+    assert [line.split() for line in lines[2:]] == [
+        ["vertex", "level"],
+        ["Bern", "0"],
+        ["Oslo", "1"],
+        ["Rome", "2"],
+    ]
+    [found] = on(ranks, *words, "--json").values["searches"]
+    assert (found["levels"], found["depth"]) == ([1, 1, 1], 2)
+    assert found["distances"] == {"Bern": 0, "Oslo": 1, "Rome": 2}
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -99,11 +99,11 @@ def test_what_is_refused(toy, words):
 
 
 def test_help_is_that_of_the_docstring(toy):
-    text = " ".join(CliRunner().invoke(toy.command, ["--help"]).output.split())
+    text = " ".join(CliRunner().invoke(toy.command, ["--help-all"]).output.split())
     assert "Do something. " in text
-    assert "-l, --level INTEGER RANGE From 2 on. [3] [2<=x<=9]" in text
+    assert "-l, --level INTEGER RANGE From 2 on. [default: 3] [2<=x<=9]" in text
     assert "--flag A flag on two lines. --" in text
-    assert "--sizes INTEGER RANGE Some sizes. [none] [x>=1]" in text
+    assert "--sizes INTEGER RANGE Some sizes. [default: none] [x>=1]" in text
 
 
 def every_command():

@@ -146,7 +146,7 @@ def test_other_families_can_be_directed(tmp_path):
     words = ("generate", "forest-fire", "-n", 90, "--directed", "-o", tmp_path / "g")
     report = here(*words, "--json").values
     source = ForestFire(90, 0.35, 0.914)
-    assert (report["m"], report["repeats"]) == (source.tuples, 0)
+    assert (report["edges"], report["repeats"]) == (source.tuples, 0)
     figures = here("bfs", tmp_path / "g", "-s", 0, "-s", 89, "--json").values[
         "searches"
     ]

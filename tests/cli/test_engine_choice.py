@@ -265,13 +265,13 @@ def test_memory_of_a_gpu_search_is_planned(store):
     report = plan["gpu_search"]
     assert report["total"] == report["graph"] + report["search"]
     assert report["graph"] > 4 * plan["m"]
-    out = here("plan", "--scale", 20).out
+    out = here("plan", "--scale", 20, "--verbose").out
     assert "device memory of one GPU search: at most " in out
     wide = here("plan", "--scale", 32, "--edge-factor", 1, "--json").values
     assert wide["gpu_search"]["search"] > 9 << 32
     assert wide["gpu_domain"] is None
     domain = ("--scale", 33, "--edge-factor", 1, "--devices", 2)
-    told = here("plan", *domain)
+    told = here("plan", "--verbose", *domain)
     assert "one GPU search: none, as a GPU has up to 2^32 vertices" in told.out
     assert "device memory of each GPU of a domain of 2: at most " in told.out
     each = here("plan", *domain, "--json").values["gpu_domain"]
@@ -316,10 +316,13 @@ def test_tails_in_host_memory_are_planned():
     about = {"have": 80 << 30, "spare": spare, "fits": True, "kept": None}
     assert tails == {**about, "host": 0, "link": None}
     left = rf"\({readable(spare)} of it kept free\)"
-    assert "over the link" not in here("plan", *words, "80GiB").out.partition("TH, ")[0]
+    assert (
+        "over the link"
+        not in here("plan", *words, "80GiB", "--verbose").out.partition("TH, ")[0]
+    )
     last = None
     for gib in (11, 10, 9):
-        told = here("plan", *words, f"{gib}GiB")
+        told = here("plan", "--verbose", *words, f"{gib}GiB")
         tails = here("plan", *words, f"{gib}GiB", "--json").values["gpu_domain_tails"]
         assert tails["device"] < gib << 30
         assert 0 < tails["host"] < 4 * plan["m"]
@@ -329,7 +332,7 @@ def test_tails_in_host_memory_are_planned():
             rf"of 4: .*; in {gib}\.0 GiB {left} with {tails['kept']} columns of a row"
         )
         assert re.search(line + ", and about .* of the host for all of them", told.out)
-    out = here("plan", *words, "4GiB").out
+    out = here("plan", *words, "4GiB", "--verbose").out
     assert re.search(
         rf"; 8 columns of a row do not fit in 4.0 GiB {left}, but in ", out
     )

@@ -89,7 +89,7 @@ def test_generated_store(tmp_path, parts):
     words = ("generate", "kronecker", "-s", 7, "--edge-factor", 5, "--seed", 3)
     done = here(*words, "--parts", parts, "-o", store, "--json", "-t", 20)
     tuples = kronecker(7, 5, seed=3)
-    names = ("n", "m", "tuples", "loops", "repeats")
+    names = ("vertices", "stored_edges", "tuples", "loops", "repeats")
     assert tuple(done.values[name] for name in names) == counts(tuples)
     assert counts_of(store) == counts(tuples)
     facts = manifest(store)
@@ -113,7 +113,7 @@ def test_generated_store_on_the_screen(tmp_path):
     words = ("generate", "kronecker", "-s", 10, "--force", "-o", tmp_path / "graph")
     done, full = here(*words), here(*words, "--verbose")
     assert (done.code, done.err, full.code) == (0, "", 0)
-    m = here(*words, "--json").values["m"]
+    m = here(*words, "--json").values["stored_edges"]
     lines = [line.split(maxsplit=1) for line in done.out.splitlines()]
     assert ["vertices", "1024"] in lines
     assert ["edges", str(m // 2)] in lines
@@ -321,7 +321,7 @@ def test_weights_are_not_looked_at_and_that_is_said(tmp_path, kind):
     path = tmp_path / "graph.el"
     path.write_text("0 1\n1 2\n" if kind == "pattern" else "0 1 5\n1 2 6\n")
     done = here("convert", path, "-o", tmp_path / "store", "--json")
-    assert done.values["m"] == 4
+    assert done.values["stored_edges"] == 4
     said = f"distbfs: {path}: columns after the second are ignored\n"
     assert done.err == ("" if kind == "pattern" else said)
 

@@ -73,7 +73,7 @@ def test_info_and_verify(case, tmp_path):
     assert f"{kind}, as in the file" in here("info", store).out
     assert "ids.h5, " in here("info", store, "--verbose").out
     report = here("info", store, "--json").values
-    assert report["ids"]["count"] == len(USED) == report["n"]
+    assert report["ids"]["count"] == len(USED) == report["vertices"]
     on_disk = sum(x.stat().st_size for x in store.iterdir())
     assert report["bytes"]["files"] == on_disk
     assert here("verify", store).code == 0
@@ -241,7 +241,9 @@ def test_zero_based_is_the_usual_base(tmp_path):
     counts = {}
     for words in ((), ("--zero-based",), ("--one-based",)):
         store = tmp_path / "".join(("store", *words))
-        counts[words] = here("convert", path, "-o", store, *words, "--json").values["n"]
+        counts[words] = here("convert", path, "-o", store, *words, "--json").values[
+            "vertices"
+        ]
     assert list(counts.values()) == [4, 4, 3]
     check = here("bfs", tmp_path / "store--one-based", "-s", 1, "-o", tmp_path / "o.h5")
     assert check.code == 0
@@ -294,7 +296,7 @@ def test_columns_of_delimited_files(tmp_path):
     path.write_text("id;friend 1;friend 2\n9;0;1\n8;1;2\n")
     words = ("convert", path, "-o", tmp_path / "store")
     done = here(*words, "--columns", "friend 1", "friend 2", "--json")
-    assert done.values["n"] == 3
+    assert done.values["vertices"] == 3
     said = "line 1 names the columns; ids are in 'friend 1' and 'friend 2'"
     assert done.err.splitlines() == [
         f"distbfs: {path}: {said}",
@@ -320,7 +322,7 @@ def test_bipartite_files(tmp_path, name, body):
     words = ("convert", path, "-o", tmp_path / "store")
     assert "--bipartite reads" in here(*words).refusal
     done = here(*words, "--bipartite", "--json")
-    assert (done.values["n"], done.values["m"]) == (5, 4)
+    assert (done.values["vertices"], done.values["edges"]) == (5, 2)
     said = f"distbfs: {path}: 2 rows are vertices from 1 on, 3 columns from 3 on\n"
     assert done.err.endswith(said)
     answer = here("bfs", tmp_path / "store", "-s", 1, "-o", tmp_path / "out.h5")
@@ -328,7 +330,7 @@ def test_bipartite_files(tmp_path, name, body):
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["level"][0].tolist() == [0, -1, 1, -1, -1]
     done = here(*words, "--force", "--bipartite", "--directed", "--json")
-    assert done.values["m"] == 2
+    assert done.values["edges"] == done.values["stored_edges"] == 2
     graph = tmp_path / "a.graph"
     graph.write_text("2 1\n2\n1\n")
     text = here("convert", graph, "-o", tmp_path / "new", "--bipartite").refusal
@@ -340,10 +342,10 @@ def test_a_konect_file_counts_from_1(tmp_path):
     path.write_text("% sym unweighted\n% 2 3 3\n1 2\n2 3\n")
     words = ("convert", path, "--force", "-o", tmp_path / "store", "--json")
     done = here(*words)
-    assert done.values["n"] == 3
+    assert done.values["vertices"] == 3
     assert done.err == f"distbfs: {path}: a KONECT file, whose ids begin at 1\n"
     done = here(*words, "--zero-based")
-    assert done.values["n"] == 4
+    assert done.values["vertices"] == 4
     assert done.err == ""
 
 

@@ -41,8 +41,12 @@ def test_figures_are_those_of_the_parts(stores, parts):
     store = open_store(stores[parts])
     loaded = [store.load_part(index) for index in range(parts)]
     tuples = kronecker(9)
-    assert values["n"] == tuples.n
-    assert values["m"] == tuples.matrix.nnz == sum(part.edges for part in loaded)
+    assert values["vertices"] == tuples.n
+    assert (
+        values["stored_edges"]
+        == tuples.matrix.nnz
+        == sum(part.edges for part in loaded)
+    )
     assert values["tuples"] == tuples.tuples
     assert values["parts"] == parts == len(values["per_part"])
     assert values["delegates"] == loaded[0].delegate_count
@@ -53,7 +57,7 @@ def test_figures_are_those_of_the_parts(stores, parts):
     for name in SUBGRAPHS:
         edges = sum(getattr(part, name).edges for part in loaded)
         assert values[name] == edges
-        assert values["shares"][name] == pytest.approx(edges / values["m"])
+        assert values["shares"][name] == pytest.approx(edges / values["stored_edges"])
     for part, figures in zip(loaded, values["per_part"], strict=True):
         sizes = {name: array.nbytes for name, array in part_arrays(part).items()}
         assert figures["array_bytes"] == sum(sizes.values())
@@ -69,7 +73,9 @@ def test_figures_are_those_of_the_parts(stores, parts):
 @pytest.mark.parametrize("parts", PARTS)
 def test_formula_and_spread(stores, parts):
     values = here("info", stores[parts], "--json").values
-    n, m, d, nn = (values[name] for name in ("n", "m", "delegates", "nn"))
+    n, m, d, nn = (
+        values[name] for name in ("vertices", "stored_edges", "delegates", "nn")
+    )
     sizes = values["bytes"]
     assert sizes["formula"] == 8 * n + 8 * d * parts + 4 * m + 4 * nn
     closing = 4 * 4 * parts
@@ -94,7 +100,7 @@ def test_text_tells_the_graph_and_no_more(stores):
     assert (done.code, done.err) == (0, "")
     values, rows = here("info", stores[3], "--json").values, rows_of(done.out)
     assert rows["vertices"] == ["512"]
-    assert rows["edges"] == [str(values["m"] // 2)]
+    assert rows["edges"] == [str(values["stored_edges"] // 2)]
     loops, repeats = values["loops"], values["repeats"]
     assert rows["input"] == [
         f"{values['tuples']} edges, of them {loops} loops and {repeats} repeats"
@@ -109,7 +115,7 @@ def test_verbose_tells_how_it_is_stored(stores):
     assert done.out.startswith(here("info", stores[3]).out)
     assert rows["relabelling"] == ["none, ids are those of the input"]
     assert rows["threshold TH"] == [str(values["threshold"])]
-    assert rows["stored edges m"] == [str(values["m"])]
+    assert rows["stored edges m"] == [str(values["stored_edges"])]
     assert rows["nn"][0].split()[:2] == [
         str(values["nn"]),
         f"{values['shares']['nn']:.1%}",
@@ -138,7 +144,7 @@ def test_relabelling_and_source_of_a_converted_file(tmp_path):
 def test_small_graphs(tmp_path, name, parts):
     stored = write(NAMED[name], tmp_path / "s", parts)
     values = here("info", stored, "--json").values
-    assert values["m"] == NAMED[name].matrix.nnz
+    assert values["stored_edges"] == NAMED[name].matrix.nnz
     done = here("info", stored, "-v")
     assert done.code == 0
     [said] = done.err.splitlines()  # nothing but what --verbose says of the program

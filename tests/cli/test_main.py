@@ -65,7 +65,7 @@ def test_help_lists_the_commands(bare):
 
 @pytest.mark.parametrize("command", [x for x in COMMANDS if x != "plot"])
 def test_help_is_grouped(command):
-    lines = here(command, "--help").out.splitlines()
+    lines = here(command, "--help-all").out.splitlines()
     titles = [line[:-1] for line in lines if line[:1].isalpha() and line.endswith(":")]
     assert titles == [title for title in GROUPS if title in titles]
     assert ("Output" in titles) is (command != "query")
@@ -77,7 +77,10 @@ def test_help_is_grouped(command):
         long = max(option.opts, key=len)
         shown = [x for x in lines if f" {long} " in f"{x} ".replace("/", " ")]
         assert any(x.lstrip().startswith("-") for x in shown), long
-    assert sum("--help" in line for line in lines) == 1
+    assert sum(" --help" in line for line in lines) == 2
+    short = here(command, "--help").out
+    assert "Advanced:" not in short
+    assert set(short.split()) <= set(" ".join(lines).split())
 
 
 def command_of(name):

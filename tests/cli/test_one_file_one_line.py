@@ -133,13 +133,16 @@ def test_a_format_of_one_file(run, tmp_path):
 def test_a_family_of_one_file(run, tmp_path):
     store, edges = tmp_path / "store", tmp_path / "edges.dashes"
     said = run(
-        ("generate", "--help"),
+        ("generate", "--help-all"),
         ("generate", "wheel", "-n", 12, "--step", 5, "--seed", 3, "-o", store),
         ("export", store, "-o", edges),
     )
     described = " ".join(said.partition("done\n")[0].split())
     assert "wheel a ring with steps" in described
-    assert "--step INTEGER RANGE Vertices to go on; wheel. [2] [1<=x<=9]" in described
+    assert (
+        "--step INTEGER RANGE Vertices to go on; wheel. [default: 2] [1<=x<=9]"
+        in described
+    )
     pairs = {tuple(map(int, line.split("-"))) for line in edges.read_text().split()}
     expected = {tuple(sorted((k, (k + 5) % 12))) for k in range(12)}
     assert pairs == expected

@@ -13,6 +13,7 @@ from graphs import NAMED, build, kronecker, random_tuples
 from launching import needs_mpi, run, run_ranks
 
 from distbfs.build.host.parts import construct
+from distbfs.device import control_groups
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.rows import OpenMPRows
@@ -210,7 +211,7 @@ def test_constraints():
     assert holds("--devices", "4", "-t", "1000")
     assert not holds("--devices", "64", "-t", "2")
     assert holds("--devices", "1")
-    out = here("plan", "--scale", "16", "--devices", "64", "-t", "2").out
+    out = here("plan", "--scale", "16", "--devices", "64", "-t", "2", "--verbose").out
     assert "at most 4n/p = 4096: does not hold" in out
 
 
@@ -235,7 +236,7 @@ def test_thresholds_side_by_side():
     assert fast["threshold"] == best  # what a build takes, whatever the rates
     ratio = chosen["seconds"]["masks"] / fast["thresholds"][1]["seconds"]["masks"]
     assert ratio == pytest.approx(395 / 25)
-    lines = here(*words).out.splitlines()
+    lines = here(*words, "--verbose").out.splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("TH, by expected"))
     heads = ("masks", "normals", "parents", "wire", "work", "latency", "all, ms")
     assert all(head in lines[at + 1] for head in heads)
@@ -246,7 +247,7 @@ def test_thresholds_side_by_side():
 def test_thresholds_of_one_part_or_of_a_store_are_not_compared(stores):
     for words in (["--scale", 12], [stores[3]], [stores[1], "--devices", 1]):
         assert here("plan", *words, "--json").values["thresholds"] == []
-        assert "TH, by expected" not in here("plan", *words).out
+        assert "TH, by expected" not in here("plan", *words, "--verbose").out
     other = here("plan", stores[3], "--devices", "4", "--json").values
     assert len(other["thresholds"]) == 3
 
@@ -283,8 +284,8 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch, controllers,
     group.mkdir(parents=True)
     member = tmp_path / "cgroup"
     member.write_text(f"7:cpu:/job\n3:{controllers}:/job/step\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    monkeypatch.setattr(memory, "MEMBERSHIP", member)
+    monkeypatch.setattr(control_groups, "CGROUP", tmp_path)
+    monkeypatch.setattr(control_groups, "MEMBERSHIP", member)
     physical = memory.machine_memory()
     assert physical[1] == "physical"
     (group / name).write_text("max\n")
@@ -297,16 +298,30 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch, controllers,
     assert not plan["host"]["searching_fits"]
 
 
+def test_a_plan_is_short_and_of_the_devices_that_are_named(stores):
+    lines = here("plan", stores[4]).out.splitlines()
+    assert len(lines) <= 12
+    facts = dict(re.split("  +", line, maxsplit=1) for line in lines if "  " in line)
+    assert facts["devices"] == "4"
+    assert facts["searching on CPUs"].endswith(": fits")
+    assert any(x.startswith("device memory of a part on a GPU, ") for x in lines)
+    words = ("plan", "--scale", "31", "--device-memory")
+    for size, fits in (("900G", "; fits in 838.2 GiB"), ("141G", "; in 131.3 GiB")):
+        out = here(*words, size).out
+        assert fits in out
+        assert "on CPUs" not in out  # this machine is not asked about
+
+
 def test_text(stores):
-    out = here("plan", stores[4]).out
+    out = here("plan", stores[4], "--verbose").out
     for text in ("largest device", "all devices", "searching", "about", "holds"):
         assert text in out
     assert re.search(r"searching needs [\d.]+ MiB: fits", out)
-    out = here("plan", "--scale", "31").out
+    out = here("plan", "--scale", "31", "--verbose").out
     assert "up to 2^31 - 1 vertices on one device, not 2147483648" in out
     assert "does not fit" in out
     assert "building is the peak of a rank" in out
-    impossible = here("plan", "--scale", "48", "--devices", "65536").out
+    impossible = here("plan", "--scale", "48", "--devices", "65536", "--verbose").out
     assert "note: ranks without GPUs cannot build it: " in impossible
     assert "note: GPUs cannot build it: 281474976710656 vertices; " in impossible
 

@@ -86,7 +86,7 @@ def test_the_largest_graph_of_the_list_fits():
     assert about["searching"] - about["outer"] < 45 << 30
     assert about["host"] == about["outer"]
     assert "20.5 GiB of its host, where its edges to other parts are; built with" in (
-        here("plan", *words).out
+        here("plan", *words, "--verbose").out
     )
     short = here("plan", *words[:-1], "50G", "--json")
     assert short.code == 3
@@ -105,7 +105,7 @@ def test_domains_of_several_devices():
     assert eight["delegates_allowed"] == 8 * alone["delegates_allowed"]
     assert (eight["devices"], eight["domain"]) == (8192, 8)
     whole = here(*words, "--domain", 8)
-    assert "devices p       8192, in domains of 8\n" in whole.out
+    assert "devices       8192, in domains of 8\n" in whole.out
     assert "a part on a GPU, in domains of 8: about" in whole.out
     found = here(*words, "--domain", 8, "--json").values
     assert found["gpu_part"]["fits"]
@@ -210,7 +210,7 @@ def test_device_memory(size, fits):
     told = here("plan", *words, "--json")
     assert told.code == (0 if fits else 3)
     assert json.loads(told.out)["gpu_part"]["fits"] is fits
-    out = here("plan", *words).out
+    out = here("plan", *words, "--verbose").out
     assert ("; fits in" if fits else "; does not fit in") in out
     assert here("plan", "--scale", 9, "--json").values["gpu_part"]["fits"] is None
 
@@ -225,7 +225,7 @@ def test_the_largest_take_no_time():
 
 
 def test_text():
-    out = here("plan", "--scale", 30, "--devices", 16).out
+    out = here("plan", "--scale", 30, "--devices", 16, "--verbose").out
     assert re.search(r"p_rank 16: about [\d.]+ ms a search, [\d.e+]+ GTEPS", out)
     assert "25 GB/s between ranks (assumed)" in out
     assert re.search(r"^ *all +[\d.e+]+ +[\d.]+ MiB", out, re.MULTILINE)
@@ -249,7 +249,7 @@ def test_the_time_of_engine_xbfs():
     slow = here(*several, "--network-bandwidth", "25e9", "--json").values["xbfs"]
     assert slow["seconds_by_term"]["wire"] == pytest.approx(2 * terms["wire"])
     assert slow["constants"]["bandwidth"] == {"value": 25e9, "origin": "given"}
-    out = here(*several).out
+    out = here(*several, "--verbose").out
     assert re.search(
         r"engine xbfs on H100, 8 domains of 8 devices, exchange nccl between hosts, "
         r"levels begun by devices: about [\d.]+ ms a search, [\d.e+]+ GTEPS",
@@ -257,7 +257,7 @@ def test_the_time_of_engine_xbfs():
     )
     assert re.search(r"^ *meetings +[\d.]+$", out, re.MULTILINE)
     assert "hop 5e-06 (assumed)" in out
-    alone = here("plan", "--scale", 28, "--devices", 1).out
+    alone = here("plan", "--scale", 28, "--devices", 1, "--verbose").out
     assert "engine xbfs on H200, 1 domain of one device: about" in alone
     many = here("plan", "--scale", 36, "--devices", 128, "--exchange", "nvshmem")
     assert "exchange nccl inside a host, levels begun by hosts" in many.out
@@ -265,14 +265,14 @@ def test_the_time_of_engine_xbfs():
 
 def test_memory_that_searches_over_nvshmem_put_into():
     words = ("plan", "--scale", 28, "--devices")
-    out = here(*words, 8).out
+    out = here(*words, 8, "--verbose").out
     size = here(*words, 8, "--json").values["gpu_part"]["symmetric"]
     assert size > 1 << 20
     line = "boxes of other parts with exchange nvshmem: about "
     assert f"{line}{memory.readable(size)} more on each GPU" in out
     for more in ((1,), (8, "--domain", 8), (128,)):
         assert not here(*words, *more, "--json").values["gpu_part"]["symmetric"]
-        assert line not in here(*words, *more).out
+        assert line not in here(*words, *more, "--verbose").out
 
 
 def test_fitted_to_its_own_records(run, tmp_path):
@@ -398,7 +398,7 @@ def test_what_is_read_over_the_link_takes_time(name):
     assert time["constants"]["visits"]["origin"] == "measured on an H200"
     assert whole["xbfs"]["link_of_a_device"] is None
     assert not {"link", "visits"} & set(whole["xbfs"]["constants"])
-    out = here("plan", *words).out
+    out = here("plan", *words, "--verbose").out
     size = memory.readable(link["bytes"])
     assert f": about {size} a search for each GPU, " in out
     assert f"a device reads in a search: {size} of tails in host memory\n" in out
@@ -450,7 +450,7 @@ def test_what_fits_in_neither_ends_and_says_what_would(words, text):
     assert text in told.err
     assert "about 0 ms" not in told.out
     assert "\nengine xbfs on " not in told.out, "no time of what there is no memory for"
-    assert json.loads(here("plan", *words, "--json").out)["xbfs"] is None
+    assert json.loads(here("plan", *words, "--json", "--verbose").out)["xbfs"] is None
     needs = re.search(r"needs ([\d.]+) GiB and ([\d.]+) GiB of the host", told.err)
     device, host = (float(x) for x in needs.groups())
     size = ("--device-memory", f"{device}GiB")
@@ -464,7 +464,7 @@ def test_what_fits_in_neither_ends_and_says_what_would(words, text):
 def test_devices_of_one_host_are_a_domain_too():
     """Which holds what several domains of one device do not."""
     words = ("--scale", 30, "--devices", 2, "--device-memory", "47G")
-    plan = json.loads(here("plan", *words, "--json").out)
+    plan = json.loads(here("plan", *words, "--json", "--verbose").out)
     assert plan["gpu_domain_tails"]["fits"]
     assert not plan["gpu_part"]["fits"]
     assert here("plan", *words).code == 0
@@ -481,7 +481,7 @@ def test_mailboxes_of_ranks_that_validate():
     words = ("--scale", 30, "--devices", 4)
     assert sizes(*words)["mailbox"] == 2 * HALF_BYTES
     assert "; and a mailbox of 128.0 MiB for the other ranks of" in (
-        here("plan", *words).out
+        here("plan", *words, "--verbose").out
     )
     assert sizes("--scale", 12, "--devices", 4)["mailbox"] == 2 * 8 * (1 << 10)
     for alone in (
@@ -490,4 +490,4 @@ def test_mailboxes_of_ranks_that_validate():
         ("--scale", 30),
     ):
         assert sizes(*alone)["mailbox"] == 0
-        assert "mailbox" not in here("plan", *alone).out
+        assert "mailbox" not in here("plan", *alone, "--verbose").out

@@ -38,13 +38,13 @@ from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.multisearch.apps import betweenness  # noqa: E402
 from distbfs.multisearch.base import RunOptions  # noqa: E402
-from distbfs.multisearch.input_graph import NO_DELEGATES  # noqa: E402
 from distbfs.multisearch.problem import Problem, State  # noqa: E402
 from distbfs.multisearch.searchers import PartsSearcher  # noqa: E402
 from distbfs.ranks.watch import Watch  # noqa: E402
 from distbfs.ranks.world import run_guarded, start  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
 from distbfs.service.shared_traversal import MOST, together  # noqa: E402
+from distbfs.store.whole import NO_DELEGATES  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),

@@ -17,11 +17,11 @@ from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
-from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
+from distbfs.store.whole import NO_DELEGATES
 
 GRAPHS = {
     **NAMED,

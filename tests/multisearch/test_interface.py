@@ -62,7 +62,7 @@ def test_graphs_of_networkx(engine):
     assert distbfs.eccentricity(held, engine=engine).tolist() == list(
         nx.eccentricity(graph).values()
     )
-    assert distbfs.diameter(held, engine=engine)["diameter"] == nx.diameter(graph)
+    assert distbfs.diameter(held, engine=engine) == nx.diameter(graph)
     lengths = distbfs.path_lengths(held, ["member 5"], engine=engine)
     for v, level in nx.single_source_shortest_path_length(graph, "member 5").items():
         assert lengths[0, nodes.index(v)] == level
@@ -78,7 +78,7 @@ def test_every_name_is_there_and_bfs_goes_on():
     assert distbfs.path_lengths(graph).shape == (7, 7)
     assert distbfs.bfs(graph, 0).depth == 2
     again = pickle.loads(pickle.dumps(graph))
-    assert distbfs.diameter(again)["diameter"] == 2
+    assert distbfs.diameter(again) == 2
     with pytest.raises(UsageError, match="9 is not a vertex"):
         distbfs.path_lengths(graph, [9])
     with pytest.raises(UsageError, match="unknown engine 'gpu'"):
@@ -91,7 +91,8 @@ def test_directed_graphs_and_graphs_without_vertices():
     assert distbfs.closeness(chain).tolist() == [0, 0.5, pytest.approx(2 / 3)]
     none = distbfs.Graph.from_edges([], [])
     assert distbfs.path_lengths(none).shape == (0, 0)
-    assert distbfs.diameter(none)["diameter"] is None
+    with pytest.raises(UsageError, match="no vertices, and so no diameter"):
+        distbfs.diameter(none)
 
 
 def test_results_that_do_not_fit_are_refused_before_a_search(monkeypatch):

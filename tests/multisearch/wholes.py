@@ -15,7 +15,7 @@ from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.input_graph import NO_DELEGATES
+from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
 

@@ -52,8 +52,8 @@ def drawn(monkeypatch):
 def survey(degrees, sizes):
     return {
         "store": "some/where/web",
-        "n": 9,
-        "m": 20,
+        "vertices": 9,
+        "edges": 10,
         "directed": False,
         "degrees": {"degree": list(degrees), "vertices": list(degrees.values())},
         "components": {

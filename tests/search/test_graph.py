@@ -170,7 +170,7 @@ def test_matrices_are_not_copied():
     matrix = sp.csr_matrix((wide.data, *narrow), shape=wide.shape)
     assert matrix.indices.dtype == np.int32
     for one, directed in ((matrix, True), ((matrix + matrix.T).tocsr(), False)):
-        part = distbfs.Graph.from_scipy(one, directed=directed).part
+        part = distbfs.Graph.from_scipy(one, directed=directed)._host_part
         assert np.shares_memory(part.nn.columns, one.indices)
         assert np.shares_memory(part.nn.offsets, one.indptr)
 
@@ -179,7 +179,7 @@ def test_entries_that_would_cancel_are_edges():
     matrix = sp.csr_array(np.array([[0, 1.0, 5], [-1.0, 0, 0], [0, 0, 0]]))
     graph = distbfs.Graph.from_scipy(matrix)
     assert distbfs.bfs(graph, 1).level.tolist() == [1, 0, 2]
-    assert graph.m == 4
+    assert graph.num_edges == 2
 
 
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
@@ -190,14 +190,14 @@ def test_engines_by_name(engine):
 
 def test_no_vertices_and_no_edges():
     empty = distbfs.Graph.from_edges([], [])
-    assert (empty.n, empty.m) == (0, 0)
+    assert (empty.n, empty.num_edges) == (0, 0)
     with pytest.raises(UsageError, match="0 is not a vertex; the graph has none"):
         distbfs.bfs(empty, 0)
     alone = distbfs.Graph.from_edges([], [], n=2)
     assert distbfs.bfs(alone, 1).level.tolist() == [-1, 0]
     assert distbfs.bfs(alone, 1).tree().shape == (0, 2)
     none = distbfs.Graph.from_networkx(nx.Graph())
-    assert (none.n, none.m) == (0, 0)
+    assert (none.n, none.num_edges) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_closed_session_refuses(graph):
             use()
     session.close()
     assert found.level.tolist() == [0, 1, 2, 3, 4]
-    kept = graph.session(SearchOptions())
+    kept = graph._session(SearchOptions())
     kept.close()
     assert distbfs.bfs(graph, 0).depth == 4
 
@@ -138,7 +138,7 @@ def test_a_child_of_a_fork_during_a_search(graph):
             session.search(0)
         session.close()
 
-    kept = graph.session(SearchOptions(engine="reference"))
+    kept = graph._session(SearchOptions(engine="reference"))
     with halted(lambda stop: kept.search(0, stop=stop)):
         assert in_child(search) == 0
     with halted(lambda stop: session.search(0, stop=stop)):
@@ -149,7 +149,7 @@ def test_a_child_of_a_fork_during_a_search(graph):
 
 
 def test_a_child_of_a_fork_in_stop(graph):
-    kept = graph.session(SearchOptions(engine="reference"))
+    kept = graph._session(SearchOptions(engine="reference"))
 
     def search():
         assert distbfs.bfs(graph, 0, "reference").level.tolist() == [0, 1, 2, 3, 4]

@@ -258,7 +258,7 @@ def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
     graph = Graph.from_edges(source.u, source.v, source.n)
     assert graph._part is None
     [part] = build(source, 1)[0]
-    assert (graph.n, graph.m) == (source.n, part.nn.edges)
+    assert (graph.n, graph._stored_edges) == (source.n, part.nn.edges)
     for root in some_roots(source, 4):
         check_search(source, root, *bfs(graph, root).to_numpy())
         check_search(source, root, *bfs(graph, root, "openmp").to_numpy())
@@ -287,9 +287,13 @@ def test_directed_arrays_of_many_edges(monkeypatch, name):
     graph = Graph.from_edges(source.u, source.v, source.n, directed=True)
     assert graph._part is None
     matrix = matrix_of(source.n, source.u, source.v)
-    assert (graph.n, graph.m, graph.directed) == (source.n, matrix.nnz, True)
+    assert (graph.n, graph._stored_edges, graph.directed) == (
+        source.n,
+        matrix.nnz,
+        True,
+    )
     searched(graph, source, matrix)
-    held = graph.session(SearchOptions(engine="auto")).held.graph
+    held = graph._session(SearchOptions(engine="auto")).held.graph
     ends = 2 * np.bincount(source.u, minlength=source.n)
     np.testing.assert_array_equal(held.tuple_degrees, ends)
     ids = np.asarray(held.vertices)
@@ -367,7 +371,8 @@ def test_matrices_of_many_entries_go_to_the_device(monkeypatch, name, case, dire
     monkeypatch.setattr(arrays, "MANY", 1)
     graph = Graph.from_scipy(matrix, directed=directed)
     assert graph._part is None
-    assert (graph.n, graph.m, wanted.m) == (source.n, simple.nnz, simple.nnz)
+    assert (graph.n, graph.num_edges) == (source.n, wanted.num_edges)
+    assert wanted._stored_edges == simple.nnz
     graph._process = -1  # any process has the matrix
     searched(graph, source, simple)
     degrees = np.diff(simple.indptr)
@@ -404,7 +409,7 @@ def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
     u, v = (cupy.asarray(x.astype(dtype)).view(Lent) for x in (source.u, source.v))
     monkeypatch.setattr(type(cupy), "from_dlpack", lambda _, x: x, raising=False)
     graph = Graph.from_dlpack(u, v, directed=directed)
-    assert graph.lent_tuples.u is u
+    assert graph._tuples.u is u
     matrix = source.matrix
     if directed:
         matrix = matrix_of(source.n, source.u, source.v)
@@ -414,7 +419,7 @@ def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
         assert isinstance(found.level, DeviceArray)
         level, parent = found.to_numpy()
         check(matrix, root, SimpleNamespace(level=level, parent=parent))
-    assert graph.m == matrix.nnz
+    assert graph._stored_edges == matrix.nnz
     with pytest.raises(InputError, match="an edge has the end"):
         Graph.from_dlpack(u, v, n=200, directed=directed)
 

@@ -103,7 +103,7 @@ def put(name):
             "crash": lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV),
             "time": lambda *_, **__: time.sleep(999),
         }
-        Graph.session = ends[name]
+        Graph._session = ends[name]
     elif name in ("limit", "target", "kept"):
         session_fault(name)
     elif name == "turn":

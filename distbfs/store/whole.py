@@ -1,4 +1,4 @@
-"""Graphs for many searches: one part without delegates, in input ids."""
+"""Whole graphs of stores, for many searches and programs: one part, in input ids."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from distbfs.build.host.parts import construct
+from distbfs.build.host.kept import construct_kept
 from distbfs.generate.hashing import Permutation
 from distbfs.options import BuildOptions
 from distbfs.partition.part import Part
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import Store
-from distbfs.store.tuples import StoreTuples, permutation_of
+from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 
 NO_DELEGATES = 1 << 62
 
@@ -35,7 +35,7 @@ def whole_graph(store: Store) -> Part:
     if manifest.parts == 1 and not manifest.delegates:
         return in_input_ids(store.load_part(0), permutation_of(store))
     made: list[Part] = []
-    options = BuildOptions(threshold=NO_DELEGATES)
-    source = StoreTuples(store)
-    construct(source, SoloWorld(), 1, options, made.append, kept=True)
-    return made[0]
+    options, world = BuildOptions(threshold=NO_DELEGATES), SoloWorld()
+    construct_kept(StoreTuples(store), world, 1, options, made.append, kept=True)
+    ends = tuple_degrees_for(world, store, 1, None)[0]
+    return replace(made[0], tuple_degrees=ends[made[0].vertices])
