@@ -87,14 +87,12 @@ class EdgeListReader(Reader):
     suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
 
     @staticmethod
-    def recognises(head: bytes) -> bool:
-        """Return whether the first line is that of a KONECT file."""
-        return bool(KONECT.match(head))
-
-    @staticmethod
     def resembles(head: bytes) -> bool:
-        """Return whether the first lines of a file without magic number are edges."""
-        return resembles_edges(head)
+        """Return whether the first lines of a file without magic number are edges.
+
+        That of a KONECT file is a comment in other formats.
+        """
+        return bool(KONECT.match(head)) or resembles_edges(head)
 
     @staticmethod
     def doubt(head: bytes, options: ReaderOptions) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from distbfs.types import Ids
 
-BANNER = b"%%matrixmarket"
+BANNERS = b"%%matrixmarket", b"%matrixmarket"  # the other: in Network Repository
 COLUMNS = {"pattern": 2, "integer": 3, "real": 3, "double": 3, "complex": 4}
 ALLOWED = {
     "object": ("matrix",),
@@ -48,15 +48,15 @@ class MatrixMarketReader(Reader):
     @staticmethod
     def recognises(head: bytes) -> bool:
         """Return whether the file begins with the banner."""
-        return head.lower().startswith(BANNER)
+        return head.lower().startswith(BANNERS)
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the entries; InputError for any departure from the format."""
-        field, symmetry = self.header(file)
+        field, symmetry, banner = self.header(file)
         if symmetry != "general":
             self.options.check_undirected(file.path, f"a {symmetry} matrix")
             self.options.check_one_set(file.path, f"a {symmetry} matrix")
-        rows, columns, entries = self.sizes(file, symmetry)
+        rows, columns, entries = self.sizes(file, symmetry, banner)
         where = f"{file.path}:{file.line - 1}"
         sides = self.options.sides(rows, columns, where, base=1)
         rules = LineRules(
@@ -73,13 +73,13 @@ class MatrixMarketReader(Reader):
         yield from map(sides.place, read_pairs(file, rules, entries, compiled=compiled))
 
     @staticmethod
-    def header(file: TextFile) -> tuple[str, str]:
-        """Read the banner line; return field and symmetry."""
+    def header(file: TextFile) -> tuple[str, str, bytes]:
+        """Read the banner line; return field, symmetry and banner."""
         line = file.header_line()
         if not line:
             raise file.refuse("the file is empty")
         words = line.lower().split()
-        if not words or words[0] != BANNER:
+        if not words or words[0] not in BANNERS:
             raise file.refuse("the file does not begin with %%MatrixMarket", 1)
         if len(words) != 1 + len(ALLOWED):
             raise file.refuse(
@@ -92,18 +92,20 @@ class MatrixMarketReader(Reader):
             if word not in allowed:
                 names = ", ".join(allowed)
                 raise file.refuse(f"{what} {word!a}; allowed: {names}", 1)
-        return kinds[2], kinds[3]
+        return kinds[2], kinds[3], words[0]
 
     @staticmethod
-    def sizes(file: TextFile, symmetry: str) -> tuple[int, int, int]:
+    def sizes(file: TextFile, symmetry: str, banner: bytes) -> tuple[int, int, int]:
         """Read comments and the size line; return rows, columns, entries."""
         line = file.header_line()
         while line and (not line.strip() or line.lstrip().startswith(b"%")):
             line = file.header_line()
         if not line:
             raise file.refuse_last("no size line")
-        lacking = "the size line needs rows, columns and entries"
-        rows, columns, entries = file.sizes(line.split(), 3, lacking)
+        lacking, words = "the size line needs rows, columns and entries", line.split()
+        if len(words) == 2 and banner == BANNERS[1]:  # vertices and entries
+            words.insert(0, words[0])
+        rows, columns, entries = file.sizes(words, 3, lacking)
         if symmetry != "general" and rows != columns:
             what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
             raise file.refuse_last(what)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from distbfs.errors import UsageError
+from distbfs.options import SearchOptions
 from distbfs.search.edge_table import EdgeTable
-from distbfs.search.graph import Graph
+from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
+from distbfs.search.sources import read_once
 from distbfs.types import EngineName, Levels
 
 bfs = Graph.bfs
@@ -48,7 +51,15 @@ def shortest_path(
     >>> distbfs.shortest_path(graph, 0, 3)
     [0, 2, 3]
     """
-    return bfs(graph, source, engine, targets=[target]).path_to(target)
+    check_graph(graph)
+    source = read_once(source, None if graph.nodes is None else graph)
+    with graph._lock:
+        session = graph._session(SearchOptions(engine=engine))
+        session.see(None)
+        path = session.path(source, target)
+    if path is None:
+        raise UsageError(f"no path leads to {target!r:.60}")
+    return path
 
 
 def distances(

@@ -106,6 +106,27 @@ def test_matrix_market_round_trip(scratch, case, field, symmetry, block):
     assert edge_file.digest == digest
 
 
+@pytest.mark.parametrize("sizes", ["3 3 2", "3 2"])
+def test_a_banner_of_one_percent_sign(tmp_path, sizes):
+    """As in Network Repository, whose size lines may have two numbers."""
+    path = tmp_path / "a.mtx"
+    head = "%MatrixMarket matrix coordinate pattern symmetric\n"
+    path.write_text(f"{head}{sizes}\n2 1\n3 2\n")
+    assert sniff(path) == "matrix-market"
+    edge_file, edges = read(MatrixMarketReader, path)
+    assert (edge_file.n, edges) == (3, [[1, 0], [2, 1]])
+
+
+def test_a_matrix_by_its_name_that_begins_as_konect_files_do(tmp_path):
+    """Its size line is no edge."""
+    path = tmp_path / "a.mtx"
+    path.write_text("% sym unweighted\n3 2\n1 2\n2 3\n")
+    assert sniff(path) == "matrix-market"
+    assert "does not begin with %%MatrixMarket" in refusal(MatrixMarketReader, path)
+    path = path.rename(tmp_path / "out.graph-of-konect")
+    assert sniff(path) == "edge-list"
+
+
 def test_rectangular_matrix_and_matrix_without_entries(tmp_path):
     path = tmp_path / "a.mtx"
     head = "%%MatrixMarket matrix coordinate pattern general\n"
