@@ -150,11 +150,11 @@ def _matrix_market(
     wanted: dict[str, int | None],
 ) -> dict[str, Array]:
     with TextFile(path) as file:
-        field, *others = MatrixMarketReader.header(file)
+        field, symmetry, banner = MatrixMarketReader.header(file)
         if len(wanted) != 1 or field in ("pattern", "complex"):
             what = f"a {field} matrix; one attribute is kept of integer and real ones"
             raise InputError(f"{path}: {what}")
-        MatrixMarketReader.sizes(file, *others)
+        MatrixMarketReader.sizes(file, symmetry, banner)
         return _of_records(file, " ", dict.fromkeys(wanted, 2))
 
 
