@@ -14,7 +14,7 @@ import distbfs
 from distbfs.device.sources import variants
 from distbfs.engines.cuda.pan.search import BALANCES
 from distbfs.engines.openmp.counts import TYPES
-from distbfs.engines.openmp.whole import SOURCES as WHOLE
+from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS
 from distbfs.multisearch.bits import WIDTHS
 from distbfs.multisearch.cuda_bits import LANES
 from distbfs.multisearch.cuda_problems import BLOCK_THREADS
@@ -190,7 +190,11 @@ LOADS = {
         ("engines/openmp", ("rows.c",), {**C_WIDTH, "MASKED": FLAG})
     ],
     "engines/openmp/whole.py": [
-        ("engines/openmp", tuple(WHOLE.values()), {**C_WIDTH, "MASKED": FLAG})
+        (
+            "engines/openmp",
+            tuple(f"{name}.c" for name in (*METHODS, BOTH_ENDS)),
+            {**C_WIDTH, "MASKED": FLAG},
+        )
     ],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
     "generate/cuda.py": [

@@ -112,8 +112,8 @@ class StoreOptions(PartsOptions):
 class DirectedOption:
     """Whether edges lead one way.
 
-    directed: Edges lead one way, from the first id to the second; the graph has one
-        part and is searched by one process.
+    directed: Edges lead one way, from the first id to the second. Stores of such a
+        graph have one part.
     """
 
     directed: bool = option(INPUT, default=False)

@@ -29,7 +29,7 @@ from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunn
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices
-from distbfs.service.shared_traversal import MeetingOnDevice
+from distbfs.service.shared_traversal import Together
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
@@ -394,7 +394,7 @@ def test_what_sessions_call(device):
         return launches
 
     meeting._near.record = recorded  # they may have ended before they are asked
-    together = MeetingOnDevice(meeting)
+    together = Together(meeting.start, meeting.near, ahead=True)
     with pytest.raises(SearchStopped, match="before they began"):
         together.levels([root], [(root, [3])], After(1))
     with pytest.raises(SearchStopped, match=r"were stopped$"):
