@@ -5,6 +5,7 @@ choose.py has chosen the place before.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -174,16 +175,16 @@ def _host_parts(opening: Opening, threads: int) -> Held:
 def _owns_rows(opening: Opening) -> bool:
     """Return whether ranks are to own the rows of tuples (collective).
 
-    On one host and where there is room: a bit of each vertex goes to all of them, not
-    of each delegate. But not for many searches at once, see ``_host_parts``, or where
-    delegates, or directions of their subgraphs, were asked for.
+    On one host with room and a core for each: a bit of each vertex goes to all of them,
+    not of each delegate. But not for many searches at once, see ``_host_parts``, or
+    where delegates, or directions of their subgraphs, were asked for.
     """
     world, source, request = opening.world, opening.source, opening.request
     usual = opening.choice.options.factors == SubgraphFactors()
     if world.size == 1 or request.separate or request.divided or not usual:
         return False
     # mutant: > 1 -> > 2 : test_ranks_that_own_rows
-    if len(set(hosts_of(world))) > 1:
+    if len(set(hosts_of(world))) > 1 or world.size > (os.cpu_count() or 1):
         return False
     tuples = source.any_tuples().tuples
     return has_room_for_rows(world, source.n, 2 * RAW_BYTES * tuples)

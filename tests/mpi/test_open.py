@@ -1,6 +1,7 @@
 """``distbfs.open`` with a communicator: what a program of several ranks calls."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,7 @@ def test_tuples(world: Ranks, threshold: int | None) -> None:
         ({"engine": "reference"}, True, True),
         ({}, False, False),
         ("hosts", True, False),
+        ("cores", True, False),
         ({"threshold": 8}, True, False),
         ({"parts": 4}, True, False),
         ({"dd": Factors(0.1, 0.1)}, True, False),
@@ -71,11 +73,14 @@ def test_ranks_that_own_rows(
 ) -> None:
     """On one host with room; unless parts with delegates, or their options, are asked.
 
-    options: "hosts": ranks are on two of them
+    options: "hosts": ranks are on two of them; "cores": there are fewer than ranks
     """
-    if isinstance(options, str):
+    cores = world.size - (options == "cores")
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    if options == "hosts":
         hosts = ["a", *["b"] * (world.size - 1)]
         monkeypatch.setattr(opening, "hosts_of", lambda _: hosts)
+    if isinstance(options, str):
         options = {}
     here = room or world.rank > 0
     monkeypatch.setattr(
