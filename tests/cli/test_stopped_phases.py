@@ -11,7 +11,7 @@ from commands import DISTBFS, begin, files_in, finish, here, injected, wait_unti
 from launching import is_open_mpi, needs_mpi
 
 LIMIT = 20.0  # of what would go on forever
-CONSTRUCT = "distbfs.build.host.parts:suggest_host_threshold"
+CONSTRUCT = "distbfs.build.host.parts:histogram_of"
 LOAD = "distbfs.search.opening:hold_host_parts"
 PHASES = {
     "graph500 builds": (CONSTRUCT, "graph500 --scale 8"),

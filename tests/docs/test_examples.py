@@ -231,7 +231,7 @@ def proxied(tmp_path):
         f"include {tmp_path}/site.conf; }}\n"
     )
     options = ("--http", ports[0], "--token-file", tmp_path / "token")
-    words = [*DISTBFS, "serve", tmp_path / "graph", *options, "--per-address", 64]
+    words = [*DISTBFS, "serve", tmp_path / "graph", *options]
     service = begin(1, [str(word) for word in words], {"OMP_NUM_THREADS": "1"})
     proxy = begin(1, [nginx, "-e", "stderr", "-c", str(whole)], {})
     try:
