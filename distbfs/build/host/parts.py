@@ -65,14 +65,14 @@ def construct(
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
-    owned: whether parts own rows, with all vertices with edges as delegates; those of
-    a directed graph do, unless it has one
+    owned: whether parts own rows, with all vertices with edges as delegates; several
+    parts of a directed graph do in any case, and one part holds the whole graph
     kept: whether the sink holds all of them. The rows of one group of parts are held at
     a time. If all parts of the rank make one group, the tuples are read once, else
     twice a group: for degrees, then for parts; all that twice if edges lead one way.
     """
     directed = options.directed
-    owned = owned or (directed and parts > 1)
+    owned = (owned or directed) and parts > 1
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     if directed or not owned:
