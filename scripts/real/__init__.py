@@ -1,0 +1,1 @@
+"""Real graphs: fetched by name, measured beside other libraries."""
