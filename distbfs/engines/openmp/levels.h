@@ -19,7 +19,7 @@
 
 #define SERIAL_EDGES 4096  /* frontier edges up to which one of several threads works alone */
 #define BATCH_EDGES 16384  /* that one thread looks at together */
-#define SHORT 4            /* columns of a row that are copied at once, needed or not */
+#define BLOCK 8            /* columns of a row that are copied at once, needed or not */
 #define NEAR 64            /* results that are brought near before they are written */
 #define LONG_ROW 4096      /* rows above this are cut among the threads */
 #define LONG_ROWS 1024     /* how many such rows a level sets aside */
@@ -60,7 +60,7 @@ typedef struct {
 
 /* Edges of the frontier whose ends are looked at together. */
 typedef struct {
-    uint32_t ends[BATCH_EDGES + SHORT], from[BATCH_EDGES + SHORT];
+    uint32_t ends[BATCH_EDGES + BLOCK], from[BATCH_EDGES + BLOCK];
 } edge_batch;
 
 /* Go through the ends of a batch.  Levels of long thin graphs are short, and what they touch
@@ -112,11 +112,13 @@ static inline int64_t add_edges(const whole_graph *g, edge_batch *b, int64_t cou
             if (sees(g, e)) b->ends[count] = g->columns[e], b->from[count++] = u;
         return count;
     }
-    if (length <= SHORT && row + SHORT <= g->columns + g->edges) {
-        memcpy(ends, row, sizeof(uint32_t) * SHORT);
-        for (int i = 0; i < SHORT; i++) from[i] = u;
-    } else
-        for (int64_t i = 0; i < length; i++) ends[i] = row[i], from[i] = u;
+    /* by blocks, the last one beyond the row: a call of memcpy for each row takes longer */
+    int64_t whole = row + length + BLOCK <= g->columns + g->edges ? length : 0;
+    for (int64_t i = 0; i < whole; i += BLOCK) {
+        memcpy(ends + i, row + i, sizeof(uint32_t) * BLOCK);
+        for (int k = 0; k < BLOCK; k++) from[i + k] = u;
+    }
+    for (int64_t i = whole; i < length; i++) ends[i] = row[i], from[i] = u;
     return count + length;
 }
 
