@@ -201,6 +201,10 @@ GRAPHS = {
     "mdual": RealGraph("dual of a mesh", METIS, "metis-5.1.0/graphs/mdual.graph"),
     "wing": RealGraph("mesh of a wing", f"{NETWORKIT}/wing.graph"),
     "power": RealGraph("power grid of the western US", f"{NETWORKIT}/power.graph"),
+    "astro-ph": RealGraph("who wrote with whom", f"{NETWORKIT}/astro-ph.graph"),
+    "mit8": RealGraph(
+        "friends at a university", f"{NETWORKIT}/MIT8.edgelist", options=("--relabel",)
+    ),
     "debian": RealGraph(
         "packages that need packages",
         f"{DEBIAN}/dists/bookworm/main/binary-amd64/Packages.xz",
