@@ -28,10 +28,23 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _ERRORS = (
-    *("CompilerMissing", "DeviceMissing", "DiskFull", "DistbfsError", "FileError"),
-    *("InputError", "LaunchError", "LibraryMissing", "OutOfMemory", "RanksStuck"),
-    *("ResourceError", "SearchStopped", "ServiceError", "StoreError", "UsageError"),
-    *("ValidationError", "WrongTypeError"),
+    "CompilerMissing",
+    "DeviceMissing",
+    "DiskFull",
+    "DistbfsError",
+    "FileError",
+    "InputError",
+    "LaunchError",
+    "LibraryMissing",
+    "OutOfMemory",
+    "RanksStuck",
+    "ResourceError",
+    "SearchStopped",
+    "ServiceError",
+    "StoreError",
+    "UsageError",
+    "ValidationError",
+    "WrongTypeError",
 )
 _HOMES = {
     "Graph": "distbfs.search.graph",

@@ -14,8 +14,14 @@ MOST_THREADS = 4096
 INPUT, CONNECTIONS, SEARCH, BUILDING, DEVICES, OUTPUT, REQUEST_LIMITS, ADVANCED = (
     GROUPS  # of options in the help of a command
 ) = (
-    *("Input", "Connections", "Search", "Building", "Devices and threads"),
-    *("Output", "Limits", "Advanced"),
+    "Input",
+    "Connections",
+    "Search",
+    "Building",
+    "Devices and threads",
+    "Output",
+    "Limits",
+    "Advanced",
 )
 
 

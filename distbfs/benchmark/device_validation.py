@@ -65,9 +65,16 @@ def validation_on_devices(
             )
             for device, at in places.items()
         ]
-        known = (layout.n, layout.parts, outcome.roots)
-        has = {"levels": outcome.has_levels, "parents": outcome.has_parents}
-        has |= {"directed": directed}
-        return validate_on_devices(world, seats, *known, **has, copies=copies)
+        return validate_on_devices(
+            world,
+            seats,
+            layout.n,
+            layout.parts,
+            outcome.roots,
+            levels=outcome.has_levels,
+            parents=outcome.has_parents,
+            directed=directed,
+            copies=copies,
+        )
 
     return check

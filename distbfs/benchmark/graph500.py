@@ -134,8 +134,9 @@ def validation_of(
         )
 
     def on_host(outcome: Result) -> Validation:
-        known = (session.world, source, outcome.roots, *outcome.to_numpy())
-        return validate(*known, directed=directed)
+        return validate(
+            session.world, source, outcome.roots, *outcome.to_numpy(), directed=directed
+        )
 
     return on_host
 

@@ -80,16 +80,13 @@ def table_writer(path: Path, *, force: bool) -> Iterator[Any]:
     The file is there at the end only, and not where an error ends what is inside.
     Raises UsageError where it may not be written.
     """
-    form: dict[str, Any] = {
-        "delimiter": separator_of(path) or ",",
-        "lineterminator": "\n",
-    }
+    separator = separator_of(path) or ","
     if path == DASH:
-        yield csv.writer(sys.stdout, **form)
+        yield csv.writer(sys.stdout, delimiter=separator, lineterminator="\n")
         return
     with placed(path, force=force) as at, text_file(at) as raw:
         text = TextIOWrapper(raw, encoding="utf-8", newline="")
-        yield csv.writer(text, **form)
+        yield csv.writer(text, delimiter=separator, lineterminator="\n")
         text.flush()
         text.detach()
 

@@ -317,7 +317,10 @@ def limits_of(
                 link=link,
             ).seconds(rates[where])
             for checks, count, pruned, link in zip(
-                *(fewest, reached, entry.counts["pruned"], entry.counts["tail_bytes"]),
+                fewest,
+                reached,
+                entry.counts["pruned"],
+                entry.counts["tail_bytes"],
                 strict=True,
             )
         ]

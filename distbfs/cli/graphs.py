@@ -132,8 +132,12 @@ def of_store(
 COUNTS = ("tuples", "loops", "repeats")
 GRAPH = ("vertices", "edges", "stored_edges", *COUNTS)  # what ``graph_fields`` says
 BUILT = (
-    *("parts", "threshold", "delegates", "passes"),
-    *("generation_seconds", "construction_seconds"),
+    "parts",
+    "threshold",
+    "delegates",
+    "passes",
+    "generation_seconds",
+    "construction_seconds",
 )
 
 

@@ -103,8 +103,12 @@ class ApplicationFile:
     @contextmanager
     def rows(self, dtype: str) -> Iterator[Take]:
         """Yield what writes rows of levels, in their order."""
-        layout = (self.sources, self.n, dtype, self.attributes, self.ids)
-        with placed(self.path, force=self.force) as at, level_rows(at, *layout) as take:
+        with (
+            placed(self.path, force=self.force) as at,
+            level_rows(
+                at, self.sources, self.n, dtype, self.attributes, self.ids
+            ) as take,
+        ):
             yield take
 
 

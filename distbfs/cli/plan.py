@@ -185,13 +185,13 @@ def run(asked: PlanOptions) -> None:
     if terminal.world.rank:
         return
     if store is not None:
-        form = (devices, threshold, domain)
         count = asked.device_memory is not None
-        graph = of_store(terminal, store, *form, count=count)
+        graph = of_store(terminal, store, devices, threshold, domain, count=count)
     else:
         parts = check_domain(devices or terminal.world.size, domain)
-        size = (int(scale or 0), asked.edge_factor or 16)
-        graph = of_kronecker(*size, parts, threshold, domain)
+        graph = of_kronecker(
+            int(scale or 0), asked.edge_factor or 16, parts, threshold, domain
+        )
     per_rank = asked.devices_per_rank
     ranks = groups(graph.parts, per_rank, f"{per_rank} devices a rank")
     counts = graph.counts(ranks)

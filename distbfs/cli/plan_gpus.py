@@ -75,12 +75,12 @@ def planned_split(
 
 def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
     """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
-    counts = (graph.n, graph.active, graph.m)
     if graph.n > MAX_LOCAL:
         return None
     if graph.n > MAX_VERTICES:
-        return member_bytes(*counts, 1)
-    stored, search = total_bytes(graph_table(*counts)), search_bytes(*counts)
+        return member_bytes(graph.n, graph.active, graph.m, 1)
+    stored = total_bytes(graph_table(graph.n, graph.active, graph.m))
+    search = search_bytes(graph.n, graph.active, graph.m)
     return {"graph": stored, "search": search, "total": stored + search}
 
 
@@ -190,7 +190,7 @@ def _fit_part(
     about |= {"host_building": building, "outer_on_host": outer > 0}
     if kept is not None and graph.histogram is not None and not outer:
         reads = expected_reads(
-            *(graph.histogram, kept, graph.domains, graph.threshold, graph.domain)
+            graph.histogram, kept, graph.domains, graph.threshold, graph.domain
         )
         about["link"] = reads.as_dict()
     return about

@@ -132,8 +132,10 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
     """Print the trials and the best knobs."""
     rows = [
         [
-            *(trial["knob"], str(trial["value"])),
-            *(trial["seconds"] * 1e3, trial["best_seconds"] * 1e3),
+            trial["knob"],
+            str(trial["value"]),
+            trial["seconds"] * 1e3,
+            trial["best_seconds"] * 1e3,
         ]
         for trial in values["trials"]
     ]

@@ -171,8 +171,9 @@ def native_flags() -> str:
         source = Path(folder, "empty.c")
         source.write_text("int distbfs_nothing;\n", encoding="ascii")
         flags = [choice for choice in compiler.NATIVE if choice]
-        paths = (source, source.with_suffix(".so"))
-        return tried(lambda: compiler.compile_to(*paths, {}, flags))[1] or "works"
+        library = source.with_suffix(".so")
+        _, error = tried(lambda: compiler.compile_to(source, library, {}, flags))
+        return error or "works"
 
 
 def compiler_facts() -> dict[str, Any]:

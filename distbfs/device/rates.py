@@ -27,6 +27,7 @@ BLOCK, UNROLL = 1024, 8  # UNROLL as in rates.cu
 ROUNDS = 160  # per thread
 HOST_TESTS = 1 << 21  # per thread
 REPEATS = 5
+DEVICE_TO_DEVICE = 3  # cudaMemcpyKind
 MOST_BITS = (1 << 32) - 1
 
 
@@ -86,9 +87,12 @@ def copy_rate() -> float:
         source, target = (cp.zeros(size, np.uint8) for _ in range(2))
 
     def run() -> float:
-        return timed(lambda: cp.cuda.runtime.memcpyAsync(*arguments))
+        return timed(
+            lambda: cp.cuda.runtime.memcpyAsync(
+                target.data.ptr, source.data.ptr, size, DEVICE_TO_DEVICE, 0
+            )
+        )
 
-    arguments = (target.data.ptr, source.data.ptr, size, 3, 0)  # device to device
     return 2 * size / best(run)
 
 
@@ -122,8 +126,8 @@ def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
     def run() -> float:
         nonlocal seed
         seed += 1
-        sizes = (np.uint32(size), np.uint32(ROUNDS), np.uint32(seed))
-        return timed(lambda: launch(grid, BLOCK, array, *sizes, total))
+        n, rounds, drawn_by = np.uint32(size), np.uint32(ROUNDS), np.uint32(seed)
+        return timed(lambda: launch(grid, BLOCK, array, n, rounds, drawn_by, total))
 
     return grid * BLOCK * ROUNDS * UNROLL / best(run)
 
@@ -162,10 +166,16 @@ def host_rates(bits: int, threads: int = 0) -> Rates:
         return Rates("cpu", 2 * source.nbytes / copying, bits, len(at) / testing)
     code.rates_bit_tests.restype = ctypes.c_int64
     size, count = ctypes.c_int64(source.nbytes), ctypes.c_int(threads)
-    ends = (cc.pointer(target), cc.pointer(source))
-    bitmap = (cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS))
-    copying = best(lambda: clock(lambda: code.rates_copy(*ends, size, count)))
-    testing = best(lambda: clock(lambda: code.rates_bit_tests(*bitmap, count)))
+
+    def copy() -> None:
+        code.rates_copy(cc.pointer(target), cc.pointer(source), size, count)
+
+    def test() -> None:
+        code.rates_bit_tests(
+            cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS), count
+        )
+
+    copying, testing = best(lambda: clock(copy)), best(lambda: clock(test))
     tests = threads * HOST_TESTS / testing
     return Rates("cpu", 2 * source.nbytes / copying, bits, tests)
 

@@ -254,9 +254,15 @@ class ReferencePart:
             len(normals),
             len(delegates) if part.index == 0 else 0,
             forward(part.nn, normals)[0],
-            *(*forward(part.dd, delegates), open_dd, open_dd),
-            *(*forward(part.dn, delegates), open_dn, open_nd),
-            *(*forward(part.nd, normals), open_nd, open_dn),
+            *forward(part.dd, delegates),
+            open_dd,
+            open_dd,
+            *forward(part.dn, delegates),
+            open_dn,
+            open_nd,
+            *forward(part.nd, normals),
+            open_nd,
+            open_dn,
             self._unreached_targets(),
         )
         return np.array(work, dtype=np.int64)

@@ -118,8 +118,9 @@ class EdgeListReader(Reader):
         layout = LineLayout()
         if options.columns or options.header is not None or not head.plain:
             where = f"{path}:{file.line}"
-            asked = options.columns, where, options.header
-            layout = find_layout(file.peek(HEAD_BYTES), *asked)
+            layout = find_layout(
+                file.peek(HEAD_BYTES), options.columns, where, options.header
+            )
         if layout.names:
             names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
             notes.append(f"line {file.line} names the columns; ids are in {names}")

@@ -189,8 +189,9 @@ class MetisReader(Reader):
             u, v = lists.parse(piece)
             neighbours += len(u)
             if len(u):
-                rows = int(u[0]), np.bincount(u - u[0])
-                yield mirror.count(mirror.lists(*rows, v, header.n, ONCE))
+                yield mirror.count(
+                    mirror.lists(int(u[0]), np.bincount(u - u[0]), v, header.n, ONCE)
+                )
         if lists.vertex < header.n:
             what = f"{header.n} vertices declared, {lists.vertex} found"
             raise file.refuse_last(what)

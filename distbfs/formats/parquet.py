@@ -66,12 +66,12 @@ class ParquetReader(Reader):
             sizes = [
                 metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
             ]
-            form = {"metadata": metadata, **BUFFERED}
 
             def batches(groups: list[int], threads: bool) -> Iterator[tuple[Any, Any]]:
-                made = parquet.ParquetFile(opened(file), **form)
-                chosen = {"columns": table.names, "row_groups": groups}
-                row_batches = made.iter_batches(ROWS, use_threads=threads, **chosen)
+                made = parquet.ParquetFile(opened(file), metadata=metadata, **BUFFERED)
+                row_batches = made.iter_batches(
+                    ROWS, columns=table.names, row_groups=groups, use_threads=threads
+                )
                 return map(table.ordered, row_batches)
 
         if table.words is not None or not 0 <= max(sizes, default=0) <= MOST_ROWS:

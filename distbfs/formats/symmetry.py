@@ -84,7 +84,10 @@ class Mirror:
         kept = call(
             *map(ctypes.c_int64, numbers),
             ctypes.c_void_p(near.ctypes.data),
-            *map(cc.pointer, (counts, out, sums, bad)),
+            cc.pointer(counts),
+            cc.pointer(out),
+            cc.pointer(sums),
+            cc.pointer(bad),
         )
         return Lists(out[:kept], int(bad[0]), *sums.tolist())
 

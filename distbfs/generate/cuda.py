@@ -145,9 +145,9 @@ class FamilyTuples(DeviceTuples):
         count = stop - start
         if count <= 0:
             return
-        slice_of = (np.uint64(start), np.uint64(count))
         grid = cuda.blocks_for(count, BLOCK)
-        self._kernel(grid, BLOCK, *slice_of, *self._arguments, u, v)
+        first, length = np.uint64(start), np.uint64(count)
+        self._kernel(grid, BLOCK, first, length, *self._arguments, u, v)
 
 
 class PermutedTuples(DeviceTuples):

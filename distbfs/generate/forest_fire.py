@@ -32,9 +32,7 @@ LIT = 1 << 16  # fires between two progress reports
 # Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links 0.32,
 # which is 0.914 of f
 PARAMETERS = (
-    Parameter(
-        *("forward", float, "Chance f to burn on along links", 0, 0.9), usual=0.35
-    ),
+    Parameter("forward", float, "Chance f to burn on along links", 0, 0.9, usual=0.35),
     Parameter("backward", float, "Chance against links over f", 0, 1, usual=0.914),
 )
 
@@ -112,7 +110,8 @@ def burnt_by_c(
         lit = max(low, 1)
         while lit < high:
             lit = native.forest_fire(
-                *(ctypes.c_int64(at) for at in (lit, high)),
+                ctypes.c_int64(lit),
+                ctypes.c_int64(high),
                 *(ctypes.c_uint64(x) for x in (key, *limits)),
                 ctypes.c_int64(len(tuples[0])),
                 *(cc.pointer(x) for x in (*tuples, first, *marks, *stacks)),

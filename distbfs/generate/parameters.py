@@ -26,11 +26,18 @@ class Parameter:
 
 EDGE_FACTOR = Parameter("edge_factor", int, "Tuples per vertex", 1, 4096, usual=16)
 NEIGHBOURS = Parameter(
-    *("neighbours", int, "Nearest on the ring or grid, on all sides", 2),
+    "neighbours",
+    int,
+    "Nearest on the ring or grid, on all sides",
+    2,
     shown="small-world: 20; stencil: 6",
 )
 DEGREE = Parameter(
-    *("degree", float, "Mean degree", 0, 8192),
+    "degree",
+    float,
+    "Mean degree",
+    0,
+    8192,
     above=True,
     shown="geometric: radius .55 (ln n / n)^.5; chung-lu: 16",
 )

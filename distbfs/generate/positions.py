@@ -92,10 +92,15 @@ class ByBlocks(ByPosition):
                 vertices[piece], tuples[piece] = self._count(low, high)
         else:
             count = native[f"{self.source.stem}_count"]
-            arrays = cc.pointer(vertices), cc.pointer(tuples)
             for low, high in progress_slices(blocks, by_c, tell):
-                bounds = ctypes.c_int64(low), ctypes.c_int64(high)
-                count(*self._plane(), *bounds, *arrays, ctypes.c_int(self.threads))
+                count(
+                    *self._plane(),
+                    ctypes.c_int64(low),
+                    ctypes.c_int64(high),
+                    cc.pointer(vertices),
+                    cc.pointer(tuples),
+                    ctypes.c_int(self.threads),
+                )
         self._vertices = np.cumsum(vertices, out=vertices)
         self._tuples = np.cumsum(tuples, out=tuples)
         self.n, self.tuples = int(vertices[-1]), int(tuples[-1])

@@ -69,8 +69,14 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
     """
     native = cc.load(SOURCE, OFFSET="uint32_t" if offsets.itemsize == 4 else "uint64_t")
     native.first_tree.restype = ctypes.c_int64
-    rows = cc.pointer(offsets), cc.pointer(columns)
-    return int(LongCall(native)(native.first_tree, *rows, ctypes.c_int64(active)))
+    return int(
+        LongCall(native)(
+            native.first_tree,
+            cc.pointer(offsets),
+            cc.pointer(columns),
+            ctypes.c_int64(active),
+        )
+    )
 
 
 def trees_last(offsets: Array, columns: Array, first: Array, core: int) -> bool:

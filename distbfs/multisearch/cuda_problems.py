@@ -432,7 +432,8 @@ class DeviceRun:
             )
             if n:
                 grid = 8 * cuda.multiprocessors()
-                arrays = (self.numbers, array, out, np.uint32(n))
-                module.kernel("by_id")(grid, 256, *arrays)
+                module.kernel("by_id")(
+                    grid, 256, self.numbers, array, out, np.uint32(n)
+                )
             results[state.name] = out
         return results

@@ -46,9 +46,30 @@ TYPES = {
     "float64": "f64",
 }
 RESERVED = {
-    *("index", "source", "n", "depth", "size", "level", "p", "block", "order", "k"),
-    *("starts", "bits", "thread", "threads", "id", "degree", "rewind", "grab", "edges"),
-    *("each", "each_sum", "fill", "vertices", "unused"),
+    "index",
+    "source",
+    "n",
+    "depth",
+    "size",
+    "level",
+    "p",
+    "block",
+    "order",
+    "k",
+    "starts",
+    "bits",
+    "thread",
+    "threads",
+    "id",
+    "degree",
+    "rewind",
+    "grab",
+    "edges",
+    "each",
+    "each_sum",
+    "fill",
+    "vertices",
+    "unused",
 }
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SIGNATURES = {

@@ -137,8 +137,14 @@ class Member:
         """Return the member that has a share of a part."""
         domain = share.domain
         return cls(
-            *(share.layout, share.index, share.graph, domain.devices, share.device),
-            *(domain.granules, share.delegates, share.normals),
+            share.layout,
+            share.index,
+            share.graph,
+            domain.devices,
+            share.device,
+            domain.granules,
+            share.delegates,
+            share.normals,
             share.outer if len(domain.of) > 1 else None,
             domain.of,
             domain.index,

@@ -213,7 +213,10 @@ def run_application(
         if resume is not None:
             file = unfinished(app, graph, resume, own, chosen.depth)
         task = Task(
-            *(searcher, sources, pairs, kept if first else None),
+            searcher,
+            sources,
+            pairs,
+            kept if first else None,
             progress=shown(progress) if progress is not None and first else no_progress,
             label=name,
             seed=seed,
@@ -330,7 +333,12 @@ def search_many(
     with ranks_of(comm, graph) as world:
         if isinstance(problem, str):
             return run_application(
-                *(graph, problem, sources, engine, options, world),
+                graph,
+                problem,
+                sources,
+                engine,
+                options,
+                world,
                 seed=seed,
                 resume=resume,
                 progress=progress,

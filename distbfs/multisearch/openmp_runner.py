@@ -88,7 +88,9 @@ class CompiledWalk:
             self._library.sort_levels,
             cc.pointer(level),
             *map(ctypes.c_int64, level.shape),
-            *map(cc.pointer, (at, row, vertex)),
+            cc.pointer(at),
+            cc.pointer(row),
+            cc.pointer(vertex),
             ctypes.c_int(self._threads),
         )
         first = 0
@@ -115,7 +117,9 @@ class CompiledWalk:
             )
             self._library.fill_edges(
                 *map(cc.pointer, held),
-                *map(cc.pointer, (i[first:last], u[first:last], ends[first:last])),
+                cc.pointer(i[first:last]),
+                cc.pointer(u[first:last]),
+                cc.pointer(ends[first:last]),
                 ctypes.c_int64(before),
                 ctypes.c_int64(last - first),
                 *map(cc.pointer, out),

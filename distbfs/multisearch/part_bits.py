@@ -183,8 +183,9 @@ class OuterEnds:
     def table(self, made: ctypes.CDLL) -> Words:
         """Return the ends that get words, and these: uint64 [k, 1 + width]."""
         ends, words = self._arrays["found"], self._arrays["words"]
-        pointers = cc.pointer(ends), cc.pointer(words)
-        count = made.part_bits_collect(self.rows.state, *pointers)
+        count = made.part_bits_collect(
+            self.rows.state, cc.pointer(ends), cc.pointer(words)
+        )
         words = words.reshape(-1, self._width)[:count]
         return np.column_stack([self.columns[ends[:count]], words])
 

@@ -20,18 +20,37 @@ from distbfs.search.graph import Graph
 HOMES = (measures, paths, traversal)
 SMALL = 256  # below this number of nodes a conversion takes longer than NetworkX
 CHEAP = (  # NetworkX runs these faster than a conversion
-    *("bidirectional_shortest_path", "descendants_at_distance", "has_path"),
+    "bidirectional_shortest_path",
+    "descendants_at_distance",
+    "has_path",
 )
 BETWEEN_TWO = ("shortest_path", "shortest_path_length")  # with both ends given
 MANY_SEARCHES = (
-    *("all_pairs_shortest_path", "all_pairs_shortest_path_length"),
-    *("average_shortest_path_length", "betweenness_centrality", "center"),
-    *("closeness_centrality", "diameter", "eccentricity", "harmonic_centrality"),
-    *("periphery", "radius"),
+    "all_pairs_shortest_path",
+    "all_pairs_shortest_path_length",
+    "average_shortest_path_length",
+    "betweenness_centrality",
+    "center",
+    "closeness_centrality",
+    "diameter",
+    "eccentricity",
+    "harmonic_centrality",
+    "periphery",
+    "radius",
 )
 READ = (  # attributes of a graph that NetworkX's functions, and conversions, read
-    *("__contains__", "__getitem__", "__iter__", "__len__", "adj", "nbunch_iter"),
-    *("neighbors", "order", "pred", "predecessors", "succ", "successors"),
+    "__contains__",
+    "__getitem__",
+    "__iter__",
+    "__len__",
+    "adj",
+    "nbunch_iter",
+    "neighbors",
+    "order",
+    "pred",
+    "predecessors",
+    "succ",
+    "successors",
 )
 MEASURE = {"e": 1, "usebounds": 2, "weight": 3}
 WEIGHTED = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")

@@ -294,9 +294,15 @@ class Record:
             )
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError("not a level record") from error
-        numbers = (*checks.values(), record.normals, record.delegates, record.level - 1)
-        sizes = (record.mask_bytes, record.normal_bytes)
-        if min(*numbers, *sizes) < 0 or not 0 <= record.seconds < math.inf:
+        least = min(
+            *checks.values(),
+            record.normals,
+            record.delegates,
+            record.level - 1,
+            record.mask_bytes,
+            record.normal_bytes,
+        )
+        if least < 0 or not 0 <= record.seconds < math.inf:
             raise ValueError("not a level record")
         return record
 

@@ -124,7 +124,9 @@ class PartShape:
 def array_bytes(shape: PartShape) -> dict[str, int]:
     """Return the bytes of every stored array of a part, by dataset name."""
     table = part_table(
-        *(shape.local, shape.delegates, shape.edges),
+        shape.local,
+        shape.delegates,
+        shape.edges,
         parts=shape.parts,
         nd_sources=shape.nd_sources,
     )

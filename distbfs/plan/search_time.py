@@ -258,8 +258,9 @@ def exchange_of(
         level = every[STEPWISE][f"level {gpu}"]
         level = level | {"origin": f"that of exchange {STEPWISE}"}
     origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
-    values = (float(level["value"]), float(wire["value"]))
-    return ExchangeConstants(name, *values, origins, hosts)
+    return ExchangeConstants(
+        name, float(level["value"]), float(wire["value"]), origins, hosts
+    )
 
 
 def result_bytes(n: int) -> int:

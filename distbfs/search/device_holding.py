@@ -68,8 +68,7 @@ def graph_on_device(
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes and not source.directed:
-        memory = options.device_memory, options.host_memory
-        form["room"] = Room(*memory, state)
+        form["room"] = Room(options.device_memory, options.host_memory, state)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *engine.likely(source.n)])
     if source.graph is not None:
         lent = source.graph._tuples

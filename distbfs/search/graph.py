@@ -366,8 +366,9 @@ class Graph:
         >>> distbfs.bfs(graph, "a", "openmp", where="weight < 3").to_dict()
         {'a': 0, 'b': 1}
         """
-        ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pandas", frame, (src, dst), n, keep, **ways)
+        return cls._of_table(
+            "pandas", frame, (src, dst), n, keep, relabel=relabel, directed=directed
+        )
 
     @classmethod
     def from_polars(
@@ -410,8 +411,9 @@ class Graph:
         >>> distbfs.Graph.from_polars(frame)
         <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
-        ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("polars", frame, (src, dst), n, keep, **ways)
+        return cls._of_table(
+            "polars", frame, (src, dst), n, keep, relabel=relabel, directed=directed
+        )
 
     @classmethod
     def from_arrow(
@@ -454,8 +456,9 @@ class Graph:
         >>> distbfs.Graph.from_arrow(table, directed=True)
         <distbfs.Graph, directed, 3 vertices, 2 edges>
         """
-        ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pyarrow", table, (src, dst), n, keep, **ways)
+        return cls._of_table(
+            "pyarrow", table, (src, dst), n, keep, relabel=relabel, directed=directed
+        )
 
     @classmethod
     def from_file(
@@ -520,12 +523,12 @@ class Graph:
         >>> distbfs.Graph.from_file("edges.csv")
         <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
-        ways = {"directed": directed, "relabel": relabel}
         src, dst, n, ids, kept = read_ends(
             Path(path),
             format,
             keep=list(check_several("keep", keep)),
-            **ways,
+            directed=directed,
+            relabel=relabel,
             **options,
         )
         return cls._of_ends(src, dst, n, nodes_of(ids, n), kept, directed=directed)

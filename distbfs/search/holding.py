@@ -136,8 +136,9 @@ def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Hel
     if source.graph is not None:
         return held_parts(world, [source.graph._host_part], None)
     if source.store is None:
-        way = (source.parts, source.build, "building")
-        return host_parts_built(world, source, *way, owned=owned)
+        return host_parts_built(
+            world, source, source.parts, source.build, "building", owned=owned
+        )
     store = source.store
     own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
     with loading(world, source, store, own_parts) as watch:
@@ -182,8 +183,9 @@ def cut_anew(
     seed = spreading_seed(store, parts)
     ends = tuple_degrees_for(world, store, parts, seed)
     options = replace(source.build, permute_seed=seed, threads=threads)
-    way = (source, parts, options, "cutting anew", ends)
-    return host_parts_built(world, *way, owned=owned)
+    return host_parts_built(
+        world, source, parts, options, "cutting anew", ends, owned=owned
+    )
 
 
 def host_parts_built(

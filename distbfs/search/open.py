@@ -185,8 +185,13 @@ def source_of(
             raise UsageError("a Graph is in the memory of one process; write a store")
         return Source(source.n, 1, source.directed, graph=source)
     if hasattr(source, "chunks"):
-        ways = {"tuples": source, "build": build}
-        return Source(source.n, parts or world.size, build.directed, **ways)
+        return Source(
+            source.n,
+            parts or world.size,
+            build.directed,
+            tuples=source,
+            build=build,
+        )
     raise WrongTypeError(
         f"the source is of type {type_name(source)}; allowed: a folder with a store, a "
         "Graph, edge tuples"

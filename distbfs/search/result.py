@@ -448,7 +448,9 @@ class Result(ResultPaths):
         """Return (level int32 [k], parent int64 [k]) of ids, int64 [k] (collective)."""
         level, parent = self._arrays()
         return self._vertices.values_at(
-            *(level, parent, ids),
+            level,
+            parent,
+            ids,
             levels=self.has_levels,
             parents=self.has_parents,
             take=self._take,

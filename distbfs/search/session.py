@@ -545,9 +545,16 @@ class Session:
         self, source: Any, target: Any, stop: Stop | None
     ) -> list[Any] | None:
         """Find a path by a search that ends with its target (collective)."""
-        options: dict[str, Any] = {"depth_limit": None, "records": False}
-        options |= {"levels": self.options.levels, "parents": True, "wanted": None}
-        result = self._search(source, targets=[target], stop=stop, **options)
+        result = self._search(
+            source,
+            levels=self.options.levels,
+            parents=True,
+            depth_limit=None,
+            targets=[target],
+            wanted=None,
+            stop=stop,
+            records=False,
+        )
         _, parent = result._at(np.array([self._id_of(target, "target")]))
         reached = parent is None or parent[0] >= 0
         return result.path_to(target) if reached else None

@@ -140,8 +140,7 @@ class PartFiles:
         """Launch a kernel over ``count`` items; ``check`` reports its faults."""
         if count:
             grid = cuda.blocks_for(count, BLOCK)
-            values = (np.uint64(count), *arguments, self.fault)
-            self._kernel(name)(grid, BLOCK, *values)
+            self._kernel(name)(grid, BLOCK, np.uint64(count), *arguments, self.fault)
 
     def check(self, name: str, below: int = 0) -> None:
         """Raise InputError if a kernel has found a fault.
@@ -242,8 +241,7 @@ class PartFiles:
             same = np.array_equal(sources.get(), words[: len(sources)])
         else:
             same = len(sources) == int(np.unpackbits(words.view(np.uint8)).sum())
-            rows_and_mask = (np.uint64(rows), sources, filled)
-            self.launch("check_sources", len(sources), *rows_and_mask)
+            self.launch("check_sources", len(sources), np.uint64(rows), sources, filled)
             same = same and not int(self.fault.get()[0]) & SOURCES
         if not same:
             raise InputError(f"/{name} does not fit the row offsets")

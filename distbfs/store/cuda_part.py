@@ -42,9 +42,15 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         vertices, ends = _vertices(files, index, datasets, rising)
         numbers[vertices] = rising
         delegates = files.whole(index, datasets, "delegates")
-        naming = (np.uint64(manifest.n), delegates, cupy.asarray(NO_WORDS))
         named = cupy.empty(len(delegates), np.uint32)
-        files.launch("name_delegates", len(delegates), *naming, named)
+        files.launch(
+            "name_delegates",
+            len(delegates),
+            np.uint64(manifest.n),
+            delegates,
+            cupy.asarray(NO_WORDS),
+            named,
+        )
         files.check("delegates")
         graphs = {name: _rows(files, index, datasets, name) for name in SUBGRAPHS}
     return DevicePart(
@@ -73,14 +79,23 @@ def _vertices(
     cupy, local = cuda.cupy(), len(rising)
     vertices = files.whole(index, datasets, "vertices")
     seen = cupy.zeros(-(-local // 32) + 1, np.uint32)
-    form = (np.uint32(0), np.uint32(1), vertices, cupy.asarray(NO_WORDS), seen)
-    files.launch("name_vertices", local, *form, cupy.empty(local, np.uint32))
+    files.launch(
+        "name_vertices",
+        local,
+        np.uint32(0),
+        np.uint32(1),
+        vertices,
+        cupy.asarray(NO_WORDS),
+        seen,
+        cupy.empty(local, np.uint32),
+    )
     files.check("vertices")
     ends = cupy.empty(local, np.uint32)
     for start, values in files.slices(index, datasets, "tuple_degrees"):
         names = rising[start : start + len(values)]
-        all_here = (np.uint32(1), np.uint32(0))
-        files.launch("keep_ends", len(values), values, names, *all_here, ends)
+        files.launch(
+            "keep_ends", len(values), values, names, np.uint32(1), np.uint32(0), ends
+        )
     files.check("tuple_degrees")
     return vertices, ends
 

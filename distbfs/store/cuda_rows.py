@@ -154,15 +154,29 @@ class StoreRows(PartFiles):
         vertices = self.whole(part, datasets, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
         parts = np.uint32(self.manifest.parts)
-        form = (np.uint32(part), parts, vertices, self._words, seen, own)
-        self.launch("name_vertices", len(own), *form)
+        self.launch(
+            "name_vertices",
+            len(own),
+            np.uint32(part),
+            parts,
+            vertices,
+            self._words,
+            seen,
+            own,
+        )
         self.check("vertices")
         for start, values in self.slices(part, datasets, "tuple_degrees"):
             names = own[start : start + len(values)]
             for ends in self._ends:
-                owners = (np.uint32(ends.owners), np.uint32(ends.owner))
-                kept = (values, names, *owners, ends.array)
-                self.launch("keep_ends", len(values), *kept)
+                self.launch(
+                    "keep_ends",
+                    len(values),
+                    values,
+                    names,
+                    np.uint32(ends.owners),
+                    np.uint32(ends.owner),
+                    ends.array,
+                )
         self.check("tuple_degrees")
 
     def _measure(
@@ -176,8 +190,14 @@ class StoreRows(PartFiles):
             self.skip(part, datasets, name)
         delegates = self.whole(part, datasets, "delegates")
         named = cuda.cupy().empty(len(delegates), np.uint32)
-        naming = (np.uint64(self.manifest.n), delegates, self._words, named)
-        self.launch("name_delegates", len(delegates), *naming)
+        self.launch(
+            "name_delegates",
+            len(delegates),
+            np.uint64(self.manifest.n),
+            delegates,
+            self._words,
+            named,
+        )
         self.check("delegates")
         offsets = {}
         for name in self.subgraphs(part):

@@ -143,10 +143,17 @@ def copy_owned(
     if native is None:
         np.compress(np.repeat(kept, lengths), values, out=out[:count])
     else:
-        numbers = map(ctypes.c_int64, (first, last, start, stop))
-        rows = cc.pointer(offsets), cc.pointer(owned), *numbers
-        size = ctypes.c_int64(values.itemsize)
-        native.copy_owned(*rows, cc.pointer(values), size, cc.pointer(out))
+        native.copy_owned(
+            cc.pointer(offsets),
+            cc.pointer(owned),
+            ctypes.c_int64(first),
+            ctypes.c_int64(last),
+            ctypes.c_int64(start),
+            ctypes.c_int64(stop),
+            cc.pointer(values),
+            ctypes.c_int64(values.itemsize),
+            cc.pointer(out),
+        )
     return count
 
 

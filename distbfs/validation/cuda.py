@@ -89,9 +89,8 @@ def validate_on_device(
     memory is short.
     """
     seat = ValidationSeat(tuples, [ResultShard(0, level, parent)])
-    known = (tuples.n, 1, root)
     return validate_on_devices(
-        SoloWorld(), [seat], *known, directed=directed, chunk=chunk
+        SoloWorld(), [seat], tuples.n, 1, root, directed=directed, chunk=chunk
     )
 
 
@@ -229,7 +228,6 @@ class _Check:
         devices, parents = self._all, self._with_parents
         vertices, seats = local_count(self._n, self._parts, 0), devices.seats
         form, chunk = self._form(vertices, chunk)
-        known = (form, self._roots, seats, vertices, chunk)
         here = {x.index: x for device in devices.own for x in device.seat.shards}
         absent = [x for x in range(self._parts) if form.whole and x not in here]
 
@@ -238,7 +236,11 @@ class _Check:
             if not form.whole:
                 others = []
             device.take(
-                *known,
+                form,
+                self._roots,
+                seats,
+                vertices,
+                chunk,
                 parents=parents,
                 directed=self._directed,
                 others=others,

@@ -88,8 +88,9 @@ class Derivation:
             self._levels = [x.astype(np.int32) for x in self._levels]
             self._place()
         kind = np.dtype(np.int8 if depth <= MOST_NARROW else np.int32)
-        names = kind.name, self._kind.name, self._ids.name
-        kernel = kernels_for(cp.cuda.Device().id, *names).kernel("derive_levels")
+        kernel = kernels_for(
+            cp.cuda.Device().id, kind.name, self._kind.name, self._ids.name
+        ).kernel("derive_levels")
         self._fresh.fill(0)
         self._count.fill(0)
         p, stream = self._params, cp.cuda.get_current_stream()

@@ -235,8 +235,15 @@ def _check_vertices(
         if len(wrong):
             at = tree[wrong[0]]
             vertex, of = int(ids[at]), int(parent[at])
-            levels = int(level[at]), int(above[wrong[0]])
-            tally.add("step", len(wrong), vertex, vertex, of, *levels)
+            tally.add(
+                "step",
+                len(wrong),
+                vertex,
+                vertex,
+                of,
+                int(level[at]),
+                int(above[wrong[0]]),
+            )
 
 
 def _check_tuples(
@@ -258,8 +265,13 @@ def _check_tuples(
         level = lookup.fetch(inside.reshape(-1))[0].reshape(-1, 2)
         for kind, fault in SCAN_FAULTS.items():
             at = position + int(scanned.first[kind])
-            example = (*ends[kind].tolist(), *level[kind].tolist())
-            tally.add(fault, int(scanned.counts[kind]), at, *example)
+            tally.add(
+                fault,
+                int(scanned.counts[kind]),
+                at,
+                *ends[kind].tolist(),
+                *level[kind].tolist(),
+            )
         position += len(u)
     return nedge
 

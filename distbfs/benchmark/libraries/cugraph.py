@@ -42,8 +42,9 @@ class CugraphLibrary:
     def search(self, root: int) -> Any:
         """Return (distances, predecessors, vertices) on the device."""
         source = self._cp.asarray([root], dtype=self._cp.int32)
-        known = self._handle, self._graph, source
-        answer = self._lib.bfs(*known, self._both, -1, True, False)
+        answer = self._lib.bfs(
+            self._handle, self._graph, source, self._both, -1, True, False
+        )
         self._cp.cuda.Device().synchronize()
         return answer
 

@@ -292,8 +292,17 @@ class MemberBuilder(Builder):
         own = self.shape.own(part)
 
         def count_loops(u: Any, v: Any) -> None:
-            arguments = (np.uint64(len(u)), u, v, *own, loop_ends, loops)
-            launch("count_loops", len(u), BLOCK, *arguments)
+            launch(
+                "count_loops",
+                len(u),
+                BLOCK,
+                np.uint64(len(u)),
+                u,
+                v,
+                *own,
+                loop_ends,
+                loops,
+            )
 
         lengths = self.keys.count(Rule("own", local, own, count_loops))
         with self.kernels.phase("degrees"):
@@ -301,8 +310,19 @@ class MemberBuilder(Builder):
             total = self.kernels.sum(lengths) + self.kernels.sum(loop_ends)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
-            known = (np.uint64(local), members, lengths, loop_ends)
-            launch("list_members", local, BLOCK, *known, ids, degrees, ends, classes)
+            launch(
+                "list_members",
+                local,
+                BLOCK,
+                np.uint64(local),
+                members,
+                lengths,
+                loop_ends,
+                ids,
+                degrees,
+                ends,
+                classes,
+            )
             alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
             return Measured(
                 members,
@@ -334,13 +354,27 @@ class MemberBuilder(Builder):
             for part, (one, base) in enumerate(zip(known, bases.tolist(), strict=True)):
                 numbers = self._numbered(least[cupy.asarray(one.classes)]).numbers
                 local = self.layout.local_count(part)
-                own = (np.uint64(local), *shape.own(part), sets[part], numbers)
-                arguments = (*own, positions[base:], names)
-                launch("place_numbers", local, BLOCK, *arguments)
+                launch(
+                    "place_numbers",
+                    local,
+                    BLOCK,
+                    np.uint64(local),
+                    *shape.own(part),
+                    sets[part],
+                    numbers,
+                    positions[base:],
+                    names,
+                )
             size = shape.parts * shape.blocks
-            form = (np.uint64(size), np.uint64(shape.blocks))
-            shifts = cupy.asarray(bases.astype(np.uint32))
-            launch("shift_set", size, BLOCK, *form, shifts, members)
+            launch(
+                "shift_set",
+                size,
+                BLOCK,
+                np.uint64(size),
+                np.uint64(shape.blocks),
+                cupy.asarray(bases.astype(np.uint32)),
+                members,
+            )
         return Places(members, positions, names)
 
     def _numbered(self, degrees: Any) -> Numbering:
@@ -385,8 +419,9 @@ class MemberBuilder(Builder):
                 )
                 fit = Fit(fixed, have, after, numbering, ranges)
         total = ranges.total
-        about = (numbering, rows, ends, lengths, total, fit)
-        return Planned(part, self._numbering, places, *about)
+        return Planned(
+            part, self._numbering, places, numbering, rows, ends, lengths, total, fit
+        )
 
     def rows(self, planned: Planned, measured: Measured, granules: int) -> MemberRows:
         """Build the rows of a part, range by range."""
@@ -552,9 +587,11 @@ def _all_known(
     known: dict[int, Known] = {}
     for k, one in enumerate(measured):
         facts = one.known
-        each = world.allgather(facts.members), world.allgather(facts.classes)
-        for rank, (members, classes) in enumerate(zip(*each, strict=True)):
-            known[placement.parts_of(rank)[k]] = Known(members, classes)
+        members = world.allgather(facts.members)
+        classes = world.allgather(facts.classes)
+        for rank in range(world.size):
+            part = placement.parts_of(rank)[k]
+            known[part] = Known(members[rank], classes[rank])
     return [known[part] for part in range(placement.parts)]
 
 

@@ -152,8 +152,18 @@ def build(
         def add(u: DeviceArray, v: DeviceArray) -> None:
             none = np.uint64(0)
             counts = degrees or (none, none)
-            form = (np.uint64(len(u)), u, v, *counts, ends, sums, *(links or (none,)))
-            kernels.launch("count_ends", len(u), BLOCK, *form)
+            kernels.launch(
+                "count_ends",
+                len(u),
+                BLOCK,
+                np.uint64(len(u)),
+                u,
+                v,
+                *counts,
+                ends,
+                sums,
+                *(links or (none,)),
+            )
 
         def side(*, turned: bool) -> tuple[Side, Budget]:
             return Side(chunks, turned=turned), budget
@@ -162,14 +172,16 @@ def build(
         with kernels.phase("degrees"):
             if links:
                 degrees = [links[0].view(np.uint32)[::2].copy()]
-            counted = (
+            kernels.launch(
+                "add_degrees",
+                n,
+                BLOCK,
                 np.uint64(n),
                 np.uint32(len(degrees)),
                 degrees[0],
                 ends,
                 sums[1:],
             )
-            kernels.launch("add_degrees", n, BLOCK, *counted)
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
@@ -177,16 +189,24 @@ def build(
             sides = [partial(side, turned=turned) for turned in (False, True)]
             made = assemble_directed(kernels, sides, degrees, wide=wide)
         else:
-            rows = (kernels, chunks, degrees, budget)
-            made = assemble(*rows, both=True, wide=wide, links=links)
+            made = assemble(
+                kernels, chunks, degrees, budget, both=True, wide=wide, links=links
+            )
         if distinct:
             ends_of_one = 1 + directed  # at the vertex the edge leaves
             count, loops = ends_of_one * made["m"] // 2, 0
             with kernels.phase("degrees"):
                 ends[...] = 0
                 lengths = ends_of_one * cupy.diff(made["offsets"]).astype(np.uint32)
-                form = np.uint64(made["active"]), lengths, made["vertices"]
-                kernels.launch("scatter", made["active"], BLOCK, *form, ends)
+                kernels.launch(
+                    "scatter",
+                    made["active"],
+                    BLOCK,
+                    np.uint64(made["active"]),
+                    lengths,
+                    made["vertices"],
+                    ends,
+                )
     return DeviceGraph(
         n=n,
         tuples=count,

@@ -45,7 +45,10 @@ class HostRows:
         first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
         local = self._offsets[first : last + 2].astype(np.uint64)
         base = int(local[0])
-        arguments = (
+        self._kernels.launch(
+            "expand_rows",
+            stop - start,
+            BLOCK,
             np.uint64(stop - start),
             np.uint64(last + 1 - first),
             np.uint64(start - base),
@@ -53,8 +56,9 @@ class HostRows:
             cupy.asarray(self._columns[start:stop].astype(np.uint32, copy=False)),
             self._vertices[int(first) :],
             self._vertices,
+            u,
+            v,
         )
-        self._kernels.launch("expand_rows", stop - start, BLOCK, *arguments, u, v)
 
 
 def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:

@@ -130,10 +130,16 @@ class InnerBuilder:
         nn, nd = self._rows["nn"], self._rows["nd"]
         inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
         if part.active:
-            rows = map(uints, (nn.offsets, nn.columns, nd.offsets))
-            active = np.uint32(part.active)
-            counts = inside, outside
-            self._launch("count_normals", active, self._inside, *rows, *counts)
+            self._launch(
+                "count_normals",
+                np.uint32(part.active),
+                self._inside,
+                uints(nn.offsets),
+                uints(nn.columns),
+                uints(nd.offsets),
+                inside,
+                outside,
+            )
         inside, self._outside = inside[: part.active], outside[: part.active]
         # mutant: (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0) ->
         #   inside == 1 : test_between_leaves::test_every_way
@@ -310,9 +316,20 @@ class InnerBuilder:
         dd, dn = self._rows["dd"], self._rows["dn"]
         before = self._before
         keys = cp.empty(int(before[high] - before[low]), np.uint64)
-        rows = (uints(dd.offsets), dd.columns, uints(dn.offsets), dn.columns)
-        at = (self._spot, self.positions, before[low], cp.asarray(before), keys)
-        self._launch("delegate_keys", np.uint32(low), np.uint32(high), *rows, *at)
+        self._launch(
+            "delegate_keys",
+            np.uint32(low),
+            np.uint32(high),
+            uints(dd.offsets),
+            dd.columns,
+            uints(dn.offsets),
+            dn.columns,
+            self._spot,
+            self.positions,
+            before[low],
+            cp.asarray(before),
+            keys,
+        )
         if self._devices == 1:
             return [keys]
         device, numbers = numbers_of(keys >> np.uint64(32), self._devices)
@@ -346,10 +363,18 @@ class InnerBuilder:
         columns = cuda.cupy().empty(count, np.uint32)
         self._launch("low_halves", np.uint64(count), keys, columns)
         upto = self._upto[low : high + 1] - np.uint64(first)
-        # mutant: _tail_at[low:] -> _tail_at
-        #   : test_split_between::test_from_the_least_to_all_on_the_devices
-        into_both = self._offsets[low:], self._tail_at[low:], self._columns, self._tails
-        deal_rows(self._kernels, split.kept, upto, columns, *into_both)
+        deal_rows(
+            self._kernels,
+            split.kept,
+            upto,
+            columns,
+            self._offsets[low:],
+            # mutant: _tail_at[low:] -> _tail_at
+            #   : test_split_between::test_from_the_least_to_all_on_the_devices
+            self._tail_at[low:],
+            self._columns,
+            self._tails,
+        )
         return count
 
     def write_normals(self) -> None:
@@ -360,11 +385,25 @@ class InnerBuilder:
         for low, high in row_ranges(offsets, room, self.normals):
             first = int(offsets[low])
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
-            rows = (*map(uints, (nn.offsets, nn.columns, nd.offsets)), nd.columns)
             positions, starts = self._places
-            ends = np.uint32(low), np.uint32(high), np.uint32(self.normals)
-            at = (self._spot, starts, positions, np.uint64(first), offsets, keys)
-            self._launch("normal_keys", *ends, self._inside, self._order, *rows, *at)
+            self._launch(
+                "normal_keys",
+                np.uint32(low),
+                np.uint32(high),
+                np.uint32(self.normals),
+                self._inside,
+                self._order,
+                uints(nn.offsets),
+                uints(nn.columns),
+                uints(nd.offsets),
+                nd.columns,
+                self._spot,
+                starts,
+                positions,
+                np.uint64(first),
+                offsets,
+                keys,
+            )
             keys.sort()
             self._write(keys, low, high)
             del keys
@@ -425,9 +464,18 @@ class InnerBuilder:
             span = slice(first, int(offsets[high]))
             columns = cp.empty(span.stop - first, np.uint64)
             if len(columns):
-                ends = np.uint32(low), np.uint32(high), self._inside
-                rows = (self._order, uints(nn.offsets), nn.columns, offsets)
-                self._launch("outer_rows", *ends, *rows, np.uint64(first), columns)
+                self._launch(
+                    "outer_rows",
+                    np.uint32(low),
+                    np.uint32(high),
+                    self._inside,
+                    self._order,
+                    uints(nn.offsets),
+                    nn.columns,
+                    offsets,
+                    np.uint64(first),
+                    columns,
+                )
                 yield span, columns
 
     def _of_shares(self, columns: Any, low: int, high: int) -> Any:

@@ -16,9 +16,19 @@ from distbfs.types import DeviceArray, KernelArgument
 
 FOLDER = Path(__file__).parent
 KEY_KERNELS = {
-    *("scan_32", "scan_64", "sum_rows", "offsets_32", "offsets_64", "histogram"),
-    *("keys_below", "count_fresh", "measure_rows", "write_columns"),
-    *("write_numbers_32", "write_numbers_64", "write_places"),
+    "scan_32",
+    "scan_64",
+    "sum_rows",
+    "offsets_32",
+    "offsets_64",
+    "histogram",
+    "keys_below",
+    "count_fresh",
+    "measure_rows",
+    "write_columns",
+    "write_numbers_32",
+    "write_numbers_64",
+    "write_places",
 }
 BLOCK = 256
 # kernels, with definitions, that build a graph on one device

@@ -54,9 +54,8 @@ class PartKernels(Kernels):
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
         counts = cupy.empty(len(values), np.uint64)
-        sizes = np.uint64(len(keys)), np.uint64(len(values))
-        arguments = (sizes[0], keys, sizes[1], wanted, counts)
-        self.kernel("keys_below")(1, 32, *arguments)
+        size, number = np.uint64(len(keys)), np.uint64(len(values))
+        self.kernel("keys_below")(1, 32, size, keys, number, wanted, counts)
         return [int(x) for x in counts.get()]
 
     def largest(self, values: DeviceArray) -> int:
@@ -87,8 +86,16 @@ class PartKernels(Kernels):
         counted = np.uint64(len(lengths))
         self.launch("sum_rows", tiles, 1, counted, lengths, sums, longest)
         name = f"offsets_{8 * np.dtype(dtype).itemsize}"
-        arguments = (np.uint64(rows), counted, lengths, self.scan(sums), out)
-        self.launch(name, rows + 1, ROWS_TILE, *arguments)
+        self.launch(
+            name,
+            rows + 1,
+            ROWS_TILE,
+            np.uint64(rows),
+            counted,
+            lengths,
+            self.scan(sums),
+            out,
+        )
         return out
 
 
@@ -188,12 +195,23 @@ class KeyPasses:
     def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
         """Collect the keys of the rows low … high-1; return their number."""
         size = cuda.cupy().zeros(1, np.uint64)
-        rows = np.uint32(low), np.uint32(high - low - 1)
-        form = (*rows, np.uint32(rule.bits), np.uint64(len(keys)))
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
-            arguments = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
-            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *arguments)
+            self.kernels.launch(
+                f"append_{rule.name}",
+                len(u),
+                KEYS_TILE,
+                np.uint64(len(u)),
+                u,
+                v,
+                *rule.arguments,
+                np.uint32(low),
+                np.uint32(high - low - 1),
+                np.uint32(rule.bits),
+                np.uint64(len(keys)),
+                keys,
+                size,
+            )
 
         self._each(rule, work)
         return int(size.get()[0])
@@ -203,8 +221,16 @@ class KeyPasses:
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
-            arguments = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
-            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *arguments)
+            self.kernels.launch(
+                f"count_{rule.name}",
+                len(u),
+                BLOCK,
+                np.uint64(len(u)),
+                u,
+                v,
+                *rule.arguments,
+                lengths,
+            )
 
         self._each(rule, work)
         return lengths
@@ -321,10 +347,19 @@ class RowWriter:
             return
         starts, fresh = self._kernels.fresh_before(keys)
         out = self._place(fresh)
-        form = (np.uint64(len(keys)), keys, starts, self._bits)
-        row = np.uint32(shift & 0xFFFFFFFF)
-        arguments = (*form, row, self._lengths, *self._arguments, out)
-        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
+        self._kernels.launch(
+            self._kernel,
+            len(keys),
+            KEYS_TILE,
+            np.uint64(len(keys)),
+            keys,
+            starts,
+            self._bits,
+            np.uint32(shift & 0xFFFFFFFF),
+            self._lengths,
+            *self._arguments,
+            out,
+        )
 
     def _columns(self) -> DeviceArray:
         if self._host is not None:

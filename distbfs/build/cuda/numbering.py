@@ -52,8 +52,17 @@ class Numbering:
         self.sorted = cupy.empty(self.active, np.uint32)
         self.numbers = cupy.empty(n, np.uint32)
         class_starts = cupy.zeros(CLASSES + 1, np.uint64)
-        out = (class_starts, self.vertices, self.numbers, self.sorted)
-        kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
+        kernels.launch(
+            "assign_numbers",
+            tiles,
+            warps,
+            *form,
+            starts,
+            class_starts,
+            self.vertices,
+            self.numbers,
+            self.sorted,
+        )
         self._starts = class_starts.get().astype(np.int64)
         if trees is not None:
             self._order_trees(trees, repeated)

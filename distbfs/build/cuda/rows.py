@@ -72,13 +72,23 @@ class RowsByRange:
         """
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
-        form = (np.uint32(low), np.uint32(high), np.uint32(both))
 
         def append(u: DeviceArray, v: DeviceArray) -> None:
-            count = np.uint64(len(u))
-            room = np.uint64(len(keys))
-            arguments = (count, u, v, self._numbers, *form, room, keys, size)
-            self._kernels.launch("append_keys", len(u), KEYS_TILE, *arguments)
+            self._kernels.launch(
+                "append_keys",
+                len(u),
+                KEYS_TILE,
+                np.uint64(len(u)),
+                u,
+                v,
+                self._numbers,
+                np.uint32(low),
+                np.uint32(high),
+                np.uint32(both),
+                np.uint64(len(keys)),
+                keys,
+                size,
+            )
 
         self._kernels.each(chunks, "keys", append)
         total = int(size.get()[0])
@@ -106,8 +116,17 @@ class RowsByRange:
         starts, fresh = self._kernels.fresh_before(keys)
         name = "write_rows_64" if self._large else "write_rows_32"
         count = np.uint64(len(keys))
-        arguments = (count, keys, starts, np.uint64(base), columns, offsets)
-        self._kernels.launch(name, len(keys), KEYS_TILE, *arguments)
+        self._kernels.launch(
+            name,
+            len(keys),
+            KEYS_TILE,
+            count,
+            keys,
+            starts,
+            np.uint64(base),
+            columns,
+            offsets,
+        )
         return fresh
 
     def _deal(self, keys: Any, low: int, high: int, kept: int) -> None:
@@ -129,8 +148,14 @@ class RowsByRange:
             place[1:] = cupy.cumsum(sizes, dtype=np.uint64) + np.uint64(at)
             places.append(place)
         deal_rows(
-            *(self._kernels, kept, offsets, columns[:count]),
-            *(places[0], places[1], self._columns, self._tails),
+            self._kernels,
+            kept,
+            offsets,
+            columns[:count],
+            places[0],
+            places[1],
+            self._columns,
+            self._tails,
         )
         self._written, self._in_tails = (int(x[-1:].get()[0]) for x in places)
 
@@ -168,10 +193,19 @@ def deal_rows(
     offsets: uint64 [rows + 1], from 0; columns: uint32, of these rows
     head_at, tail_at: uint64 [rows], where the row begins in ``heads`` and ``tails``
     """
-    form = np.uint64(len(offsets) - 1), np.uint32(kept)
-    arguments = (*form, offsets, columns, head_at, tail_at, heads)
-    at = np.uint64(tails.ctypes.data)
-    kernels.launch("deal_rows", len(columns), KEYS_TILE, *arguments, at)
+    kernels.launch(
+        "deal_rows",
+        len(columns),
+        KEYS_TILE,
+        np.uint64(len(offsets) - 1),
+        np.uint32(kept),
+        offsets,
+        columns,
+        head_at,
+        tail_at,
+        heads,
+        np.uint64(tails.ctypes.data),
+    )
 
 
 def make_rows(

@@ -96,8 +96,14 @@ class NamedRows:
     @classmethod
     def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
         """Return the rows of a graph; columns: what they are called."""
-        rows = (graph.offsets, graph.columns, graph.active, graph.m - graph.held_back)
-        return cls(*rows, tails=graph.tails, **columns)
+        return cls(
+            graph.offsets,
+            graph.columns,
+            graph.active,
+            graph.m - graph.held_back,
+            tails=graph.tails,
+            **columns,
+        )
 
 
 def rows_of_graph(graph: DeviceGraph) -> NamedRows:

@@ -193,8 +193,9 @@ class Builder:
         own = self.shape.own(part)
 
         def count_loops(u: Any, v: Any) -> None:
-            arguments = (np.uint64(len(u)), u, v, *own, ends, loops)
-            launch("count_loops", len(u), BLOCK, *arguments)
+            launch(
+                "count_loops", len(u), BLOCK, np.uint64(len(u)), u, v, *own, ends, loops
+            )
 
         rule = Rule("own", local, own, count_loops, bits=self.shape.bits)
         for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
@@ -214,17 +215,26 @@ class Builder:
     def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
         if len(keys):
             starts, _ = self.kernels.fresh_before(keys)
-            form = (np.uint64(len(keys)), keys, starts)
-            rows = (*form, np.uint32(self.shape.bits), np.uint32(low))
-            out = (degrees, ends)
-            self.kernels.launch("measure_rows", len(keys), KEYS_TILE, *rows, *out)
+            self.kernels.launch(
+                "measure_rows",
+                len(keys),
+                KEYS_TILE,
+                np.uint64(len(keys)),
+                keys,
+                starts,
+                np.uint32(self.shape.bits),
+                np.uint32(low),
+                degrees,
+                ends,
+            )
 
     def _rank(self, counts: Any, members: Any) -> int:
         """Fill in the ranks of a set from members a block; return how many members."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
-        arguments = (np.uint64(blocks), np.uint32(0), starts, members)
-        self.kernels.launch("rank_set", blocks, BLOCK, *arguments)
+        self.kernels.launch(
+            "rank_set", blocks, BLOCK, np.uint64(blocks), np.uint32(0), starts, members
+        )
         return int(starts[-1:].get()[0])
 
     def _sets(self, degrees: Any, threshold: int) -> list[tuple[Any, int]]:
@@ -235,9 +245,17 @@ class Builder:
         cupy, blocks = cuda.cupy(), self.shape.blocks
         sets = [cupy.empty(4 * blocks, np.uint32) for _ in range(2)]
         counts = [cupy.empty(blocks, np.uint32) for _ in range(2)]
-        form = (np.uint64(len(degrees)), np.uint64(blocks), degrees)
-        arguments = (*form, np.uint32(min(threshold, MAX_DEGREE)), *sets, *counts)
-        self.kernels.launch("mark_sets", blocks, BLOCK // 32, *arguments)
+        self.kernels.launch(
+            "mark_sets",
+            blocks,
+            BLOCK // 32,
+            np.uint64(len(degrees)),
+            np.uint64(blocks),
+            degrees,
+            np.uint32(min(threshold, MAX_DEGREE)),
+            *sets,
+            *counts,
+        )
         sizes = [self._rank(*pair) for pair in zip(counts, sets, strict=True)]
         return list(zip(sets, sizes, strict=True))
 
@@ -251,13 +269,20 @@ class Builder:
             ids = cupy.empty(delegates, np.uint64)
             high = cupy.empty(delegates, np.uint32)
             arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
-            known = (np.uint32(active), normals, members)
-            arguments = (np.uint64(local), *self.shape.own(part), *known)
             launch(
                 "number_vertices",
                 local,
                 BLOCK,
-                *(*arguments, counted.degrees, counted.ends, *arrays, ids, high),
+                np.uint64(local),
+                *self.shape.own(part),
+                np.uint32(active),
+                normals,
+                members,
+                counted.degrees,
+                counted.ends,
+                *arrays,
+                ids,
+                high,
             )
             host = (x.get() for x in (normals, members, ids, high))
             out = Numbered(active, *arrays, *host)
@@ -280,15 +305,32 @@ class Builder:
                 members, table = cupy.asarray(shared.members), cupy.empty(d, np.uint64)
                 bases = cupy.asarray(shared.bases)
                 size = shape.parts * shape.blocks
-                form = (np.uint64(size), np.uint64(shape.blocks))
-                launch("shift_set", size, BLOCK, *form, bases, members)
+                launch(
+                    "shift_set",
+                    size,
+                    BLOCK,
+                    np.uint64(size),
+                    np.uint64(shape.blocks),
+                    bases,
+                    members,
+                )
             ids, degrees = cupy.asarray(shared.ids), cupy.asarray(shared.degrees)
             order = cupy.argsort(ids, kind="stable")
             order = order[cupy.argsort(~degrees[order], kind="stable")]
             ids, degrees = ids[order], degrees[order]
-            sizes = (np.uint32(shape.parts), np.uint32(shape.blocks))
-            arguments = (np.uint64(d), ids, degrees, *sizes, np.uint64(len(table)))
-            launch("number_delegates", d, BLOCK, *arguments, members, table)
+            launch(
+                "number_delegates",
+                d,
+                BLOCK,
+                np.uint64(d),
+                ids,
+                degrees,
+                np.uint32(shape.parts),
+                np.uint32(shape.blocks),
+                np.uint64(len(table)),
+                members,
+                table,
+            )
             return Tables(normals, members, table, ids.get().astype(np.int64))
 
     def separate(

@@ -329,13 +329,31 @@ class Shares:
         """Sort ``count`` generated tuples into boxes."""
         cp, seats = cuda.cupy(), self._dealer.seats
         sizes = cp.zeros(seats.devices, np.uint32)
-        owners = (np.uint32(len(seats.parts)), self._seats, np.uint32(seats.devices))
-        arguments = (np.uint64(count), *self._made, *owners)
-        self._kernels.launch("count_boxes", count, BLOCK, *arguments, sizes)
+        parts, devices = np.uint32(len(seats.parts)), np.uint32(seats.devices)
+        self._kernels.launch(
+            "count_boxes",
+            count,
+            BLOCK,
+            np.uint64(count),
+            *self._made,
+            parts,
+            self._seats,
+            devices,
+            sizes,
+        )
         ends = self._kernels.scan(sizes)
         starts = ends.get().astype(np.int64)
         self._kernels.launch(
-            "fill_boxes", count, KEYS_TILE, *arguments, ends, *self._boxed
+            "fill_boxes",
+            count,
+            KEYS_TILE,
+            np.uint64(count),
+            *self._made,
+            parts,
+            self._seats,
+            devices,
+            ends,
+            *self._boxed,
         )
         host = None
         if self._pinned:

@@ -50,10 +50,22 @@ def rank_trees(
     ranks = cupy.zeros(len(degrees), np.uint8)
     for number in range(1, MOST_ROUNDS + 1):
         count, which = len(leaves), np.uint32(number)
-        form = (np.uint64(count), leaves, links, which, ranks)
-        kernels.launch("choose_leaves", count, BLOCK, *form)
+        kernels.launch(
+            "choose_leaves", count, BLOCK, np.uint64(count), leaves, links, which, ranks
+        )
         later, size = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
-        kernels.launch("take_leaves", count, BLOCK, *form, later, size)
+        kernels.launch(
+            "take_leaves",
+            count,
+            BLOCK,
+            np.uint64(count),
+            leaves,
+            links,
+            which,
+            ranks,
+            later,
+            size,
+        )
         leaves = later[: int(size.get()[0])]
         if not len(leaves):
             break

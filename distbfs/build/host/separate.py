@@ -168,9 +168,8 @@ class Distributor:
             "tuple_degrees": len(sides) * ends[0],
             "active": numbering.active,
         }
-        way = self.layout, part, self.threshold
         made: dict[str, Any] = {"nn": nn, "nd": nd, "dn": dn, "dd": dd}
-        return Part(*way, **{**made, **values, **others})
+        return Part(self.layout, part, self.threshold, **{**made, **values, **others})
 
     @cached_property
     def _by_owner(self) -> ByOwner:

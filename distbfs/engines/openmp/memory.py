@@ -18,8 +18,9 @@ def bytes_needed(shape: PartShape, *, parents: bool = True, owned: bool = False)
     owned: whether parts own rows
     """
     if owned:
-        counts = shape.local, shape.delegates, shape.owned
-        return total_bytes(rows.array_table(*counts, parents=parents))
+        return total_bytes(
+            rows.array_table(shape.local, shape.delegates, shape.owned, parents=parents)
+        )
     table = part.array_table(shape, parents=parents)
     if shape.whole:
         table = whole.array_table(shape.local, shape.active, parents=parents)

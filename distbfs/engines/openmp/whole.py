@@ -314,7 +314,9 @@ class OpenMPWhole:
         return [
             LevelRecord(
                 MODES[log["mode"][k]] if done[k] else TREES,
-                *(int(sizes[k]), int(log["checks"][k]), int(sizes[k + 1])),
+                int(sizes[k]),
+                int(log["checks"][k]),
+                int(sizes[k + 1]),
                 float(log["seconds"][k]),
                 {PRUNED: int(pruned[k + 1])},
             )

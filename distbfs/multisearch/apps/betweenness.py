@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,8 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         call = LongCall(library, options.stop, often=True)
         failed = call(
             library.brandes,
-            *map(cc.pointer, (part.nn.offsets, part.nn.columns)),
+            cc.pointer(part.nn.offsets),
+            cc.pointer(part.nn.columns),
             ctypes.c_int64(n),
             ctypes.c_int64(part.active),
             cc.pointer(some),
@@ -217,9 +219,14 @@ def bounds(
     off = others * most * deviation(count, others, failure)
     low = np.maximum(total - off, value)
     high = np.minimum(total + off, value + (others - count) * most)
-    every = np.arange(n)
-    ways = {"normalized": normalized, "directed": directed, "endpoints": endpoints}
-    return scaled(low, every, **ways), scaled(high, every, **ways)
+    scale = partial(
+        scaled,
+        sources=np.arange(n),
+        normalized=normalized,
+        directed=directed,
+        endpoints=endpoints,
+    )
+    return scale(low), scale(high)
 
 
 def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
@@ -259,8 +266,13 @@ def betweenness(
     devices hold the graph in parts and some of its edges are in host memory.
     """
     value = sums(searcher, sources, endpoints=endpoints)
-    ways = {"normalized": normalized, "endpoints": endpoints}
-    return scaled(value, sources, directed=searcher.directed, **ways)
+    return scaled(
+        value,
+        sources,
+        normalized=normalized,
+        directed=searcher.directed,
+        endpoints=endpoints,
+    )
 
 
 def run(

@@ -216,8 +216,7 @@ class CudaPart:
             size = words if name in ("nn", "nd") else dwords
             mask = cp.zeros(max(size, 1), dtype=np.uint32)
             rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
-            sizes = np.uint64(rows), np.uint64(size)
-            kernel(grid, THREADS, graph.offsets, *sizes, mask)
+            kernel(grid, THREADS, graph.offsets, np.uint64(rows), np.uint64(size), mask)
             self.params.set(**{f"{name}_mask": mask})
 
     def _first_columns(
@@ -227,8 +226,15 @@ class CudaPart:
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
         kernel = self._module.kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
-        sizes = np.uint64(rows), np.uint64(places)
-        kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
+        kernel(
+            grid,
+            THREADS,
+            graph.offsets,
+            graph.columns,
+            np.uint64(rows),
+            np.uint64(places),
+            first,
+        )
         self.params.set(**{f"{name}_first": first})
 
     @property

@@ -184,7 +184,10 @@ class Arrays:
         self._trees = g.trees if pruned else None
         coded = self._trees is not None and names is None
         self._shape = SearchShape(
-            *(g.n, g.active, self.grid, g.at_least[2 : LISTS + 2].tolist()),
+            g.n,
+            g.active,
+            self.grid,
+            g.at_least[2 : LISTS + 2].tolist(),
             in_ids=in_ids,
             parents=parents,
             levels=levels,
@@ -517,13 +520,30 @@ class Arrays:
         found
         """
         g, p, held = self.graph, self.params, self.held
-        at = g.active, *self._devices
         bits: Any = np.uint64(0) if seen is None else seen.bits
-        rows = (uints(g.offsets), g.columns, bits)
-        names = np.uint64(0) if p.shares else self.names
-        self._run("firsts", *rows, names, *at, held["first"], held["first_id"])
+        self._run(
+            "firsts",
+            uints(g.offsets),
+            g.columns,
+            bits,
+            np.uint64(0) if p.shares else self.names,
+            g.active,
+            *self._devices,
+            held["first"],
+            held["first_id"],
+        )
         for k, column in enumerate(held["column"]):
-            self._run("columns", *rows, *at, k + 1, len(column), column)
+            self._run(
+                "columns",
+                uints(g.offsets),
+                g.columns,
+                bits,
+                g.active,
+                *self._devices,
+                k + 1,
+                len(column),
+                column,
+            )
         p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
         if seen is None:
             return
@@ -533,10 +553,16 @@ class Arrays:
             p.set(tail_seen=seen.tails)
         more = self._point("more", self._words)
         p.set(seen=seen.bits)
-        tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
-        words = self._words
         self._run(
-            "with_more", uints(g.offsets), seen.bits, *tails, g.active, words, more
+            "with_more",
+            uints(g.offsets),
+            seen.bits,
+            tail_row,
+            np.uint64(p.tail_seen or 0),
+            p.tailed,
+            g.active,
+            self._words,
+            more,
         )
         if whole:
             self._make_bare(seen)
@@ -576,10 +602,19 @@ class Arrays:
         counts = cuda.cupy().zeros(rows, np.uint32)
         if p.active < p.every:
             tail = 0 if g.tails is None else g.tails.columns.ctypes.data
-            pointers = [p.seen, p.tail_row, tail, p.tail_seen]
-            others = (np.uint64(x or 0) for x in pointers)
-            ends = (p.tailed, rows, p.bound, counts)
-            self._run("leaves", uints(g.offsets), g.columns, *others, *ends)
+            self._run(
+                "leaves",
+                uints(g.offsets),
+                g.columns,
+                np.uint64(p.seen or 0),
+                np.uint64(p.tail_row or 0),
+                np.uint64(tail or 0),
+                np.uint64(p.tail_seen or 0),
+                p.tailed,
+                rows,
+                p.bound,
+                counts,
+            )
         return counts
 
     def _places(self) -> None:
@@ -587,14 +622,24 @@ class Arrays:
         cp, g, p = cuda.cupy(), self.graph, self.params
         place = self._make("place")["place"]
         self._run("places", g.vertices, g.active, p.block_ids, place)
-        cut = (np.uint64(g.n), g.vertices, g.active, self._words, p.block_ids)
         count = cp.zeros(max(self._words, 1), np.uint32)
-        self._run("count_pieces", *cut, count)
+        n, words = np.uint64(g.n), self._words
+        self._run("count_pieces", n, g.vertices, g.active, words, p.block_ids, count)
         upto = cp.cumsum(count, dtype=np.uint32)
         pieces = int(upto[-1])
         made = cp.zeros((pieces, 2), np.uint32)
         key = cp.zeros(pieces, np.uint64)
-        self._run("make_pieces", *cut, upto, made, key)
+        self._run(
+            "make_pieces",
+            n,
+            g.vertices,
+            g.active,
+            words,
+            p.block_ids,
+            upto,
+            made,
+            key,
+        )
         key.sort()
         bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
         kept = self._make("piece", "piece_at", pieces=pieces)
@@ -608,8 +653,7 @@ class Arrays:
         """
         g, words = self.graph, self._words
         weight = zeros(words)
-        rows = (uints(g.offsets), g.columns)
-        self._run("weights", *rows, g.active, hubs, words, weight)
+        self._run("weights", uints(g.offsets), g.columns, g.active, hubs, words, weight)
         return weight[:words].astype(np.float64)
 
     def cut_ranges(self) -> None:
@@ -635,13 +679,27 @@ class Arrays:
         made = self._make("range", "split", cuts=p.cuts)
         made["range"].set(np.asarray(bounds, np.uint32))
         if p.hubs:
-            rows = (uints(g.offsets), g.columns)
-            self._run("splits", *rows, p.hubs, p.cuts, made["range"], made["split"])
+            self._run(
+                "splits",
+                uints(g.offsets),
+                g.columns,
+                p.hubs,
+                p.cuts,
+                made["range"],
+                made["split"],
+            )
 
     def _state(self) -> None:
         """Make what a search writes."""
-        names = ("snapshot", "next_snapshot", "by_first", "next_by_first")
-        made = self._make(*names, "parent", "direct", "hub_queue")
+        made = self._make(
+            "snapshot",
+            "next_snapshot",
+            "by_first",
+            "next_by_first",
+            "parent",
+            "direct",
+            "hub_queue",
+        )
         if self._shape.parents and not self._shape.in_ids:
             self.parent = made["parent"].view(np.int32)
             self.params.set(parent_out=self.parent)

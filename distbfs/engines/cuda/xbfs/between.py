@@ -68,25 +68,36 @@ OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = tuple(  # where ``Work`` is counted
     (name, COUNTED.index(counted))
     for name, counted in (
-        *(("normals", "normals"), ("delegates", "delegates"), ("nn", "outer")),
-        *(("dd_forward", "found"), ("targets", "missed"), ("open", "open_outer")),
+        ("normals", "normals"),
+        ("delegates", "delegates"),
+        ("nn", "outer"),
+        ("dd_forward", "found"),
+        ("targets", "missed"),
+        ("open", "open_outer"),
     )
 )
 KERNEL_NAMES = (
-    *(
-        "clean_up",
-        "begin",
-        "begin_roots",
-        "outer",
-        "front",
-        "level",
-        "ask",
-        "empty",
-        "tell_sizes",
-        "answer",
-    ),
-    *("take_mask", "take_items", "take_answers", "settle", "choose", "codes", "end"),
-    *("ask_parents", "answer_parents", "take_parents", "late_parents"),
+    "clean_up",
+    "begin",
+    "begin_roots",
+    "outer",
+    "front",
+    "level",
+    "ask",
+    "empty",
+    "tell_sizes",
+    "answer",
+    "take_mask",
+    "take_items",
+    "take_answers",
+    "settle",
+    "choose",
+    "codes",
+    "end",
+    "ask_parents",
+    "answer_parents",
+    "take_parents",
+    "late_parents",
 )
 
 

@@ -48,8 +48,10 @@ class BetweenLoop:
         most = np.array([int(np.diff(search.box_at).max())])
         slot = int(world.allreduce(most, "max")[0])
         owned = search.most_owned
-        counts = params.shares, slot, owned, params.dwords, params.normals
-        begins, size = places(symmetric_table(*counts), LINE)
+        begins, size = places(
+            symmetric_table(params.shares, slot, owned, params.dwords, params.normals),
+            LINE,
+        )
         room = memory.allocate(size, "boxes of other domains")
         own = cp.zeros(TURNS + TOLD, np.uint64)
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)

@@ -21,8 +21,20 @@ MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
 LINE = 128  # bytes that pieces of memory are aligned to
 COUNTED = (
-    *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("leaves", "failed", "checks", "over", "most", "inside", "unknown"),
+    "normals",
+    "delegates",
+    "outer",
+    "open_outer",
+    "left",
+    "found",
+    "missed",
+    "leaves",
+    "failed",
+    "checks",
+    "over",
+    "most",
+    "inside",
+    "unknown",
 )
 
 

@@ -95,7 +95,11 @@ def member_bytes(
     local, own, edges = (-(-count // devices) for count in (n, active, m))
     graph = total_bytes(member_table(local, own, edges, room_of(own) * devices))
     search = member_search_bytes(
-        *(n, local, own, edges, devices),
+        n,
+        local,
+        own,
+        edges,
+        devices,
         several=None if several is None else -(-several // devices),
         **form,
     )
@@ -138,13 +142,18 @@ def member_search_bytes(
     if listed is None and several is not None:
         listed = LISTS * several
     shape = expected_shape(
-        *(local, active, m, multiprocessors),
+        local,
+        active,
+        m,
+        multiprocessors,
         wide=m <= SPARSE_DEGREE * active if wide is None else wide,
         wide_ids=id_word(n) == "u64",
         listed=listed,
         queue=active if push_only else min(active, max(pushed, share)),
         cuts=most_cuts(
-            *(room * devices // 32, RANGES * multiprocessors, multiprocessors),
+            room * devices // 32,
+            RANGES * multiprocessors,
+            multiprocessors,
             own=room // 32,
             apart=apart,
             others=1,
@@ -230,7 +239,8 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     if shape.targets is not None:
         targets = min(targets, shape.targets)
     apart = apart_table(
-        *(shape.n, every),
+        shape.n,
+        every,
         normals=normals,
         owned=shape.owned,
         edges=outer,
@@ -252,7 +262,12 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         boxes=shape.domain + others * (1 + box_words(shape)),
     )
     searches = _searching_bytes(
-        *(shape.n, local, places, m, shape.domain, between),
+        shape.n,
+        local,
+        places,
+        m,
+        shape.domain,
+        between,
         listed=LISTS * first + listed,
         **form,
     )
@@ -354,7 +369,11 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
         boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
     )
     searches = _searching_bytes(
-        *(layout.n, layout.local_count(index), share.active, share.m, devices),
+        layout.n,
+        layout.local_count(index),
+        share.active,
+        share.m,
+        devices,
         between,
         **form,
     )

@@ -206,7 +206,10 @@ def expected_shape(
         listed = LISTS * active
     words = words_of(active)
     shape = SearchShape(
-        *(n, active, grid, [listed] + [0] * (LISTS - 1)),
+        n,
+        active,
+        grid,
+        [listed] + [0] * (LISTS - 1),
         queue=queue,
         hubs=most_hubs(active, m),
         cuts=most_cuts(words, grid, grid, apart=words) if cuts is None else cuts,

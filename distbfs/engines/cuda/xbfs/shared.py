@@ -100,8 +100,13 @@ class SharedMemory:
 
     def _places(self, ranges: int) -> tuple[dict[str, int], int]:
         """Return where each shared array begins, the same on all devices, and bytes."""
-        sizes = self.devices, self.granules, ranges, self._coded
-        table = shared_table(*sizes, direct=self.arrays.room if self._coded else 0)
+        table = shared_table(
+            self.devices,
+            self.granules,
+            ranges,
+            self._coded,
+            direct=self.arrays.room if self._coded else 0,
+        )
         return places(table, LINE)  # "direct" alone differs between devices
 
     @property

@@ -45,8 +45,13 @@ BETWEEN = 256  # levels of a launch if ``stop`` is called between launches
 STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
 RECORD = ("step", "frontier", "checks", "found")
 COUNTS = (  # as in ``Record`` of bfs4k.cuh
-    *("repeats_found", "repeats_missed", "conflicts"),
-    *("places", "searches", "in_turns", "pieces"),
+    "repeats_found",
+    "repeats_missed",
+    "conflicts",
+    "places",
+    "searches",
+    "in_turns",
+    "pieces",
 )
 TABLE = ArrayPlan(  # of records
     np.uint64, (RECORDS + 1, len(RECORD) + len(COUNTS) + 1), later=True
@@ -145,8 +150,9 @@ class Bfs4kSearch:
         cp, p, active = cuda.cupy(), self.params, self.graph.active
         p.capacity = capacity or queue_room(active, claim=self._claim)
         p.words = -(-max(active, 1) // 32)
-        sizes = p.capacity, p.piece_capacity
-        table = array_table(active, *sizes, claim=self._claim, parents=parents)
+        table = array_table(
+            active, p.capacity, p.piece_capacity, claim=self._claim, parents=parents
+        )
         self._arrays = allocate(table, cp.empty)
         self._arrays["control"] = cp.zeros(2 * self._control_bytes, np.uint8)
         self._arrays["state"] = cp.zeros(ctypes.sizeof(self._state), np.uint8)
@@ -281,8 +287,10 @@ class Bfs4kEngine(GraphEngine):
         share = MOST_SHARE if k.k2 is None else k.k2
         length = 32 * (k.k3 or SLICE)
         pieces = int(graph.active * share) // 100 + graph.m // length + 1
-        form = {"claim": self._claim, "parents": self.options.parents}
-        return array_table(graph.active, room, pieces, **form)
+        parents = self.options.parents
+        return array_table(
+            graph.active, room, pieces, claim=self._claim, parents=parents
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

@@ -46,14 +46,30 @@ ALLOWED = {
     "pull": ("auto", "double-scan"),
 }
 STEPS = (
-    *("start", "gather", "adopt", "expand", "chunks", "scan"),
-    *("count", "place", "pull", "end"),
+    "start",
+    "gather",
+    "adopt",
+    "expand",
+    "chunks",
+    "scan",
+    "count",
+    "place",
+    "pull",
+    "end",
 )
 
 
 RECORD = (
-    *("level", "mode", "frontier", "checks", "found", "found_early", "repeats"),
-    *("handed_out", "donations", "nanoseconds"),
+    "level",
+    "mode",
+    "frontier",
+    "checks",
+    "found",
+    "found_early",
+    "repeats",
+    "handed_out",
+    "donations",
+    "nanoseconds",
 )
 
 
