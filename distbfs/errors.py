@@ -186,7 +186,7 @@ class ServiceError(DistbfsError, OSError):
         self.exit_code, self.status = self.CODES.get(code, (1, 500))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes the error again, which ``args`` alone do not."""
+        """Return the call that rebuilds the error; ``args`` alone do not."""
         return service_error, (type(self), self.args, vars(self))
 
 

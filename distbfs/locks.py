@@ -119,7 +119,7 @@ class SearchLock(ForkLock):
         return self._searching not in (0, os.getpid())
 
     def mend(self) -> None:
-        """Note that nothing uses the memory of the torn search any more."""
+        """Note that nothing uses the memory of the aborted search any more."""
         self._searching = 0
 
     def search(self) -> Turn:

@@ -186,7 +186,7 @@ def wall_rate(figures: BenchmarkFigures) -> float | None:
 
 
 def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
-    """Return how many roots are in small components, and the rate of the others.
+    """Return the number of roots in small components, and the rate of the others.
 
     Harmonic mean TEPS; None where all are in large ones. One root in a component of a
     few tuples takes the harmonic mean of all down to nothing.

@@ -268,7 +268,7 @@ def print_paths(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
-    """Return where a search began, as the file calls it: a vertex, or several."""
+    """Return the source or sources of a search, by the ids of the file."""
     names = result.roots.tolist() if ids is None else ids.names(result.roots)
     return {"source": names[0]} if len(names) == 1 else {"sources": [*names]}
 

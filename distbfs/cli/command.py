@@ -1,4 +1,4 @@
-"""Commands made from classes of options: their help, and what is read of words."""
+"""Commands made from classes of options: their help, and parsing of arguments."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def words_of(
     names: tuple[str, ...] = (),
     holder: str = "",
 ) -> Iterator[Word]:
-    """Yield what a class declares, its own options before those of its bases."""
+    """Yield the options that a class declares, its own before those of its bases."""
     hints, texts = get_type_hints(kind), help_of(kind, facts)
     items = {item.name: item for item in fields(kind)}
     for one in kind.__mro__:

@@ -1,4 +1,4 @@
-"""How ``distbfs compare`` runs: sessions, sources, searches in turns, limits."""
+"""The runs of ``distbfs compare``: sessions, sources, searches in turns, limits."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list
 
 
 def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what is shown, block by block."""
+    """Yield the blocks of fields that are printed."""
     packages = [f"{name} {version}" for name, version in values["packages"].items()]
     yield {
         "distbfs": values["distbfs"],
@@ -192,7 +192,7 @@ def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
 
 
 def divided(said: Mapping[str, str]) -> tuple[int, list[str], list[str]]:
-    """Return how many kernels compile, the errors, and why files are left out."""
+    """Return the number of compiled kernels, the errors, and files left out."""
     others = [x for x in said.values() if x != "ok"]
     bad = [x for x in others if not x.startswith(LEFT_OUT)]
     left = [f"{name} is {x}" for name, x in said.items() if x.startswith(LEFT_OUT)]

@@ -142,7 +142,7 @@ BUILT = (
 
 
 def sizes_of(graph: BuildSummary | Manifest, *, directed: bool) -> dict[str, int]:
-    """Return how many vertices and edges there are, as users count them, and stored."""
+    """Return the numbers of vertices and edges, as users count them and as stored."""
     edges = graph.m if directed else graph.m // 2
     return {"vertices": graph.n, "edges": edges, "stored_edges": graph.m}
 

@@ -37,7 +37,7 @@ ROWS = {
 
 
 def spread(values: Sequence[int]) -> dict[str, float]:
-    """Return how evenly a count lies on the parts; imbalance is largest over mean."""
+    """Return the spread of a count over the parts; imbalance is largest over mean."""
     mean = sum(values) / len(values)
     return {
         "smallest": min(values),
@@ -49,7 +49,7 @@ def spread(values: Sequence[int]) -> dict[str, float]:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Return all that the manifest says, and what follows from it (JSON values)."""
+    """Return the facts of the manifest, and figures derived from them (JSON values)."""
     manifest = store.manifest
     shapes = [shape_of(store, index) for index in range(manifest.parts)]
     subgraphs = [subgraph_bytes(shape) for shape in shapes]

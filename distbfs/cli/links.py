@@ -1,4 +1,4 @@
-"""How ranks of this launch would talk to each other: measured, pair by pair.
+"""Measured times of messages between the ranks of this launch, pair by pair.
 
 Ranks meet in the rounds of a tournament, so that pairs that are measured at once share
 no rank. Each pair exchanges words, and then long messages, both ways at once: latency
@@ -35,7 +35,7 @@ Swap = Callable[[int, int], None]
 
 
 def partners(size: int, index: int) -> Iterator[int | None]:
-    """Yield whom one of ``size`` meets in each round, None where it rests.
+    """Yield the partner of one of ``size`` in each round, None where it has none.
 
     In ``size`` rounds, less one if ``size`` is even, all meet all others once.
     """
@@ -89,7 +89,7 @@ def pairs_of(world: Ranks, swap: Swap) -> list[dict[str, Any]]:
 
 
 def messages(world: MpiWorld) -> Swap:
-    """Return how two ranks exchange messages of MPI from host memory."""
+    """Return the MPI transfer between two ranks, from host memory."""
     out, into = np.zeros(LONG, np.uint8), np.zeros(LONG, np.uint8)
 
     def swap(other: int, size: int) -> None:
@@ -99,7 +99,7 @@ def messages(world: MpiWorld) -> Swap:
 
 
 def transfers(link: Link) -> Swap:
-    """Return how the first devices of two ranks exchange memory by NCCL."""
+    """Return the NCCL transfer between the first devices of two ranks."""
     end = link.ends[0]
     with end.here():
         out, into = (cuda.cupy().zeros(LONG // 4, np.uint32) for _ in range(2))
@@ -144,7 +144,7 @@ def domain_facts(world: Ranks, devices: Sequence[int]) -> str:
 
 
 def link_facts(world: Ranks) -> dict[str, Any]:
-    """Return how the ranks would talk, with what was measured (collective).
+    """Choose domains and exchange, and measure the links of the ranks (collective).
 
     domains: of devices, which read each other's memory, None without devices; exchange:
     between domains, or ranks without devices; messages, transfers: pairs of ranks by

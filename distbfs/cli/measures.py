@@ -1,4 +1,4 @@
-"""What a command measures beside the times of its searches: energy, traces.
+"""Measurements of a command besides the times of its searches: energy, traces.
 
 Energy is that of a pass of its own.  NVML's counter moves every few ten milliseconds,
 many searches take less than one: so the same searches are made again, without

@@ -102,7 +102,7 @@ class ApplicationFile:
 
     @contextmanager
     def rows(self, dtype: str) -> Iterator[Take]:
-        """Yield what writes rows of levels, in their order."""
+        """Yield a function that writes rows of levels, in their order."""
         with (
             placed(self.path, force=self.force) as at,
             level_rows(

@@ -1,4 +1,4 @@
-"""``distbfs plan``: the memory per device before anything is loaded."""
+"""``distbfs plan``: the memory of each device before anything is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory on GPUs that ``distbfs plan`` tells: what fits, what goes to the host.
+"""The GPU memory that ``distbfs plan`` reports: what fits, and what goes to the host.
 
 Where rows have tails in host memory, also what a search is expected to read of them.
 """
@@ -66,7 +66,7 @@ def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
 def planned_split(
     graph: PlannedGraph, gpus: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return how rows are split in the search whose time is predicted."""
+    """Return the split of rows in the search whose time is predicted."""
     if graph.domains > 1:
         return gpus["gpu_part"]
     one = graph.parts == 1 or graph.n < ALONE_BELOW
@@ -166,7 +166,7 @@ def _fit_part(
     machine: Machine,
     spare: int,
 ) -> dict[str, Any]:
-    """Return what of a part fits a GPU; spare: bytes of it that stay free."""
+    """Compute which arrays of a part fit a GPU; spare: bytes of it that stay free."""
     free = int(machine.device or 0) - spare
     if not graph.exact and part_problem(shape):
         return {"fits": False}
@@ -197,7 +197,7 @@ def _fit_part(
 
 
 def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> str:
-    """Return that a graph does not fit its devices and hosts, and what would; else "".
+    """Return the message for a graph that does not fit, with what would fit; else "".
 
     Devices of one host are also one domain; what GPUs cannot build, or is not known, is
     not refused.

@@ -1,4 +1,4 @@
-"""What ``distbfs plan`` plans for: a store, or a graph that is not there yet."""
+"""The input of ``distbfs plan``: a store, or a graph that does not exist yet."""
 
 from __future__ import annotations
 

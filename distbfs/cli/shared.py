@@ -1,4 +1,4 @@
-"""What the commands share: output, logs, progress, and groups of options."""
+"""Services shared by the commands: output, logs, progress, and groups of options."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def open_terminal(speech: Speech) -> Terminal:
 
 @contextmanager
 def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
-    """Yield what notes SIGTERM and SIGUSR1, for all of a command.
+    """Yield the handler that notes SIGTERM and SIGUSR1 during a command.
 
     patience: AT_ONCE where nothing is kept of what is done, None to look at the flag.
     One request can arrive twice, directly and through the launcher; after the first
@@ -242,7 +242,7 @@ def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
 
 
 def stop_within(session: Session, flag: StopFlag) -> Stop | None:
-    """Return what ends a search of a command between two levels, on SIGTERM.
+    """Return the function that ends a search between two levels after SIGTERM.
 
     None where one launch on devices does all levels: it would be another one.
     """

@@ -1,4 +1,4 @@
-"""What a command line or a file names of a graph: sources, targets, what to see."""
+"""Vertices named on a command line or in a file: sources, targets, visible vertices."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ class NamedVertices:
         return sorted(set(sources))
 
     def agreed(self, read: Callable[[], Any]) -> Any:
-        """Return what rank 0 reads, a JSON value (collective)."""
+        """Broadcast the JSON value that rank 0 reads (collective)."""
         return self.world.broadcast(read() if self.world.rank == 0 else None)
 
     def agreed_roots(
         self, words: Sequence[str], path: Path | None, sets: Sequence[str]
     ) -> list[Root]:
-        """Return where each search begins: sources, then sets of them."""
+        """Return the start of each search: single sources, then sets."""
 
         def read() -> list[list[int]]:
             several = [self.source_set(option) for option in sets]
@@ -153,7 +153,7 @@ class NamedVertices:
     def agreed_view(
         self, attributes: Mapping[str, Values], where: str | None, path: Path | None
     ) -> View:
-        """Return what searches see: edges by a predicate, vertices by a file."""
+        """Return the view of searches: edges by a predicate, vertices by a file."""
         flags = None
         if path is not None:
             own = np.zeros(0, np.uint8)

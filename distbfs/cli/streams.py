@@ -1,4 +1,4 @@
-"""Files and standard streams that say, where they cannot be written, which they are."""
+"""Files and standard streams that name themselves in errors of writing."""
 
 from __future__ import annotations
 

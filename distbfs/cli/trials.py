@@ -1,4 +1,4 @@
-"""What ``distbfs doctor`` tries: MPI, compiler and kernels, engines, CUDA devices.
+"""The trials of ``distbfs doctor``: MPI, compiler and kernels, engines, CUDA devices.
 
 Nothing here raises for what may be missing: the answer says so, and a ``problem`` is a
 line with a hint what to install.
@@ -158,7 +158,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
 
 
 def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
-    """Return what a function gives, or None and which compiler or device is missing."""
+    """Call a function; return its result, or None and what is missing."""
     try:
         return attempt(), ""
     except (CompilerMissing, DeviceMissing) as error:

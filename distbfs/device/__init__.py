@@ -1,4 +1,4 @@
-"""Hardware: compile and load kernels, allocate memory, measure energy and rates."""
+"""Hardware: compilers and kernels, memory, energy meters and measured rates."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Arrays that a class takes: one table allocates them and predicts their bytes."""
+"""Tables of arrays, which allocate the arrays and predict their bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def allocate(
 
 
 def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], int]:
-    """Return where arrays begin in one memory, each on a new line, and its bytes."""
+    """Return the offsets of arrays in one memory, each on a new line, and its bytes."""
     at, begins = 0, {}
     for name, plan in table.items():
         begins[name] = at
@@ -71,7 +71,7 @@ def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], i
 
 
 def pieces(memory: Any) -> Callable[[Any, Any], Any]:
-    """Return what makes arrays of a memory, uint8, one after another."""
+    """Return an allocator that cuts arrays out of a memory, uint8, in turn."""
     at = 0
 
     def make(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:

@@ -1,4 +1,4 @@
-"""Where an array lies, in host memory or on a device, and copies to the other."""
+"""Arrays in host memory or on a device, and copies between the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept.
+"""The cache of compiled kernels.
 
 What lies there is run, so nobody else may be able to put it there: the folder and each
 file belong to the user or to root and are written by their owner alone, and no other

@@ -1,4 +1,4 @@
-"""Long calls of C that Ctrl-C, or what another signal's handler raises, ends early.
+"""Long C calls that Ctrl-C, or an error in a signal handler, ends early.
 
 Python runs the handlers of signals in its main thread, between two instructions, so
 not during a call of C.  Kernels therefore ask (``team_ended`` in team.h) every 50 ms.
@@ -106,7 +106,7 @@ class LongCall:
         return self._question is not None and bool(self._question.ended)
 
     def __call__(self, function: Any, *arguments: Any) -> Any:
-        """Return what a function of the library returns."""
+        """Call a function of the library."""
         ask, before, self._busy = self._ask, None, True
         own = None if self._question is None else ctypes.byref(self._question)
         try:  # also around this, after which a handler may raise

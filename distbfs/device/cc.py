@@ -1,4 +1,4 @@
-"""Compile C kernels with the system compiler at first use and cache them by content.
+"""C kernels, compiled by the system compiler at first use and cached by content.
 
 The key holds the code of the source and of the headers it includes, without comments,
 the definitions, the compiler and the processor, so one home folder may serve different

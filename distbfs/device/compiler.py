@@ -1,4 +1,4 @@
-"""Call the system's C compiler, and say what a kernel that it makes depends on.
+"""The system's C compiler, and the facts that a compiled kernel depends on.
 
 Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one).
 """
@@ -36,7 +36,7 @@ COMPILE_SECONDS = 120
 
 @cache
 def compiler_command() -> tuple[str, ...]:
-    """Return how the C compiler is called; CompilerMissing where there is none.
+    """Return the command of the C compiler; CompilerMissing where there is none.
 
     DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
     """

@@ -1,4 +1,4 @@
-"""What the control groups of Linux leave to this process: cores and memory."""
+"""The cores and memory that Linux control groups leave to this process."""
 
 from __future__ import annotations
 

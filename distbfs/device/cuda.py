@@ -55,7 +55,7 @@ def _multiprocessors(device: int) -> int:
 
 
 def blocks_for(items: int | None, each: int, *, most: int = 16) -> int:
-    """Return how many blocks take items in turns: one for ``each`` of them at a time.
+    """Return the number of blocks that take items in turns, ``each`` items at a time.
 
     most: on a multiprocessor; so many where it is not known how many items there are
     """

@@ -1,4 +1,4 @@
-"""Compile CUDA C++ kernels with NVRTC at first use and cache them by content.
+"""CUDA C++ kernels, compiled by NVRTC at first use and cached by content.
 
 The key holds the code of the source and of every header that it includes, without
 comments, the options and the NVRTC version; the result is machine code of one

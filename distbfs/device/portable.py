@@ -1,4 +1,4 @@
-"""The kernels that a wheel brings, in C for any processor of an architecture.
+"""The compiled kernels of a wheel, in C for any processor of an architecture.
 
 They serve unless a C compiler is named, and where it fails.  Each is compiled for a
 few levels of the architecture, and the highest that this processor has is taken.  The

@@ -30,7 +30,7 @@ KEPT_SHARED = 1 << 10  # bytes of shared memory that CUDA reserves in each block
 
 
 def word_of(array: Any) -> str:
-    """Return what kernels call the type of an array of unsigned integers."""
+    """Return the kernels' name for the type of an array of unsigned integers."""
     return f"u{8 * array.dtype.itemsize}"
 
 

@@ -1,4 +1,4 @@
-"""Count what a search has reached, by one kernel: CuPy compiles seconds for a sum.
+"""The count of reached vertices by one kernel; CuPy takes seconds to compile a sum.
 
 ``cupy.bincount`` asks for an ``any``, which takes 12 s to compile.
 """
@@ -24,7 +24,7 @@ def sum_reached(
     ends: DeviceArray | None = None,
     rows: DeviceArray | None = None,
 ) -> tuple[int, int]:
-    """Return how many vertices are reached, and the ends of tuples at them.
+    """Count the reached vertices, and the ends of tuples at them.
 
     values: levels or parents on the current device, integers, contiguous, negative of
     unreached vertices alone

@@ -291,7 +291,7 @@ class Declarations:
 
 
 def enclosed(text: str, start: int) -> tuple[str, int]:
-    """Return what stands in braces, and where it ends; start: behind the first one."""
+    """Return the text in braces and its end; start: behind the first brace."""
     depth, at = 1, start
     while depth:
         depth += {"{": 1, "}": -1}.get(text[at], 0)

@@ -1,4 +1,4 @@
-"""Read a few elements of device arrays, by one small kernel (take.cu)."""
+"""A small kernel that reads a few elements of device arrays (take.cu)."""
 
 from __future__ import annotations
 

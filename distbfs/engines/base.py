@@ -1,4 +1,4 @@
-"""The contracts of an engine: search a whole graph, or one domain level by level.
+"""The contracts of an engine: searches of a whole graph, or of one domain by levels.
 
 A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
 Results are by local id.

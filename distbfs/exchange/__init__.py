@@ -1,4 +1,4 @@
-"""What is moved between the parts of a run at the end of a level."""
+"""Transfers between the parts of a run at the end of a level."""
 
 from typing import TYPE_CHECKING
 

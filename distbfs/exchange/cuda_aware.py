@@ -73,7 +73,7 @@ class CudaAwareExchange(HostExchange):
 
 
 def missing_proof(world: World) -> str:
-    """Return why MPI may not get device pointers; "" if it confirms their support."""
+    """Return the reason why MPI may not get device pointers; "" if it supports them."""
     if not isinstance(world, MpiWorld):
         return "there is no MPI in a single process"
     from mpi4py import MPI  # noqa: PLC0415

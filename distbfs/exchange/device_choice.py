@@ -1,4 +1,4 @@
-"""Assign devices to ranks by their place among the ranks of their host."""
+"""The devices of each rank, by its place among the ranks of its host."""
 
 from __future__ import annotations
 

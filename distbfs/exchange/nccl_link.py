@@ -52,7 +52,7 @@ def load_nccl() -> Any:
 
 
 def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
-    """Return why ranks cannot use NCCL, "" if they can; collective.
+    """Return the reason why ranks cannot use NCCL, "" if they can (collective).
 
     devices: of this rank, none: the current one
     """

@@ -1,4 +1,4 @@
-"""Move arrays between devices on streams of their own, through NCCL."""
+"""Transfers of arrays between devices on streams of their own, through NCCL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exchange of devices that put into each other's memory: no host in between.
+"""The exchange of devices that write into each other's memory, without the host.
 
 Whole searches run in one launch on each device, where each rank has one, which is a
 domain (``base.SymmetricExchange``). Others go level by level through NCCL.

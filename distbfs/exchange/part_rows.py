@@ -1,4 +1,4 @@
-"""Rows for vertices of parts, brought to the ranks that have these."""
+"""Rows of the vertices of parts, sent to the ranks that hold these vertices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a rank learns what it receives in a level, where few of many ranks send.
+"""Sizes of the messages that a rank receives in a level, where few of many ranks send.
 
 Each rank knows its messages to each receiver. Their sums tell every rank how many it
 receives (MPI_Reduce_scatter_block); it then accepts that many from any source. The

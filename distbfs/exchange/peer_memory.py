@@ -168,7 +168,7 @@ class PeerGroup:
 
 
 def peer_problem(world: World, devices: Sequence[int]) -> str:
-    """Return why the devices of all ranks cannot share memory, "" if they can.
+    """Return the reason why devices of all ranks cannot share memory, "" if they can.
 
     devices: of each part of this rank; collective, the same text on all ranks.
     """

@@ -1,4 +1,4 @@
-"""Bring items to the ranks that own them, and answers back; all of it is collective.
+"""Items sent to the ranks that own them, and answers returned; all of it is collective.
 
 What a rank asks or tells about a vertex of another one goes through here: parents,
 counts of paths, results by input id, lookups of validation, edges to their owners,

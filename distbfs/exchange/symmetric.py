@@ -76,7 +76,7 @@ def on_one_host(world: World) -> bool:
 
 
 def nvshmem_problem(world: World) -> str:
-    """Return why ranks cannot use NVSHMEM, "" if nothing is missing; collective."""
+    """Return the reason why ranks cannot use NVSHMEM, "" if they can (collective)."""
     reason = ""
     try:
         nvshmem()

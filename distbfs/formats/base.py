@@ -215,7 +215,7 @@ class Reader:
 
     @staticmethod
     def doubt(head: bytes, options: ReaderOptions) -> str:  # noqa: ARG004
-        """Return why a file detected by its name may be of another format, or ""."""
+        """Return a reason against the format that a file's name suggests, or ""."""
         return ""
 
     def read(self, path: Path, take: Take) -> EdgeFile:

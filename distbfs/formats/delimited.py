@@ -79,7 +79,7 @@ def find_layout(
 
 
 def doubt_of_edges(sample: bytes, header: bool | None) -> str:
-    """Return why the first lines of a text may not be an edge list, "" if they are.
+    """Return the reason why the first lines of a text are no edge list, "" if they are.
 
     Their numbers of columns differ, or a sign such as -> stands between the ids. Files
     whose columns have usual names are edge lists.
@@ -107,7 +107,7 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
 
 
 def _sign(rows: list[list[str]]) -> str:
-    """Return what all records have between the ids besides separators, or ""."""
+    """Return the text besides separators between the ids of all records, or ""."""
     between = {row[1] if len(row) > 2 else "" for row in rows}
     ends = {row[0][-1:] for row in rows}
     for signs, allowed in ((between, SIGN), (ends, END_SIGN)):
@@ -233,5 +233,5 @@ class RecordLines:
 
 
 def quote_fault(error: csv.Error) -> str:
-    """Return what an error of Python's ``csv`` means."""
+    """Translate an error of Python's ``csv`` to a message."""
     return next((y for x, y in FAULTS.items() if x in str(error)), str(error))

@@ -96,7 +96,7 @@ class EdgeListReader(Reader):
 
     @staticmethod
     def doubt(head: bytes, options: ReaderOptions) -> str:
-        """Return why the first lines may not be an edge list, "" if they are."""
+        """Return the reason why the first lines are no edge list, "" if they are."""
         sure = options.columns or KONECT.match(head) or STATED.match(head)
         return "" if sure else doubt_of_edges(head, options.header)
 

@@ -40,7 +40,7 @@ def first_of(ids: IdMap | None) -> int | None:
 
 
 def no_vertex(n: int, first: int = 0) -> str:
-    """Return how messages say that a number is no vertex of ``n`` from ``first`` on."""
+    """Return the message for a number that is no vertex of ``n`` from ``first`` on."""
     allowed = f"allowed: {first} to {first + n - 1}" if n else "the graph has none"
     return f"is not a vertex; {allowed}"
 

@@ -1,4 +1,4 @@
-"""Process pieces of a file in threads, ahead of the consumer, in order."""
+"""Pieces of a file, processed in threads ahead of the consumer, in order."""
 
 from __future__ import annotations
 

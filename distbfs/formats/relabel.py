@@ -1,4 +1,4 @@
-"""Number the vertices of a spool anew, from 0, in the order of their ids.
+"""New numbers for the vertices of a spool, from 0, in the order of their ids.
 
 A spool holds int64 pairs, of numbers in the order in which ids come; it is rewritten in
 place, piece by piece. Memory: a few copies of the distinct ids.

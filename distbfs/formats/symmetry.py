@@ -1,4 +1,4 @@
-"""Check that a file lists each edge in both directions."""
+"""The check that a file lists each edge in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open and hash files, with checks; split text into blocks at line ends."""
+"""Text files, checked and hashed, split into blocks at line ends."""
 
 from __future__ import annotations
 

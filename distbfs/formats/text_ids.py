@@ -44,7 +44,7 @@ class Words:
             self.table = None
 
     def first_fault(self, known: int) -> str:
-        """Return why one of the words of the table is not an id, "" if all are.
+        """Return the reason why a word of the table is not an id, "" if all are.
 
         known: words before, which are
         """
@@ -99,7 +99,7 @@ class Words:
 
 
 def word_fault(word: bytes, longest: int = LONGEST_WORD) -> str:
-    """Return why some bytes are not an id, "" if they are."""
+    """Return the reason why some bytes are not an id, "" if they are."""
     if not word:
         return "an empty id"
     fault = ""

@@ -30,7 +30,7 @@ def id_type(n: int) -> type[np.unsignedinteger]:
 
 
 def id_word(n: int) -> str:
-    """Return that dtype's name in kernels: u32 or u64."""
+    """Return the name of the dtype in kernels: u32 or u64."""
     return f"u{8 * np.dtype(id_type(n)).itemsize}"
 
 

@@ -100,7 +100,7 @@ class Road(ByBlocks):
         )
 
     def coordinates(self) -> Floats:
-        """Return where vertices lie on the map, (x, y) float64 [n, 2].
+        """Return the coordinates of vertices, (x, y) float64 [n, 2].
 
         Crossings lie on integers, the vertices of an edge evenly between its ends.
         """

@@ -37,7 +37,7 @@ class DegreeHistogram:
         return int(self.degrees[-1]) if len(self.degrees) else 0
 
     def above(self, threshold: int) -> int:
-        """Return how many vertices have a degree above ``threshold``."""
+        """Count the vertices of a degree above ``threshold``."""
         return int(self.counts[self.degrees > threshold].sum())
 
     def summary(self) -> dict[str, Any]:

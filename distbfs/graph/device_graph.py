@@ -82,7 +82,7 @@ class Tails:
     columns: Array
 
     def from_column(self, columns: int) -> int:
-        """Return where tails begin for kernels: columns from an address on the device.
+        """Return the distance of tails from an address on the device, in columns.
 
         Modulo 2^62, as the difference of two addresses; columns: of the rows there
         """

@@ -148,7 +148,7 @@ class Application:
     resumes: bool = False
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return its options that are not None; UsageError for unknown ones."""
+        """Return the options that are not None; UsageError for unknown ones."""
         chosen = {option.name: option.default for option in self.options}
         for name, value in values.items():
             if value is None:

@@ -1,4 +1,4 @@
-"""What runs a problem, on any hardware, and what it hands back.
+"""The contract of a runner of problems on any hardware, and of its results.
 
 ``State`` lists the state that the traversal keeps itself.  Problems with ``bits``
 declare no other.

@@ -158,7 +158,7 @@ class BitSearch:
 
     @contextmanager
     def _call(self, stop: Stop | None) -> Iterator[LongCall]:
-        """Yield what calls C to search, which may end early; others may follow."""
+        """Yield a function that calls C to search and may end early, repeatedly."""
         call = LongCall(self._library, stop)
         self._view.stop = call.stop
         try:

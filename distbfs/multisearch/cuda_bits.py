@@ -246,7 +246,7 @@ class TailReads:
             cuda.clear(array, stream)
 
     def counts(self) -> dict[str, int]:
-        """Return what was read, by the names in ``TAIL_COUNTS``."""
+        """Return the counts of tail reads, by the names in ``TAIL_COUNTS``."""
         columns, lines = self._reads.get().tolist()
         return dict(zip(TAIL_COUNTS, (columns, lines * LINE_BYTES), strict=True))
 

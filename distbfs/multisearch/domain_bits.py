@@ -169,7 +169,7 @@ class DomainBitSearches(PartSearches):
                 sides[one.place].take(depth, one.items, delegates=one.delegates)
 
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Make what is new the frontier; return its vertices, and edges out."""
+        """Make the new bits the frontier; count its vertices, and edges out."""
         self._each(lambda share: share.settle(depth))
         sizes = self._each(lambda share: share.frontier(depth))
         queued, edges = np.array(sizes).sum(axis=0).tolist()
@@ -247,7 +247,7 @@ class DomainBitSearches(PartSearches):
         return levels
 
     def tail_counts(self) -> dict[str, int]:
-        """Return what the last run read of tails on all ranks (collective).
+        """Return the tail reads of the last run on all ranks (collective).
 
         By the names in ``TAIL_COUNTS``; empty if no row has a tail
         """

@@ -1,4 +1,4 @@
-"""The devices that search the parts of a graph together: their memory, and meeting.
+"""The devices that search the parts of a graph together: memory and meetings.
 
 Those of a domain map each other's memory. A rank may have devices of several domains.
 """

@@ -64,7 +64,7 @@ class AskedVertices:
 
 
 def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVertices]:
-    """Return what is asked of each device of this rank (collective)."""
+    """Exchange the vertices that devices ask each other for (collective)."""
 
     def targets(place: int, group: int, count: int) -> DeviceArray:
         cp, outer = cuda.cupy(), members[place].outer

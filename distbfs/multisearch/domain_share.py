@@ -43,7 +43,7 @@ IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at
 
 
 def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
-    """Return how many numbers kernels should take as rows of such degrees, or more.
+    """Count the first rows that kernels take as having at least such degrees.
 
     Whole words of 32, the first ones; rows come by falling length, about.
     """
@@ -172,7 +172,7 @@ class Share:
         self._steps[name]()
 
     def settle(self, depth: int) -> None:
-        """Make what is new the frontier; start copying its size to the host."""
+        """Make the new bits the frontier; start copying its size to the host."""
         self.step("list_level", depth)
         self.step("settle_level", depth)
         if self._counts is not None:
@@ -254,7 +254,7 @@ class Share:
         return self._dense
 
     def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
-        """Return who reached own numbers, and the binary digits of their levels.
+        """Return which searches reached own numbers, and the binary digits of levels.
 
         Of searches ``first`` to ``first`` + ``width`` - 1, in one word of 32, a bit
         each: uint32 [1 + digits, active].

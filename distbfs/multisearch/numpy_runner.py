@@ -145,7 +145,7 @@ def rows_by_id(part: Part) -> CSR:
 
 
 def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
-    """Return how many searches run at once, at least 1."""
+    """Return the number of searches that run at once, at least 1."""
     if options.batch:
         return min(options.batch, most)
     pair = sum(np.dtype(s.dtype).itemsize for s in problem.state if s.per == "pair")

@@ -230,7 +230,7 @@ def kept(search: BitSearch, name: str) -> Array:
 
 
 def bits_batch(n: int, levels: bool, count: int, options: RunOptions) -> int:
-    """Return how many searches share a traversal: as memory allows, 64 to 512.
+    """Return the number of searches in a traversal: as memory allows, 64 to 512.
 
     Level planes are planned for a depth of SPAN.
     """

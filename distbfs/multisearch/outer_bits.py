@@ -1,4 +1,4 @@
-"""What a device sends to other domains in searches of one traversal (bits_outer.cu).
+"""Messages of a device to other domains in a shared traversal (bits_outer.cu).
 
 Of a level, these are the new words of delegates, and those of the targets of outer
 edges. ``domain_bits`` calls it; ``part_messages`` delivers the items.

@@ -286,7 +286,7 @@ class PartBitSearches(PartSearches):
     def _saving(
         self, depth: int, edges: CSR, back: CSR, start: WordRows, goal: WordRows
     ) -> int:
-        """Return what a pull saves, see part_bits.c; back: the edges by their ends."""
+        """Return the looks a pull saves, see part_bits.c; back: edges by their ends."""
         if not edges.edges or not start.view.queued or self.direction == "push":
             return 0
         if self.direction == "pull":

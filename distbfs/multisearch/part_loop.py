@@ -68,7 +68,7 @@ class PartSearches(ABC):
         self.deepest = depth if size or not depth else depth - 1
 
     def _next(self, depth: int, stop: Stop | None) -> int:
-        """Make what was pushed the frontier; return its vertices, of all ranks."""
+        """Make the pushed bits the frontier; count its vertices on all ranks."""
         queued, edges = self._settle(depth)
         asked = stop is not None and stop()
         own = np.array([queued, edges, asked], dtype=np.int64)
@@ -84,7 +84,7 @@ class PartSearches(ABC):
         return self._world.allreduce(own)[:, : self.deepest + 1]
 
     def tail_counts(self) -> dict[str, int]:
-        """Return what the last run read of tails of rows, on all ranks (collective).
+        """Return the tail reads of the last run on all ranks (collective).
 
         By the names in ``TAIL_COUNTS``; empty if no row has a tail
         """
@@ -104,7 +104,7 @@ class PartSearches(ABC):
 
     @abstractmethod
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Make what is new in the words of a level the frontier.
+        """Make the new bits of a level's words the frontier.
 
         Returns its vertices, and the edges out of them where these are counted.
         """

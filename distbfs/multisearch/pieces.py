@@ -234,7 +234,7 @@ class Pieces:
         return piece == 2 and 2 * each * (count - self.resumed) < self.estimated
 
     def _estimate(self, each: float, count: int, *, sampled: bool) -> None:
-        """Say how long all sources take, by the seconds of each."""
+        """Announce the estimated time for all sources, from the seconds of each."""
         left = count - self.resumed
         self.estimated = each * left
         what = f"{left:,} vertices" + (" that are left" if self.resumed else "")

@@ -1,4 +1,4 @@
-"""Many searches on any number of ranks: divide the sources, or use parts.
+"""Many searches on any number of ranks, which share sources or search parts.
 
 Where the whole graph fits the memory of each rank, every rank holds it and takes a
 share of the sources. Otherwise the ranks search the parts of the store together, up to
@@ -96,7 +96,7 @@ class Searcher(Protocol):
         """
 
     def at_once(self, itemsize: int) -> int:
-        """Return how many sources to run at once for pairwise results of a size."""
+        """Return the number of sources at once for pairwise results of a size."""
 
     def turned(self) -> Searcher:
         """Return a searcher along reversed edges; itself for undirected graphs.
@@ -182,7 +182,7 @@ class WholeSearcher:
         return joined.view(np.bool_) if flag else joined
 
     def at_once(self, itemsize: int) -> int:
-        """Return how many sources to run at once: up to 512 a rank."""
+        """Return the number of sources to run at once: up to 512 a rank."""
         fits = ROWS_BYTES // max(self.n * itemsize * self.world.size, 1)
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
         return min(step, bits.MOST_SEARCHES) * self.world.size
@@ -351,12 +351,12 @@ class PartsSearcher:
         return block[:0] if values is None or self.world.rank else values
 
     def at_once(self, itemsize: int) -> int:
-        """Return how many sources to run at once: lanes of 64 if they fit."""
+        """Return the number of sources to run at once: lanes of 64 if they fit."""
         fits = max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
         return fits // bits.LANE * bits.LANE or fits
 
     def turned(self) -> PartsSearcher:
-        """Return itself: graphs in parts are symmetric."""
+        """Return the same searcher: graphs in parts are symmetric."""
         return self
 
     def describe(self) -> dict[str, Any]:

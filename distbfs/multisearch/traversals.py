@@ -1,4 +1,4 @@
-"""Choose how many searches of a session's parts share a traversal, by memory."""
+"""The number of searches that share a traversal of a session's parts, by memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one device holds: the four degree-separated subgraphs of a part.
+"""A part: the four degree-separated subgraphs that one device holds.
 
 Source: Pan, Pearce, Owens 2018, Section III-C and Table I.
 

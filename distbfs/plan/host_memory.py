@@ -1,4 +1,4 @@
-"""The memory of hosts that build a graph, before anything of it is taken."""
+"""The memory of hosts that build a graph, predicted before anything is allocated."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class BuildMemory:
         )
 
     def _advice(self, have: int, size: int, ranks: int) -> str:
-        """Return what would fit.
+        """Return the advice what would fit.
 
         have: bytes of a host; size: ranks that there are; ranks: on a host
         """

@@ -54,7 +54,7 @@ Beside: TypeAlias = Callable[[int, int, int, int], int]
 
 
 def nothing_beside(*_: int) -> int:
-    """Return that one search is all that devices need memory for."""
+    """Return 0: devices need memory for one search alone."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""From what frontier on a level is pulled: one with 1/share of all edges, by search.
+"""The frontier from which a level is pulled: 1/share of all edges, by kind of search.
 
 The larger a share, the earlier a search pulls.
 """

@@ -1,4 +1,4 @@
-"""What searches of engine xbfs look at, expected from a degree histogram alone.
+"""The expected looks of searches by engine xbfs, from a degree histogram alone.
 
 The graph is a random one with these degrees, as in ``plan.threshold``: c_k vertices of
 degree k, and q_t the chance that an end of an edge was not reached within t levels.

@@ -1,4 +1,4 @@
-"""Ending all ranks at once."""
+"""The end of all ranks at once."""
 
 from __future__ import annotations
 

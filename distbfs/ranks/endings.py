@@ -1,4 +1,4 @@
-"""How a run ends: an error of one rank ends all, with its code, and is printed once.
+"""The end of a run: an error on one rank ends all with its code, and is printed once.
 
 A rank can fail in five ways, each handled in a different place:
 

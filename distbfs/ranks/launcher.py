@@ -1,4 +1,4 @@
-"""Detect the launcher of this process from its environment; imports no MPI.
+"""The launcher of this process, read from its environment; imports no MPI.
 
 The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
 with ``srun``, whose variables the ranks inherit, so MPI launchers are checked first.

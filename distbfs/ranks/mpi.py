@@ -1,4 +1,4 @@
-"""The ranks of an MPI program. Creating a world imports mpi4py, not before."""
+"""The ranks of an MPI program; only creating a world imports mpi4py."""
 
 from __future__ import annotations
 

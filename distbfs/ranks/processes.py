@@ -1,4 +1,4 @@
-"""Other processes of this host: whether they still run."""
+"""The state of other processes of this host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Process:
         return start == self._start and state not in {"", "Z", "X"}
 
     def ticks(self) -> int:
-        """Return its processor time in clock ticks; 0 if it has ended."""
+        """Return the processor time of a process in clock ticks; 0 if it has ended."""
         fields = self._fields(self._pid)
         return int(fields[11]) + int(fields[12]) if fields else 0
 
@@ -43,7 +43,7 @@ class Process:
 
     @staticmethod
     def _fields(pid: str) -> list[str]:
-        """Return its ``stat`` from field 3 on, empty if it has ended."""
+        """Return ``stat`` of a process from field 3 on, empty if it has ended."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         except OSError:

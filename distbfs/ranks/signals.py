@@ -1,4 +1,4 @@
-"""Stop on request: SIGTERM and SIGUSR1 end a run between two levels of a search.
+"""Stops on request: SIGTERM and SIGUSR1 end a run between two levels of a search.
 
 SIGTERM ends phases without a result yet (loading, generation, construction), and long
 ones after it (validation), at once or after a few seconds: see ``StopFlag.within``.

@@ -1,4 +1,4 @@
-"""Watch the ranks: find stuck ranks, and the call that this rank waits in.
+"""The watch over ranks: stuck ranks, and the call that this rank waits in.
 
 The ranks of a host share memory with a row for each: a thread increments its pulse four
 times a second, and ``MpiWorld.waits`` counts turns, odd while the rank waits in MPI. A

@@ -1,4 +1,4 @@
-"""Start the ranks: ``start()`` for commands and for programs that use the library.
+"""The start of the ranks, for commands and for programs that use the library.
 
 Without a launcher everything runs as one process, and MPI is not imported.
 """

@@ -1,4 +1,4 @@
-"""Joules per GPU, per search and per edge, from what meters have read on all ranks."""
+"""Joules per GPU, per search and per edge, from the meters of all ranks."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def name_of_graph(graph: Mapping[str, Any]) -> str:
 
 
 def size_of_graph(graph: Mapping[str, Any]) -> str:
-    """Return how large a graph is, of m stored directed edges, in words."""
+    """Describe the size of a graph of m stored directed edges, in words."""
     edges = graph["m"] if graph.get("directed") else graph["m"] // 2
     return f"{graph['n']} vertices, {edges} edges"
 

@@ -1,4 +1,4 @@
-"""Where figures come from: device, driver, versions, commit and command."""
+"""The origin of figures: device, driver, versions, commit and command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose engine, runner and exchange for a graph, from facts and options.
+"""The choice of engine, runner and exchange for a graph, from facts and options.
 
 The only module that chooses; it also states the reasons.
 
@@ -170,7 +170,7 @@ def has_option(kind: Any, name: str) -> bool:
 
 
 def set_problem(engine: str) -> str:
-    """Return why an engine cannot search from a set of vertices, "" if it can."""
+    """Return the reason why an engine cannot search from a set, "" if it can."""
     if kind_of(engine).sets:
         return ""
     others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)
@@ -181,7 +181,7 @@ def set_problem(engine: str) -> str:
 
 
 def no_masks(engine: str) -> str:
-    """Return that an engine has no masks, in words."""
+    """Return the message for an engine without masks."""
     others = ", ".join(x for x in registry.ENGINES if kind_of(x).masks)
     return (
         f"engine {engine} sees all vertices and edges; masks are for engines {others}"

@@ -1,4 +1,4 @@
-"""Load graphs to devices: from a store, from tuples, from a part."""
+"""Graphs loaded to devices, from a store, from tuples, from a part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load a graph on devices, and create the session with its runner."""
+"""A graph loaded to devices, and the session with its runner."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def where_rows_are(graph: DeviceGraph) -> str:
 
 
 def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:
-    """Return where edges are of which some are held back, in words."""
+    """Describe how many edges are in host memory."""
     size = readable(4 * held_back)
     if devices > 1:
         size += f", {readable(4 * held_back / devices)} a device"

@@ -1,4 +1,4 @@
-"""Group devices to domains, and choose the exchange between domains.
+"""The domains that devices form, and the exchange between domains.
 
 A domain has as many devices as can map each other's memory.
 """
@@ -29,7 +29,7 @@ MOST_VERTICES = (1 << 32) - (1 << 24)  # most of a domain's part: positions have
 
 
 def too_many_problem(asked: int) -> str:
-    """Return why no domain has so many devices, "" if one may have."""
+    """Return the reason why no domain has so many devices, "" if one may."""
     if asked <= MOST_DEVICES:
         return ""
     return (
@@ -47,7 +47,7 @@ def between_asked(options: SearchOptions) -> list[str]:
 def between_reason(
     options: SearchOptions, separate: str, domain: int | None, total: int
 ) -> str:
-    """Return why a graph on one host is searched between domains, "" if it is not.
+    """Return the reason to search a graph on one host between domains, "" if none.
 
     separate, domain: as in a ``Request``; total: devices of all ranks
     """
@@ -182,7 +182,7 @@ class HostDevices:
             before = placement
 
     def whole_problem(self, options: SearchOptions, n: int) -> str:
-        """Return why all devices cannot be one domain, "" if they can (collective)."""
+        """Return the reason against one domain of all devices, or "" (collective)."""
         reason = domain_problem(self.world, options, self.devices)
         if not reason and n > MAX_LOCAL * self.total:
             reason = f"{n} vertices; a device has up to 2^32 of them"
@@ -191,7 +191,7 @@ class HostDevices:
         return reason
 
     def problem(self, options: SearchOptions, n: int, placement: Placement) -> str:
-        """Return why domains cannot be placed like this, "" if they can (collective).
+        """Return the reason why domains cannot be placed like this, or "" (collective).
 
         The same text on all ranks.
         """
@@ -232,7 +232,7 @@ def counted(devices: int | None) -> str:
 
 
 def domain_problem(world: World, options: SearchOptions, devices: Sequence[int]) -> str:
-    """Return why the devices of all ranks cannot form one domain, "" if they can.
+    """Return the reason why all devices cannot form one domain, "" if they can.
 
     Collective, the same text on all ranks.
     """

@@ -1,4 +1,4 @@
-"""Graphs from what a program holds, and what they answer; ``bfs`` searches them."""
+"""Graphs made from a program's data, and their queries; ``bfs`` searches them."""
 
 from __future__ import annotations
 

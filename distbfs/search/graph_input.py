@@ -1,4 +1,4 @@
-"""Vertices and edges that a program holds, checked, and copied only where needed."""
+"""Vertices and edges of a program, checked, and copied only where needed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class HeldTuples:
         return HeldTuples(u, v, self.n)
 
     def describe(self) -> dict[str, Any]:
-        """Return that nothing recreates the tuples."""
+        """Describe the source: tuples in memory, which nothing recreates."""
         return {"family": "memory"}
 
 

@@ -1,4 +1,4 @@
-"""What of a graph lies where it is searched."""
+"""The data of a graph in the memory where it is searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load graphs where they are searched: from a store, from tuples, from a part."""
+"""Graphs loaded where they are searched: from a store, from tuples, from a part."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def hold_rows(world: World, source: Source, store: Store) -> Held:
 def loading(
     world: World, source: Source, store: Store, indices: Sequence[int]
 ) -> Iterator[ReadWatch]:
-    """Yield what counts the bytes of some parts while they are read.
+    """Yield a counter of the bytes of parts while they are read.
 
     Raises OutOfMemory for a MemoryError.
     """

@@ -1,4 +1,4 @@
-"""The one way to a session: choose what searches, then bring the graph there."""
+"""The one way to a session: chooses what searches, and loads the graph there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load a graph where it is searched, and create the session with its runner.
+"""A graph loaded where it is searched, and the session with its runner.
 
 choose.py has chosen the place before.
 """

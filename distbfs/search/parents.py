@@ -1,4 +1,4 @@
-"""Complete the parents of a distributed search, after its last level.
+"""The missing parents of a distributed search, completed after its last level.
 
 Pan, Pearce, Owens 2018, Section VI-A3 sketches it: what dd, dn and nd find has its
 parent on the same part at no cost; only vertices that nn alone reached need data from

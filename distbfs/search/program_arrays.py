@@ -1,4 +1,4 @@
-"""Arrays that a program hands over: of NumPy, pandas, polars, Arrow, CuPy and others.
+"""Arrays of a program: of NumPy, pandas, polars, Arrow, CuPy and others.
 
 None of the libraries is imported: what they have in common tells what an array is.
 """
@@ -23,7 +23,7 @@ def is_array(values: Any) -> bool:
 
 
 def lacking(values: Any) -> int:
-    """Return how many of some values are masked, or null, and so have no value.
+    """Count the masked or null values.
 
     values: an array, a column, or a list, which may hold masked arrays
     """

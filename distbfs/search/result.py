@@ -1,4 +1,4 @@
-"""What one search found."""
+"""The result of one search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result says of all shortest paths, beyond the one that its parents make."""
+"""All shortest paths of a result, beyond those that its parents give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pickled result has: all that it found, in host memory, but not the graph."""
+"""The state of a pickled result: its arrays in host memory, without the graph."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PAIR_BYTES = 8
 
 
 def slots(parts: int, world: World, devices: int) -> int:
-    """Return how many parts a rank reads at most, at least one a device."""
+    """Return the most parts that a rank reads, at least one a device."""
     return max(-(-parts // world.size), devices)
 
 

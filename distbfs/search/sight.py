@@ -1,4 +1,4 @@
-"""How a session's searches come to see a view: made for what holds the graph."""
+"""Restriction of a session's searches to a view, for each kind of held graph."""
 
 from __future__ import annotations
 

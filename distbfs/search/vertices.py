@@ -46,7 +46,7 @@ def values_of(array: AnyArray, places: Ids) -> Array:
 
 
 def count_reached(values: AnyArray) -> int:
-    """Return how many vertices are reached; values: as of ``Shard.ends_reached``."""
+    """Count the reached vertices; values: as of ``Shard.ends_reached``."""
     if is_of_device(values):
         return reached.sum_reached(values)[0]
     return int((values >= 0).sum())

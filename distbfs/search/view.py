@@ -1,4 +1,4 @@
-"""What searches see: some vertices and edges of a graph, without another graph.
+"""A view: some vertices and edges of a graph, without another graph.
 
 >>> from distbfs import Graph, bfs
 >>> graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])

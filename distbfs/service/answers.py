@@ -1,4 +1,4 @@
-"""What requests need from a search, and the answers that are made of it."""
+"""Answers to requests, and the parts of a search's result that they need."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ListeningDoor(Door):
         """Accept a client, or refuse it."""
 
     def no_room(self) -> ServiceError | None:
-        """Return why one more client has no room, None where it has.
+        """Return the reason why one more client has no room, None where it has.
 
         Those that left do not count, and the one that is idle longest gives way.
         """

@@ -247,7 +247,7 @@ class Operation:
         }
 
     def advice(self, names: Names) -> str:
-        """Return what to send, for messages."""
+        """Return an example of a request, for messages."""
         example = {"op": self.name, **self.example_for(names)}
         return f"send, for example, {json.dumps(example)}"
 

@@ -1,4 +1,4 @@
-"""Read the chunks of a dataset from its file by several threads.
+"""The chunks of a dataset, read from its file by several threads.
 
 HDF5 locates the chunks, but would read and check them one after the other under one
 lock. Chunks of a store hold plain values followed by a checksum, so threads read them

@@ -1,4 +1,4 @@
-"""Write and read a graph store.
+"""Reading and writing of a graph store.
 
 Each rank writes and reads the files of its own parts with serial h5py; rank 0 writes
 the manifest last and renames the folder to its final name. Arrays pass in slices of 64

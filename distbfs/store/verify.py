@@ -1,4 +1,4 @@
-"""Verify a whole store, beyond the checks of loading single parts.
+"""The check of a whole store, beyond the checks of loading single parts.
 
 Loading already checks types, digests, offsets and ids. On top of that, the digest of
 the bytes of each part's file that are no values of datasets, and:

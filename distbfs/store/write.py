@@ -1,4 +1,4 @@
-"""From edge tuples to a store: build parts and write each when it is complete."""
+"""A store from edge tuples: parts are built, and each is written when complete."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Validation:
 
 
 def names_of_rules(*, levels: bool, parents: bool) -> str:
-    """Return what is checked of a search for levels, for parents or for both."""
+    """Return the names of the rules checked for levels, for parents or for both."""
     if not levels:
         return PARENTS
     return BOTH if parents else LEVELS

@@ -498,7 +498,7 @@ def least_degrees() -> Array:
 
 
 def searched_numbers(known: Sequence[Known]) -> int | None:
-    """Return how many numbers of each part are searched, the rest being leaves.
+    """Return the number of searched vertices of each part; the rest are leaves.
 
     They are whole granules, filled up with leaves. None: all are, as there are few
     leaves, or a part has not enough.

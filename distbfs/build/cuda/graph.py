@@ -1,4 +1,4 @@
-"""Build a whole graph on one CUDA device, in passes of bounded memory.
+"""The build of a whole graph on one CUDA device, in passes of bounded memory.
 
 One pass over the tuples counts the ends at each vertex and fixes the numbers. Then rows
 are built range by range: a pass collects the keys (row, column) of a range, which are

@@ -1,4 +1,4 @@
-"""Build a device's share of a domain's inner graph and outer edges (see inner_part.py).
+"""The build of a device's share of a domain: inner graph, outer edges (inner_part.py).
 
 The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
 made, range by range. Where a device has no room for all columns, rows have tails: the
@@ -184,7 +184,7 @@ class InnerBuilder:
         return lengths
 
     def keys_room(self) -> int:
-        """Return how many keys of rows fit in free device memory."""
+        """Return the number of keys of rows that fit in free device memory."""
         return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
 
     @property
@@ -250,7 +250,7 @@ class InnerBuilder:
         )
 
     def fit(self, room: Room, sharing: int) -> Fit:
-        """Return how much of the part fits in the device's memory.
+        """Compute the room for the part in the device's memory.
 
         sharing: shares that it builds and searches
         """

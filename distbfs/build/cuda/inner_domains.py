@@ -1,4 +1,4 @@
-"""Build the shares of all devices of domains, with the ranks that have them.
+"""The build of the shares of all devices of domains, by the ranks that hold them.
 
 Rows of delegates are made range by range, a piece on each device; memory for columns is
 chosen alike on all devices of all domains.

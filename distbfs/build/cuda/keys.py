@@ -50,7 +50,7 @@ class PartKernels(Kernels):
         super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
 
     def below(self, keys: Any, values: list[int]) -> list[int]:
-        """Return how many sorted keys are below each value."""
+        """Count the sorted keys below each value."""
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
         counts = cupy.empty(len(values), np.uint64)

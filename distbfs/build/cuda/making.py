@@ -1,4 +1,4 @@
-"""Whether every device makes all edge tuples during a build, or only its share.
+"""The choice between making all edge tuples on every device, and a share on each.
 
 The seconds of a pass are estimated from counts. If a device makes all tuples, it also
 tests which of them its parts keep; if it makes a share, it sorts fewer tuples by

@@ -273,7 +273,7 @@ def construct_on_devices(
 
 
 def _parts_of_host(world: World, placement: Placement) -> int:
-    """Return how many parts are on this rank's host."""
+    """Return the number of parts on this rank's host."""
     hosts = hosts_of(world)
     ranks = placement.rank_of(np.arange(placement.parts)).tolist()
     return sum(hosts[rank] == hosts[world.rank] for rank in ranks)

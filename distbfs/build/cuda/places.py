@@ -1,4 +1,4 @@
-"""Exchange local ids and numbers of vertices of other parts, which know both.
+"""The exchange of local ids and numbers of vertices between parts.
 
 Where ids have 64 bits no device stores the numbers of all normal vertices. A part sends
 the local ids of its columns of nn to their parts, some columns at a time, and receives

@@ -94,7 +94,7 @@ class Ranges:
         return out
 
     def _row_after(self, keys: int) -> int:
-        """Return how many leading rows have at most ``keys`` keys together."""
+        """Return the number of leading rows with at most ``keys`` keys together."""
         tile = int(np.searchsorted(self._before, keys, side="right")) - 1
         first = tile * ROWS_TILE
         ends = self._before[tile] + np.cumsum(self._tile(tile))

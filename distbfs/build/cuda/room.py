@@ -100,11 +100,11 @@ class Fit:
         return low
 
     def at(self, kept: int) -> Split:
-        """Return how rows are split after ``kept`` columns."""
+        """Split rows after ``kept`` columns."""
         return Split.at(kept, self.numbering, self.ranges)
 
     def problem(self, what: str) -> str:
-        """Return that not even LEAST_KEPT columns of a row fit.
+        """Return the message for a graph whose rows fit not even LEAST_KEPT columns.
 
         what: begins the message, up to the number of edges
         """
@@ -195,7 +195,7 @@ def agreed(world: World, work: Callable[[], None]) -> None:
 
 
 def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
-    """Return how many columns of a row all devices keep, EVERY: all (collective).
+    """Return the number of columns of a row that devices keep; EVERY: all (collective).
 
     fits: of the parts of this rank, each with the index of the part
 
@@ -287,13 +287,13 @@ class Budget:
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
     def split(self, numbering: Numbering, ranges: Ranges) -> Split | None:
-        """Return how rows are split, None if they are not; see ``Room.split``."""
+        """Split the rows; return None if they fit whole. See ``Room.split``."""
         if self._room is None:
             return None
         return self._room.split(self._n, numbering, ranges)
 
     def keys_at_once(self, active: int, ranges: Ranges, split: Split | None) -> int:
-        """Return how many keys are sorted at once; the longest row's always are."""
+        """Return the number of keys to sort at once, at least the longest row's."""
         capacity = self.buffer // KEY_BYTES
         if self._room is not None and split is not None:
             held = total_bytes(vertices_table(self._n, active))

@@ -1,4 +1,4 @@
-"""Edge tuples of which each device makes a share and sends it to those that keep them.
+"""Edge tuples of which each device makes a share and sends it to the keepers.
 
 In rounds every device makes a chunk of its share and sorts it into boxes, one for each
 device of all ranks: a tuple goes to the devices of the parts of its two ends, once if

@@ -36,7 +36,7 @@ class TreeRanks(NamedTuple):
 def rank_trees(
     kernels: Kernels, degrees: DeviceArray, links: DeviceArray
 ) -> TreeRanks | None:
-    """Return how vertices hang in trees; None: there are too few to leave any out.
+    """Return the trees of the graph, or None if too few to leave any out.
 
     Others are searched in whole units, which leaves that hang on them fill up.
 

@@ -1,4 +1,4 @@
-"""Algorithm 1: which part holds which edge, and the subgraphs of a part.
+"""Algorithm 1: the part that holds each edge, and the subgraphs of a part.
 
 Source: Pan, Pearce, Owens 2018, Section III-B. A part has collected the rows of the
 vertices that it owns. Algorithm 1 puts every nn and nd edge there. A dn edge goes to

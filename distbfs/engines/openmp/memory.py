@@ -1,4 +1,4 @@
-"""The memory of a search besides its part, before it exists, by the tables of arrays.
+"""The memory of a search besides its part, predicted from the tables of arrays.
 
 Each array begins on a cache line, which may add 64 bytes.
 """

@@ -148,7 +148,7 @@ class OpenMPWhole:
         self._trees = self._trees_of(part)
 
     def _trees_of(self, part: Part) -> int:
-        """Return how many vertices are in trees that a search may leave to the end."""
+        """Return the number of vertices in trees that a search may leave to the end."""
         if self._method != "fast" or part.directed or part.nn.bits is not None:
             return 0
         offsets, columns = part.nn.offsets, part.nn.columns

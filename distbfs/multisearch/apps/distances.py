@@ -1,4 +1,4 @@
-"""What closeness, harmonic centrality and eccentricity need of each vertex's search."""
+"""Sums over distances from each vertex: closeness, harmonic, eccentricity."""
 
 from distbfs.multisearch.problem import Problem, State
 

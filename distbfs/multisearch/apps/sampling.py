@@ -74,7 +74,7 @@ class Estimate:
         return (1 - self.confidence) / max(times * n, 1)
 
     def count(self, population: int, failure: float) -> int:
-        """Return how many samples of a population are drawn.
+        """Return the number of samples to draw from a population.
 
         One more than an error needs: a vertex may be a sample of itself.
         """

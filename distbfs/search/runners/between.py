@@ -232,7 +232,7 @@ class BetweenDomains:
         return StreamedLevels(searches, streams, placement.domains, policy, room)
 
     def _in_a_launch(self) -> tuple[Loop | None, str]:
-        """Return whole searches in one launch, or None and why not (collective)."""
+        """Return the loop of one-launch searches, or None and why (collective)."""
         placement = self._placement
         if self._options.stepwise:
             return None, "levels by NCCL: levels by the host are asked for"

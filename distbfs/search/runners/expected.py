@@ -1,4 +1,4 @@
-"""Predict the boxes of a level that is launched ahead, from similar earlier levels.
+"""Predicted boxes of a level that is launched ahead, from similar earlier levels.
 
 All ranks learn the same values, from sums over all of them.
 """

@@ -1,1 +1,1 @@
-"""What engines on CUDA devices share."""
+"""Code shared by engines on CUDA devices."""

@@ -1,4 +1,4 @@
-"""Where a search by number ends, as a kernel argument (goal.cuh)."""
+"""The end of a search by number, as a kernel argument (goal.cuh)."""
 
 from __future__ import annotations
 

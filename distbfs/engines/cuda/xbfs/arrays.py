@@ -594,7 +594,7 @@ class Arrays:
         params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
 
     def leaves_on(self, rows: int) -> Any:
-        """Return how many columns of the first rows are not searched, of those seen.
+        """Return the number of visible columns of the first rows that are not searched.
 
         CuPy uint32 [rows]
         """
@@ -647,7 +647,7 @@ class Arrays:
         kept["piece_at"][:] = cp.searchsorted(key, bounds)
 
     def weights(self, hubs: int) -> Any:
-        """Return how many edges from columns below ``hubs`` each word's vertices have.
+        """Count the edges of each word's vertices that lead to columns below ``hubs``.
 
         CuPy float64 [words]
         """
@@ -690,7 +690,7 @@ class Arrays:
             )
 
     def _state(self) -> None:
-        """Make what a search writes."""
+        """Allocate the arrays that a search writes."""
         made = self._make(
             "snapshot",
             "next_snapshot",

@@ -251,7 +251,7 @@ class BetweenLevels:
         return bitmap(flags)
 
     def _leaves(self) -> tuple[Any, Any]:
-        """Return how many leaves are left out on each delegate, and which have some.
+        """Count the leaves left out on each delegate; mark delegates with leaves.
 
         CuPy uint32 [normals], only edges that are seen; a bitmap, uint32 [normals / 32]
         """
@@ -428,7 +428,7 @@ class BetweenLevels:
             own.targets, own.sought = self.arrays.params.targets, len(places)
 
     def _settle(self, main: Any) -> None:
-        """Make what was found the frontier; the counts go to the host."""
+        """Make the vertices found the frontier; send the counts to the host."""
         cuda.clear(self._control, main)
         self._run("settle", main)
         self._work.begin(main)
@@ -677,7 +677,7 @@ class BetweenLevels:
                 self._take("take_parents", items, main)
 
     def went(self, levels: int) -> None:
-        """Note that one launch has run the whole search and written results."""
+        """Note that one launch ran the whole search and wrote results."""
         self._dirty, self.depth = False, levels
 
     def finish(self) -> tuple[Any, Any]:

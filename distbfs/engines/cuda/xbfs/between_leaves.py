@@ -54,7 +54,7 @@ class HungLeaves:
         return np.concatenate([numbers[~leaf], lost]), ids
 
     def among(self, roots: Ids, delegates: Ids) -> tuple[int, int]:
-        """Return how many roots are leaves on other roots, and on other delegates.
+        """Count the roots that are leaves on other roots, and on other delegates.
 
         roots: int64 [k], numbers; delegates: int64 [j], those that are roots
         """

@@ -104,7 +104,7 @@ class BetweenLoop:
         self.params.set(trace=self._stages, rows=rows)
 
     def noted(self) -> Ids:
-        """Return when stages of the last search ended, int64 [levels, STAGES], in ns.
+        """Return the times at which stages ended, int64 [levels, STAGES], in ns.
 
         When a level begins, is searched, boxes came, replies came, is taken, counted;
         without replies, when boxes came.

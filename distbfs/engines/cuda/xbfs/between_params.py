@@ -1,4 +1,4 @@
-"""Sizes of what searches between domains send, and what they count (between.cuh)."""
+"""Message sizes and counts of searches between domains (between.cuh)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ COUNTED = (
 
 
 def first_words(boxes: int) -> int:
-    """Return how many words of one of so many are sent before its size is known."""
+    """Return the number of words of a box that are sent before its size is known."""
     return max(FIRST // max(boxes, 1), LEAST_FIRST)
 
 
 def box_limit(shares: int, boxes: int) -> int | None:
-    """Return how many words a box has at most, None: as many as a level may need.
+    """Return the most words of a box, or None for as many as a level may need.
 
     boxes: the most that a share has. On streams nothing is sent in rounds.
     """
@@ -54,7 +54,7 @@ def box_limit(shares: int, boxes: int) -> int | None:
 
 
 def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
-    """Return where a share's box for each begins and all end, int64 [shares + 1].
+    """Return the offsets of a share's boxes, int64 [shares + 1].
 
     edges: that lead to each share; owned: delegates of each; both int64 [shares]
 
@@ -74,7 +74,7 @@ def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
 
 
 def replies_at(box_at: Ids) -> Ids:
-    """Return where a share's answers to each begin and all end, int64 [shares + 1].
+    """Return the offsets of a share's answers, int64 [shares + 1].
 
     box_at: see ``box_bounds``
     """

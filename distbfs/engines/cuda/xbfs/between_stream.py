@@ -77,7 +77,7 @@ class BetweenSearch(BetweenLevels):
             self._run("ask", main, self._asks)
 
     def room(self, part: int) -> int:
-        """Return how many words the box for a part may have; it has as many for us."""
+        """Return the most words of the box for a part; its box for us has as many."""
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
@@ -86,7 +86,7 @@ class BetweenSearch(BetweenLevels):
         return self._held["outbox"][start + begin : start + end]
 
     def answer_words(self, words: int) -> int:
-        """Return how many words the answers to so many words of questions have."""
+        """Return the number of words of the answers to ``words`` words of questions."""
         return -(-words * QUESTIONS // ANSWERS)
 
     def answers_to(self, part: int, begin: int, end: int) -> Any:

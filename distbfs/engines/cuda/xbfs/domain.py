@@ -62,7 +62,7 @@ CONTROL_AT = STATE_AT + 256
 
 
 def domain_problem(parts: int, options: SearchOptions) -> str:
-    """Return why parts cannot be searched so, "" where they can."""
+    """Return the reason why one launch cannot search the parts, "" if it can."""
     if parts > MOST_PARTS:
         return f"{parts} devices; a domain has up to {MOST_PARTS}"
     if options.stepwise:

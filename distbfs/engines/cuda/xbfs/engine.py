@@ -59,7 +59,7 @@ def likely_kernels(n: int, *, in_ids: bool) -> Iterator[Wanted]:
 
 
 def common_kernels() -> list[Wanted]:
-    """Return what one device takes to read a graph and search it, each once."""
+    """Return the bytes that one device needs to read a graph and search it once."""
     made: list[Wanted] = [*OF_GRAPHS, (cuda_files.KERNELS, {})]
     for n in (FEW, FEW + 1):
         made += [x for x in likely_kernels(n, in_ids=True) if x not in made]
@@ -110,7 +110,7 @@ class XbfsEngine:
         return likely_kernels(n, in_ids=not self.options.internal_ids)
 
     def _form(self, at_least: Ids) -> dict[str, Any]:
-        """Return what memory of searches depends on besides counts of the graph."""
+        """Return the settings that the memory of searches depends on."""
         return {
             "listed": int(at_least[2 : 2 + LISTS].sum()),
             "parents": self.options.parents,

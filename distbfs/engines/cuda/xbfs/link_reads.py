@@ -1,4 +1,4 @@
-"""What searches read of tails in host memory, expected from a degree histogram alone.
+"""Expected reads of tails in host memory, from a degree histogram alone.
 
 Rows have tails beyond their first ``kept`` columns (``rows.cuh``). Levels are those of
 the random graph of ``plan.search_work``, but from roots whose neighbours are drawn: the
@@ -53,7 +53,7 @@ def expected_reads(
     largest_normal: int = 0,
     devices: int = 1,
 ) -> LinkReads:
-    """Return what a device reads of tails in a search, mean over roots and devices.
+    """Return the tail columns read in a search, as a mean over roots and devices.
 
     kept: columns of a row in device memory; largest_normal: TH, of any value for one
     domain; devices: of a domain, which share its rows
@@ -134,7 +134,7 @@ class _Rows:
         return total
 
     def _drawn(self, root: float, draw: np.random.Generator) -> Floats:
-        """Return how many neighbours of a root are of each class."""
+        """Count the neighbours of a root in each class."""
         number = round(root)
         if number > MOST_DRAWN:
             return root * self._ends
@@ -153,7 +153,7 @@ class _Rows:
         return np.array(q)
 
     def _here(self, vertices: Floats) -> float:
-        """Return how many of vertices of the whole graph are searched in a domain."""
+        """Return the number of vertices of the whole graph that a domain searches."""
         return float(vertices @ self._held)
 
     def _frontier(self, vertices: Floats) -> _Frontier:

@@ -107,7 +107,7 @@ def member_bytes(
 
 
 def room_of(active: int) -> int:
-    """Return how many positions a device has whose part has so many with edges."""
+    """Return the number of positions of a device whose part has ``active`` vertices."""
     return -(-max(active, 1) // GRANULE) * GRANULE
 
 
@@ -167,7 +167,7 @@ def member_search_bytes(
 def split_rows(
     degrees: DegreeHistogram, total: int, have: int, devices: int = 1
 ) -> dict[str, int]:
-    """Return how rows are split where the columns of all do not fit a device.
+    """Split rows where their columns do not all fit a device.
 
     degrees: of the whole graph; total: bytes of a device with all columns of its rows
     have: bytes of it; devices: that share the vertices
@@ -190,7 +190,7 @@ def most_kept(
     have: int,
     devices: int = 1,
 ) -> dict[str, int]:
-    """Return how rows are split with the most columns on a device of ``have`` bytes.
+    """Split rows with the most columns on a device of ``have`` bytes.
 
     lengths, counts: of rows, and how many have it, of all devices; m: their sum
     fixed: bytes of a device without columns and tails; the result: see ``split_rows``
@@ -285,7 +285,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
 
 
 def _others(shape: PartShape) -> int:
-    """Return how many parts are in other domains."""
+    """Return the number of parts in other domains."""
     return shape.parts - shape.domain
 
 
@@ -305,7 +305,7 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
 
 
 def part_problem(shape: PartShape) -> str:
-    """Return why devices cannot build a part, whatever their memory, "" if they can.
+    """Return the reason why devices of any memory cannot build a part, "" if they can.
 
     As far as expected counts tell; the limits are those of ``Builder.separate``,
     ``DomainBuilder`` and ``InnerBuilder``.
@@ -332,7 +332,7 @@ def part_problem(shape: PartShape) -> str:
 def split_part(
     degrees: DegreeHistogram, shape: PartShape, total: int, have: int
 ) -> dict[str, int]:
-    """Return how rows of a part are split that do not fit a device, as ``split_rows``.
+    """Split the rows of a part that do not fit a device, as ``split_rows``.
 
     Expected values: rows of delegates are dealt evenly to the domains, and normal
     vertices have the same share of their edges inside. total: bytes of the device while
@@ -412,7 +412,7 @@ def _searching_bytes(
 
 
 def box_words(shape: PartShape) -> int:
-    """Return how many words what goes to one other part at once may have."""
+    """Return the most words that one message to another part has."""
     parts, others = shape.parts, _others(shape)
     edges = shape.edges["nn"] // parts
     words = max(edges, shape.owned * (others > 0), first_words(others))

@@ -37,7 +37,7 @@ def range_count(units: int, least: int, longest: int) -> int:
 
 
 def range_group(words: int, ranges: int, grid: int) -> int:
-    """Return how many ranges are to make up one of as many as ``range_count`` tells.
+    """Return the number of ranges in a group, of those by ``range_count``.
 
     words: of this device; grid: blocks
     """

@@ -54,7 +54,7 @@ def ids_of_a_block(n: int, together: int) -> int:
 
 
 def most_hubs(active: int, m: int) -> int:
-    """Return how many rows may be cut at destination ranges."""
+    """Return the most rows that are cut at destination ranges."""
     return min(MOST_HUBS, m // HUB_DEGREE, active)
 
 
@@ -67,7 +67,7 @@ def most_cuts(
     apart: int = 0,
     others: int | None = None,
 ) -> int:
-    """Return how many destination ranges a bitmap may be cut in.
+    """Return the most destination ranges of a bitmap.
 
     least: ranges; grid: multiprocessors; own: words of this device; default: all
     apart: words that trees may have, which are cut apart, in ``others`` at least;

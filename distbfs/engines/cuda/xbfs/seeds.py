@@ -22,7 +22,7 @@ BY_QUEUE, BY_PULL = 1, 2  # ``FromSet`` in search.cuh
 
 
 def way_of(roots: int, active: int, *, push_only: bool) -> int:
-    """Return how a search from a set begins: see ``Arrays.make_queues``.
+    """Choose queue or pull for the first level of a search from a set.
 
     roots: of all devices together, as ``active``, so that it is the same on all
     """

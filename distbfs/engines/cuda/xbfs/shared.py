@@ -34,7 +34,7 @@ LINE = 256  # bytes
 def shared_table(
     devices: int, granules: int, ranges: int, coded: int, direct: int = 0
 ) -> dict[str, ArrayPlan]:
-    """Return what a device shares, each array from a new line of memory on.
+    """Return the table of shared arrays of a device, each from a new line of memory on.
 
     devices, granules, coded: as of ``SharedMemory``; ranges: of destinations
     direct: vertices pushed to whose levels are there; 0: not there
@@ -99,7 +99,7 @@ class SharedMemory:
         return self.granules * self.devices * WORDS
 
     def _places(self, ranges: int) -> tuple[dict[str, int], int]:
-        """Return where each shared array begins, the same on all devices, and bytes."""
+        """Return the offsets of shared arrays, the same on all devices, and bytes."""
         table = shared_table(
             self.devices,
             self.granules,

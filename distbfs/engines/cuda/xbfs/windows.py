@@ -1,4 +1,4 @@
-"""Where neighbours lie: windows of visited bits for pulls without hubs.
+"""Windows of visited bits for pulls without hubs, from the places of neighbours.
 
 Columns of rows rise, so the k-th neighbours of all vertices lie around one place. Where
 hubs are, that is the front for all columns, and pulls keep its bits in shared memory.

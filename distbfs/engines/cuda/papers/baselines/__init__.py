@@ -1,1 +1,1 @@
-"""What the papers compare with."""
+"""Baselines of the papers."""

@@ -365,7 +365,7 @@ class _Program:
 
 
 def _resident_blocks(kernel: programs.Kernel) -> int:
-    """Return how many blocks of a kernel run on a multiprocessor at once."""
+    """Return the number of blocks of a kernel that run on a multiprocessor at once."""
     count = ctypes.c_int()
     code = cuda.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         ctypes.byref(count),
