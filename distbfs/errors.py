@@ -82,7 +82,7 @@ class WrongTypeError(UsageError, TypeError):
 
 
 class InputError(DistbfsError, ValueError):
-    """A file or graph that was given cannot be used.  Exit code 2."""
+    """A file or graph cannot be used.  Exit code 2."""
 
     exit_code = 2
 

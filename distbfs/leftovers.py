@@ -30,7 +30,7 @@ def note(*paths: Path) -> None:
 
 
 def forget(*paths: Path) -> None:
-    """Unregister them: they are complete, or removed."""
+    """Unregister files or folders that are complete or removed."""
     with _lock:
         _paths.difference_update(paths)
 
@@ -50,7 +50,7 @@ def remove_all() -> None:
 
 @contextmanager
 def hidden_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder, which is removed at the end with what is left in it.
+    """Yield a new folder, which is removed at the end with its contents.
 
     Raises OSError where there can be none.
     """

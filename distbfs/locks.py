@@ -40,7 +40,7 @@ class ForkLock:
 
 
 def renewed(lock: Any) -> Any:
-    """Return an RLock, another one where a thread holds it that the child lacks."""
+    """Return the RLock, or a new one if a thread that the child lacks holds it."""
     if not lock.acquire(blocking=False):
         return RLock()
     lock.release()
@@ -52,7 +52,7 @@ LOCKS: WeakSet[ForkLock] = WeakSet()
 
 @cache
 def follow_forks() -> None:
-    """Let forked child processes find all locks free, and modules imported."""
+    """Make forked child processes find all locks free, and modules imported."""
     os.register_at_fork(before=await_imports, after_in_child=renew_all)
 
 
@@ -81,7 +81,7 @@ def of_package(name: str) -> bool:
 
 
 def await_imports() -> None:
-    """Wait for modules that other threads import: a child could not end that."""
+    """Wait for the imports of other threads, which a child could not finish."""
     last = time.monotonic() + IMPORTING
     while importing() and time.monotonic() < last:
         time.sleep(0.001)
@@ -100,7 +100,7 @@ def importing() -> bool:
 
 
 class SearchLock(ForkLock):
-    """A lock that threads hold while they use what searches one graph.
+    """A lock that threads hold while they search one graph.
 
     A thread that holds it may search, but not within a search: then the functions that
     a search calls get a UsageError where they would otherwise wait for themselves.
@@ -112,7 +112,7 @@ class SearchLock(ForkLock):
 
     @property
     def torn(self) -> bool:
-        """Whether the process was forked amid a search, which left its memory half-way.
+        """Whether the process was forked amid a search, which left memory unfinished.
 
         Hold the lock while you ask.
         """

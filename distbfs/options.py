@@ -51,7 +51,7 @@ def check_integer(name: str, value: Any) -> int:
 
 @dataclass(frozen=True)
 class Declared:
-    """What is known of an option besides what its field says: name, type and default.
+    """Facts about an option besides those of its field: name, type and default.
 
     Its help is in the docstring of the class, after the name of the field and a colon.
 
@@ -133,7 +133,7 @@ COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How a graph is built and separated.
+    """Options of the construction and separation of a graph.
 
     ``pass_bytes`` is in GiB on the command line alone.
 
@@ -247,7 +247,7 @@ class SubgraphFactors:
 
 @dataclass(frozen=True)
 class ExchangeOptions:
-    """How domains exchange what they found.
+    """Options of the exchange between domains.
 
     chunk_elements: most elements of one message
 
@@ -305,7 +305,7 @@ EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How a search runs; ``named`` makes them from names alone.
+    """Options of a search; ``named`` makes them from names alone.
 
     factors, exchange: of searches between domains
     own: options of the engine alone, (name, value) by name: fields of its ``own``

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Tell(Protocol):
-    """Receives the amount done; ``total`` where it has grown."""
+    """Receives the amount done; ``total`` if it has grown."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None:
-        """Show it; from any thread."""
+        """Show the amount done; callable from any thread."""
 
 
 Progress: TypeAlias = Callable[[str, int], AbstractContextManager[Tell]]

@@ -95,7 +95,7 @@ WRITERS = {
 
 
 class LaterModule:
-    """Stands for a module, which is imported when something of it is used.
+    """A stand-in for a module, which is imported at first use.
 
     A package has it under the name of a module of CUDA that modules name which serve
     hosts as well, so that these are imported without it.
@@ -116,7 +116,7 @@ class LaterModule:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Return a question that names what is spelt alike, "" where nothing is."""
+    """Return a question that suggests a similar name, "" if there is none."""
     alike = [f"'{name}'" for name in get_close_matches(word, list(names))]
     return f"did you mean {' or '.join(alike)}?" if alike else ""
 

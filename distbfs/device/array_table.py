@@ -24,12 +24,12 @@ class ArrayPlan:
 
     @property
     def count(self) -> int:
-        """The elements of it."""
+        """Number of elements."""
         return self.shape if isinstance(self.shape, int) else math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of it."""
+        """Number of bytes."""
         return self.count * np.dtype(self.dtype).itemsize
 
 
@@ -46,7 +46,7 @@ def total_bytes(table: Mapping[str, Plans]) -> int:
 def allocate(
     table: Mapping[str, Plans], make: Callable[[Any, Any], Any]
 ) -> dict[str, Any]:
-    """Return the arrays of a table by name, but those for later, and no empty lists.
+    """Allocate the arrays of a table by name, except those for later and empty lists.
 
     make: allocates an array of a shape and a dtype
     """

@@ -105,7 +105,7 @@ def _others_write(status: os.stat_result) -> bool:
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether a file is there that the user or root alone has written.
+    """Return whether a file exists that the user or root alone has written.
 
     Anything else of that name is removed.
     """

@@ -81,7 +81,7 @@ class LongCall:
 
     @classmethod
     def again(cls, library: ctypes.CDLL, stop: Stop | None = None) -> LongCall:
-        """Return one that was used before, if there is one; it takes 3 µs to make."""
+        """Return a caller used before, if there is one; making one takes 3 µs."""
         if (
             stop is not None
             or threading.current_thread() is not threading.main_thread()
@@ -124,5 +124,5 @@ class LongCall:
 
 @cache
 def _of_main_thread(library: ctypes.CDLL) -> LongCall:
-    """Return the one of a library for calls of the main thread without ``stop``."""
+    """Return the caller of a library for the main thread, without ``stop``."""
     return LongCall(library)

@@ -51,7 +51,7 @@ def compiler_command() -> tuple[str, ...]:
 
 
 def find_compiler() -> str:
-    """Return the C compiler as a text; CompilerMissing where there is none."""
+    """Return the C compiler as text; CompilerMissing where there is none."""
     return " ".join(compiler_command())
 
 

@@ -54,7 +54,7 @@ def bindings() -> Any:
 
 
 class DeviceLibrary(Protocol):
-    """What kernels are linked with.
+    """A device library that kernels are linked with.
 
     options: of the compiler; key: what machine code depends on besides the source
     """
@@ -193,7 +193,7 @@ def cubin(
     *,
     waits: bool = True,
 ) -> bytes:
-    """Return the machine code of a kernel file: brought, from the cache or compiled.
+    """Return the machine code of a kernel file, from the wheel, the cache or NVRTC.
 
     waits: somebody waits for it meanwhile, which is no time of any phase
     """

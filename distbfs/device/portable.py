@@ -53,7 +53,7 @@ def name_of(source: Path, definitions: Mapping[str, str | int], level: str) -> s
 
 
 def find(source: Path, definitions: Mapping[str, str | int]) -> tuple[str, Path] | None:
-    """Return the highest level that a kernel is there for, and its library; or None."""
+    """Return the highest level that has the kernel, and its library, or None."""
     for level in levels_of(processor()) if FOLDER.is_dir() else ():
         path = FOLDER / name_of(source, definitions, level)
         if path.is_file():

@@ -38,7 +38,7 @@ class CopyBack(Protocol):
     """An array to be copied to the host after timed launches (a ``take.Back``)."""
 
     def launch(self, request: int = 0) -> Launch:
-        """Return a launch that copies it; request: address of a request to serve."""
+        """Return a launch that copies the array; request: address of a request."""
 
 
 class Asking(Protocol):

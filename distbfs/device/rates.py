@@ -97,7 +97,7 @@ def copy_rate() -> float:
 
 
 def link_rate() -> float:
-    """Measure how kernels read pinned host memory in place; return bytes a second.
+    """Measure reads of pinned host memory by kernels; return bytes a second.
 
     Raises OutOfMemory where LINK_BYTES cannot be pinned.
     """

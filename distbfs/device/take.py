@@ -42,7 +42,7 @@ class Back:
         self.pinned = cuda.pinned_empty(array.size, array.dtype)
 
     def launch(self, request: int = 0) -> programs.Launch:
-        """Return a launch that copies it; request: address of a request to serve."""
+        """Return a launch that copies the array; request: address of a request."""
         words = self.array.nbytes // 4
         return bring(array=self.array, back=self.pinned, request=request, words=words)
 

@@ -50,7 +50,7 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class Until:
-    """Where a search may end early.
+    """The conditions for the early end of a search.
 
     depth: the last level whose vertices are wanted, None for all
     targets: int64 [k], ids; the level that finds the last of them is the last one; an
@@ -236,7 +236,7 @@ class LeftOut(Protocol):
 
 
 class StartedSearch(Protocol):
-    """What is told the root of a search, or roots, and runs it afterwards."""
+    """A search that takes its root or roots, and is run afterwards."""
 
     def start(
         self,
@@ -382,14 +382,14 @@ class RoundsSearch(PullingSearch, Protocol):
         """Return whether more must be sent, when all of a round has arrived."""
 
     def rest(self) -> Bins:
-        """Return pushed vertices, as in ``Offer.normals``, that had no place before."""
+        """Return pushed vertices, as in ``Offer.normals``, without room before."""
 
     def take(
         self,
         normals: Sequence[tuple[int, Array]],
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        """Merge what came in a round, as in ``accept``."""
+        """Merge the items received in a round, as in ``accept``."""
 
 
 class CarryingSearch(DomainSearch, Protocol):
@@ -485,7 +485,7 @@ class MaskedSearch(DeviceSearch, Protocol):
     """Searches that may see some edges only, of engines that declare ``masks``."""
 
     def see(self, view: SeenEdges | None) -> None:
-        """See some edges in later searches; None: all.
+        """Restrict later searches to some edges; None: all.
 
         Both directions of an edge are alike, and a vertex that is not seen has no edge
         that is.

@@ -106,7 +106,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Return the words begin … end-1 of the answers to a part, as of ``box``."""
 
     def pieces(self, part: int) -> Sequence[slice]:
-        """Return which words of a mask cover delegates that another part has, too."""
+        """Return which words of a mask cover delegates that another part also has."""
 
     def told(self, boxes: Any, *, parents: bool) -> None:
         """Store the sizes of received boxes in ``sizes``; boxes: [others, words]."""
@@ -121,7 +121,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Write answers to a part's questions after the first ``first`` words."""
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Merge a part's answers to such questions; both: uint64."""
+        """Merge a part's answers to these questions; both: uint64."""
 
     def take_from(self, part: int, items: Any) -> None:
         """Merge the items a part pushed after the first words; uint64 [k]."""

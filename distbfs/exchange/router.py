@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Delivery:
-    """The way of some items to their owners, for items and answers again and again.
+    """The routing of items to their owners, reused for items and answers.
 
     owners: rank of each item, int [k]
     """
@@ -36,11 +36,11 @@ class Delivery:
         return np.split(items[self._order], self._cuts)
 
     def send(self, items: Array) -> list[Array]:
-        """Send items, [k, …], to their owners; return what each rank sent here."""
+        """Send items, [k, …], to their owners; return those received, by rank."""
         return self.pass_on(self.split(items))
 
     def pass_on(self, outgoing: Sequence[Array]) -> list[Array]:
-        """Send what ``split`` returned; return what each rank sent here."""
+        """Send the items that ``split`` returned; return those received, by rank."""
         flat = [np.ascontiguousarray(some).ravel() for some in outgoing]
         rows = outgoing[0].shape[1:]
         return [some.reshape(-1, *rows) for some in self._world.alltoall(flat)]
@@ -54,7 +54,7 @@ class Delivery:
         return replies
 
     def ask(self, questions: Array, answer: Callable[[Array], Array]) -> Array:
-        """Ask the owners; return what they answer, [k].
+        """Ask the owners; return their answers, [k].
 
         answer: maps the questions of a rank, [j, …], to answers, [j]
         """
@@ -62,7 +62,7 @@ class Delivery:
 
 
 def send(world: World, items: Array, owners: Array) -> Array:
-    """Send items, [k, …], to their owners; return all that arrives, in rank order."""
+    """Send items, [k, …], to their owners; return those received, in rank order."""
     return np.concatenate(Delivery(world, owners).send(items))
 
 

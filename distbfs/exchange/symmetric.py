@@ -132,7 +132,7 @@ class Heap:
             raise LaunchError(f"NVSHMEM does not start: {problem}")
 
     def _begin(self, world: World) -> str:
-        """Begin; return what failed, or ""."""
+        """Initialise NVSHMEM; return the failure, or ""."""
         unique = UniqueId(version=version_of(UniqueId))
         failed = 0
         if world.rank == 0:
@@ -196,7 +196,7 @@ class NvshmemMemory:
         return array
 
     def _unused(self, size: int) -> int:
-        """Return which block serves all ranks again, -1 if none does."""
+        """Return the block that all ranks can reuse, -1 if there is none."""
         heap = self._heap
         fits = np.zeros(len(heap.blocks) + 1, np.int64)
         for k, ((_, length), used) in enumerate(

@@ -13,7 +13,7 @@ from distbfs.types import Ids, World
 
 @dataclass(frozen=True)
 class DegreeHistogram:
-    """How many vertices have each degree; equal on all ranks.
+    """The number of vertices of each degree; equal on all ranks.
 
     degrees: int64 ascending, without repeats; counts: int64 of the same length
     """

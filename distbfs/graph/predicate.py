@@ -41,7 +41,7 @@ TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class Predicate:
-    """Which edges are seen, by their attributes.
+    """A condition on the attributes of edges.
 
     text: as it was given; names: the attributes that it asks for, in order
 

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).with_name("trees.c")
 
 
 def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
-    """Return the vertices outside the 2-core, uint32, those taken away last first.
+    """Return the vertices outside the 2-core, uint32, those removed last first.
 
     Leaves whose neighbour is in the core come after all others.  offsets: int64
     [rows + 1], degrees: int64 [rows], columns: uint32 [edges], symmetric without loops
@@ -45,7 +45,7 @@ def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
 
 
 def _remove(offsets: Ids, columns: Array, left: Ids, leaves: Array) -> Array:
-    """Take leaves away as ``remove_leaves`` of trees.c does; return them in order."""
+    """Remove leaves as ``remove_leaves`` of trees.c does; return them in order."""
     rounds = [leaves]
     while len(leaves):
         left[leaves] = -1  # taken away
@@ -61,7 +61,7 @@ def _remove(offsets: Ids, columns: Array, left: Ids, leaves: Array) -> Array:
 
 
 def first_tree(offsets: Array, columns: Array, active: int) -> int:
-    """Return c, from which on rows hang on a row before them, or on none.
+    """Return c: rows from c on hang on an earlier row, or on none.
 
     offsets: uint32 or uint64 [rows + 1], columns: uint32 [edges], of a symmetric graph
     whose rows from ``active`` on are empty.  In each row from c to ``active`` all

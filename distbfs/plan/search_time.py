@@ -99,7 +99,7 @@ DEVICE_CONSTANTS = tuple(
 
 @dataclass(frozen=True)
 class PlannedLayout:
-    """How a graph is dealt out.
+    """The distribution of a graph to domains and devices.
 
     domains: p; devices: D of each; threshold: TH, of any value where p is 1
     streamed: whether devices begin their levels, or hosts
@@ -113,7 +113,7 @@ class PlannedLayout:
 
 @dataclass(frozen=True)
 class LinkReads:
-    """What a device reads of tails in host memory in a search.
+    """The reads of tails in host memory by a device in a search.
 
     columns: of tails; lines: of LINE bytes that they lie in; visits: of a tail, whose
     first lines are in random places
@@ -135,7 +135,7 @@ class LinkReads:
 
     @classmethod
     def of(cls, values: Mapping[str, float] | None) -> LinkReads | None:
-        """Return the counts of what ``as_dict`` gave; None of None."""
+        """Return the counts from the values of ``as_dict``; None from None."""
         if values is None:
             return None
         return cls(*(values[item.name] for item in fields(cls)))
@@ -191,7 +191,7 @@ class SearchTime:
         }
 
     def constants(self) -> dict[str, dict[str, Any]]:
-        """Return value and origin of every constant that has a part in the time."""
+        """Return value and origin of every constant that the time depends on."""
         device, exchange = self.device, self.exchange
         used = {
             name: (getattr(device, name), origin)
@@ -332,7 +332,7 @@ def _between(
     exchange: ExchangeConstants,
     sent: Mapping[str, float],
 ) -> dict[str, float]:
-    """Return the seconds of what is only between domains."""
+    """Return the seconds of the terms between domains."""
     shares = layout.domains * layout.devices
     others = shares - layout.devices
     partners = work.levels * others if layout.streamed else work.partners

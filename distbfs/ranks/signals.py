@@ -228,7 +228,7 @@ class Interrupts(StopFlag):
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of a ``with`` block, which it would leave half done.
+    """Delay Ctrl-C to the end of a ``with`` block that it would leave half done.
 
     With or without ``Interrupts``; in other threads than the main one nothing waits.
     """

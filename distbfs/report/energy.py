@@ -37,7 +37,7 @@ def joined(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def energy_figures(
     values: Mapping[str, Any], searches: int, edges: int
 ) -> dict[str, Any]:
-    """Return the figures of a run: what was measured, and that by search and edge.
+    """Return the energy of a run, in total, per search and per edge.
 
     searches: that were made while it was measured; edges: traversed by all of them, as
     TEPS counts.  A total is there where all of its parts are.

@@ -25,7 +25,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def check_target(path: Path) -> None:
-    """Refuse, before a long run, what could not be drawn after it."""
+    """Raise an error, before a long run, if its plot could not be drawn."""
     if path.suffix not in KINDS:
         kinds = ", ".join(KINDS)
         raise UsageError(f"{path}: a plot ends in '{path.suffix}'; allowed: {kinds}")
@@ -147,7 +147,7 @@ def draw_trace(
     end: float | None = None,
     title: str = "",
 ) -> None:
-    """Draw what each rank did when, one row a rank; a span lies over what holds it.
+    """Draw the phases of each rank over time, a row a rank; inner spans on top.
 
     events: complete events as ``report.trace.read_trace`` returns them
     begin, end: ms, what to show; UsageError where nothing was then

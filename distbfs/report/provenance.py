@@ -52,7 +52,7 @@ def commit() -> str | None:
 
 
 def driver_version() -> str | None:
-    """Return the version of the NVIDIA driver, None where it does not tell."""
+    """Return the version of the NVIDIA driver, None if unknown."""
     try:
         text = DRIVER.read_text(encoding="utf-8")
     except OSError:

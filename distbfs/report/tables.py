@@ -47,7 +47,7 @@ def print_fields(values: Mapping[str, Any]) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with what it counts: "1 loop", "2 loops"."""
+    """Return a number with its noun: "1 loop", "2 loops"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -63,7 +63,7 @@ ALONE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 
 @dataclass(frozen=True)
 class SearchChoice:
-    """Where and how a graph is searched, the same on all ranks.
+    """The choice of place and engine for the searches of a graph, equal on all ranks.
 
     place: see the module; devices: of this rank; why: reasons for the choice
     placement: between domains of devices, of a share of the vertices for each device

@@ -111,7 +111,7 @@ def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:
 
 
 def where_shares_are(world: World, rows: Sequence[MemberRows]) -> str:
-    """Describe those of all devices of a domain (collective)."""
+    """Describe the rows in host memory of all devices of a domain (collective)."""
     held = np.array([sum(part.graph.held_back for part in rows)])
     held_back, tails = int(world.allreduce(held)[0]), rows[0].graph.tails
     if tails is None:

@@ -78,7 +78,7 @@ class DirectionPolicy:
 
 
 class PricePolicy:
-    """The direction of all edges, of parts that tell what a push and a pull cost."""
+    """The direction of all edges, from the costs of push and pull that parts report."""
 
     def __init__(self, options: SearchOptions) -> None:
         ways: dict[str, DirectionName] = {"push": "push", "pull": "pull"}

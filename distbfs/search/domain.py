@@ -148,7 +148,7 @@ class DomainDriver:
         return result
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """See some edges in later searches, of each part of this rank; None: all."""
+        """Restrict later searches to some edges of this rank's parts; None: all."""
         for one, view in zip(self._parts, views, strict=True):
             with cuda.cupy().cuda.Device(one.device):
                 one.see(view)

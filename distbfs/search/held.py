@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Separated:
-    """Shares of domains on devices, and what is between them.
+    """Shares of domains on devices, and the exchange between domains.
 
     shares: of this rank's devices; placement: of all; exchange: of the searches
     """
@@ -31,7 +31,7 @@ class Separated:
 
 @dataclass
 class Held:
-    """What of a graph lies where it is searched, on this rank.
+    """The data of a graph in the memory where it is searched, on this rank.
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well

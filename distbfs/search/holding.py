@@ -103,7 +103,7 @@ class Source:
         return replace(self, turned=True)
 
     def as_asked(self, part: Part) -> Part:
-        """Return a part of the store, turned round where that was asked for."""
+        """Return a part of the store, with its edges reversed if requested."""
         return part.reversed() if self.turned else part
 
     def any_tuples(self) -> TupleSource:

@@ -107,7 +107,7 @@ class Carried:
 
 
 class PartCounts:
-    """What is carried by the normals of a part, [local count] by number."""
+    """The sums carried by the normals of a part, [local count] by number."""
 
     def __init__(
         self, part: LevelPart, delegates: Carried, depth: int, dtype: str

@@ -49,7 +49,7 @@ NO_PREDECESSOR = -9999  # of SciPy
 
 
 def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
-    """Keep what a method of a result returns; ranks call it in the same order."""
+    """Cache the value of a result's method; ranks call it in the same order."""
     name = method.__name__
 
     @wraps(method)
@@ -263,7 +263,7 @@ class Result(ResultPaths):
             self._save()
 
     def _drop_levels(self) -> None:
-        """Let go of the levels, but for how many there are (collective)."""
+        """Free the levels, but keep their number (collective)."""
         _ = self.depth
         none = [None] * len(self._outcome.level)
         self._outcome = self._outcome.copy_with(none, self._outcome.parent)

@@ -367,7 +367,7 @@ class Session:
         )
 
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
-        """Return the end of a search, targets by ids inside; WHOLE where none."""
+        """Return the end of a search, targets by internal ids; WHOLE if none."""
         if depth_limit is None and targets is None:
             return WHOLE
         ids: Ids | None = None

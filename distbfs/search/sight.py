@@ -35,7 +35,7 @@ class Sight(Protocol):
     vertices: VertexMap
 
     def see(self, view: View | None) -> None:
-        """See some of the graph in later searches; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: all (collective)."""
 
 
 def sight_of(
@@ -81,7 +81,7 @@ class PartSight:
         self._views = PartViews(world, held.parts, held.vertices.outside)
 
     def see(self, view: View | None) -> None:
-        """See some of the graph in later searches; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: all (collective)."""
         if view is None:
             self._runner.see(self._parts)
             self.vertices = self._all
@@ -102,7 +102,7 @@ class GraphSight:
         self._views: PartViews | None = None
 
     def see(self, view: View | None) -> None:
-        """See some of the graph in later searches; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: all (collective)."""
         problem: DistbfsError | None = None
         self.vertices = self._all
         try:
@@ -167,7 +167,7 @@ class DevicesSight:
         self._views: PartViews | None = None
 
     def see(self, view: View | None) -> None:
-        """See some of the graph in later searches; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: all (collective)."""
         self._runner.see([None] * len(self._all.shards))  # lets go of the bits
         self.vertices = self._all
         if view is None:
@@ -194,7 +194,7 @@ class DevicesSight:
         return lambda maker: maker.of_pairs(pairs)
 
     def _inside(self, flags: Marks) -> Marks:
-        """Return flags by id inside, bool [n]."""
+        """Return flags by internal id, bool [n]."""
         if self._all.permutation is None:
             return flags
         turned = np.zeros(len(flags), np.bool_)
@@ -204,7 +204,7 @@ class DevicesSight:
         return turned
 
     def _pairs(self, view: View) -> list[tuple[Array, Array]]:
-        """Return the ends of all edges that are seen, ids inside (collective)."""
+        """Return the ends of all visible edges, internal ids (collective)."""
         if self._views is None:
             self._views = views_of_parts(self._world, self._held)
         self._views.check(view)
@@ -218,7 +218,7 @@ class DevicesSight:
 
 
 class SeenPairs:
-    """The ends of the edges that are seen of parts; see ``PartViews.pairs``."""
+    """The ends of the visible edges of parts; see ``PartViews.pairs``."""
 
     def __init__(self, views: PartViews, view: View) -> None:
         views.check(view)

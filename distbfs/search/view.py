@@ -98,7 +98,7 @@ class View:
         return [*digests, "" if self.where is None else self.where.text]
 
     def same(self, other: View) -> bool:
-        """Return whether another one of the same graph sees the same."""
+        """Return whether another view of the graph sees the same edges."""
         masks = [
             (self.vertices, other.vertices),
             (self.edges, other.edges),
@@ -125,7 +125,7 @@ class View:
         )
 
     def sees(self, vertices: Ids) -> Marks:
-        """Return which vertices, ids int64 [k], are seen, bool [k]."""
+        """Return which vertices, ids int64 [k], are visible, bool [k]."""
         if self.vertices is None:
             return np.ones(len(vertices), np.bool_)
         return self.vertices[vertices]
@@ -144,7 +144,7 @@ def flags_of(values: Any, name: str) -> Marks:
 
 
 def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
-    """Raise UsageError unless a predicate fits attributes; those of no edge suffice."""
+    """Raise UsageError unless a predicate fits attributes, which may be empty."""
     for name in where.names:
         if name not in attributes:
             raise UsageError(
@@ -155,7 +155,7 @@ def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
 
 
 class PartViews:
-    """Makes what is seen of the parts of this rank; methods are collective.
+    """Makes the visible rows of this rank's parts; methods are collective.
 
     outside: from ids inside to input ids, int64
     """
@@ -168,7 +168,7 @@ class PartViews:
         self._listing: Listing | None = None
 
     def check(self, view: View) -> None:
-        """Raise InputError where edges are not as many as the graph has.
+        """Raise InputError unless there is a flag for every edge of the graph.
 
         UsageError for attributes that were not kept.
         """
@@ -180,7 +180,7 @@ class PartViews:
             self._check_edges(view.edges)
 
     def of(self, view: View) -> list[Part]:
-        """Return the parts with rows that tell of what is seen; columns are shared.
+        """Return the parts with rows of the visible edges; columns are shared.
 
         Raises what ``check`` does.
         """
@@ -195,7 +195,7 @@ class PartViews:
         return made
 
     def pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
-        """Yield the ends of edges that are seen, input ids int64 [k] each.
+        """Yield the ends of visible edges, input ids int64 [k] each.
 
         An undirected edge once.  Local, of a view that was checked.
         """
@@ -217,7 +217,7 @@ class PartViews:
             )
 
     def _flags(self, view: View, part: Part, name: str) -> Marks:
-        """Return which stored edges of a subgraph are seen, bool [edges]."""
+        """Return which stored edges of a subgraph are visible, bool [edges]."""
         edges = part.subgraphs[name].edges
         flags = np.ones(edges, np.bool_)
         if view.where is not None:

@@ -46,7 +46,7 @@ def is_divided_by_rows(world: World, store: Store) -> bool:
 def load_rows(
     store: Store, parts: int, index: int, watch: ReadWatch | None = None
 ) -> Part:
-    """Load the rows of part ``index`` of so many from a store of one part.
+    """Load the rows of part ``index`` of ``parts`` from a store of one part.
 
     All columns are read, as the digest is that of all, and those of the part are kept.
     Else as ``Store.load_part``.
@@ -125,7 +125,7 @@ def load_rows(
 def copy_owned(
     offsets: Array, owned: Array, start: int, values: Array, out: Array
 ) -> int:
-    """Copy what owned rows have of a slice of columns; return how many these are.
+    """Copy the columns of owned rows from a slice; return their number.
 
     offsets: [rows + 1 at least]; owned: bool [rows]
     values: the columns from ``start`` on, at least one

@@ -132,7 +132,7 @@ class MemberRows:
         return positions_of(number, self.index, self.layout.parts)
 
     def leave_out(self, searched: int) -> None:
-        """Let searches leave out the leaves from a number on, the same of all parts."""
+        """Make searches leave out leaves from a number on, the same in all parts."""
         at_least = self.graph.at_least.copy()
         at_least[:2] = searched
         leaves = Trees(self.graph.active - searched, 1, at_least)
@@ -241,7 +241,7 @@ class Planned:
 
     @property
     def tailed(self) -> int:
-        """How many rows may have tails: the first ones."""
+        """Number of rows that may have tails: the first ones."""
         return 0 if self.split is None else self.split.tailed
 
     def allocate(self) -> None:

@@ -70,7 +70,7 @@ def inner_at_least(numbering: Numbering, degree: int) -> int:
 
 
 class InnerLengths:
-    """How long the first rows of an inner graph are, in ``room.Degrees``' terms.
+    """Lengths of the first rows of an inner graph (``room.RowLengths``).
 
     delegates: lengths of their rows, which come first, in any order
     numbering: of normal vertices; see ``inner_at_least``
@@ -163,7 +163,7 @@ class InnerBuilder:
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
     def leave_out(self, searched: int) -> None:
-        """Let searches leave out leaves from a number on, the same in the domain."""
+        """Make searches leave out leaves from a number on, the same in the domain."""
         at_least = self._at_least.copy()
         at_least[:2] = searched
         self._trees = Trees(self.count - searched, 1, at_least)
@@ -195,7 +195,7 @@ class InnerBuilder:
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
     ) -> None:
-        """Store where the domain's normal vertices are, by device.
+        """Store the places of the domain's normal vertices, by device.
 
         positions, names: [normal vertices of the domain]; starts: of each device
         """
@@ -284,7 +284,7 @@ class InnerBuilder:
         cuda.release()
 
     def split(self, fit: Fit, kept: int) -> int:
-        """Let rows keep ``kept`` columns; return how many go to host memory."""
+        """Keep ``kept`` columns of each row; return the number for host memory."""
         self._split = fit.at(kept)
         return self._split.tails
 
@@ -352,7 +352,7 @@ class InnerBuilder:
                 done += self._write(keys[done:], int(run[0]), int(run[-1]) + 1)
 
     def _write(self, keys: Any, low: int, high: int) -> int:
-        """Write columns of rows from the first of sorted keys; return how many."""
+        """Write columns of rows from the first of sorted keys; return their number."""
         first, last = (int(x) for x in self._upto[[low, high]].get())
         count, split = last - first, self._split
         if split is None or low >= split.tailed:
@@ -453,7 +453,7 @@ class InnerBuilder:
 
     @property
     def targets(self) -> tuple[Any, Ids]:
-        """The targets of outer edges, and where those of each share begin."""
+        """The targets of outer edges, and the start of each share's targets."""
         return self._outer.targets, self._outer.starts
 
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:

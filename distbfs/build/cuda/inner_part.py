@@ -79,7 +79,7 @@ def apart_table(
 
 
 def inner_table(local: int, active: int, m: int) -> ArrayTable:
-    """Return the arrays of an ``InnerPart``'s graph besides what its part has.
+    """Return the arrays of an ``InnerPart``'s graph besides those of its part.
 
     local, active, m: as of ``DeviceGraph``
     """
@@ -90,7 +90,7 @@ def inner_table(local: int, active: int, m: int) -> ArrayTable:
 
 @dataclass(frozen=True)
 class ShareCounts:
-    """What the memory of searches of a share follows from; see ``InnerPart``.
+    """Counts that determine the memory of searches of a share; see ``InnerPart``.
 
     active, m, at_least: as in ``DeviceGraph``; delegates: their positions
     targets: of outer edges; outer_edges: as there; owned: delegates that each share

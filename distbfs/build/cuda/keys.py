@@ -325,7 +325,7 @@ class RowWriter:
         self._written = 0
 
     def to_host(self, most: int) -> None:
-        """Write columns to pinned host memory; most: how many there may be."""
+        """Write columns to pinned host memory; most: the largest number of columns."""
         self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
 
     def _place(self, count: int) -> DeviceArray:

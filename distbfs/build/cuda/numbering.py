@@ -69,7 +69,7 @@ class Numbering:
         self.at_least = self._at_least()
 
     def _order_trees(self, trees: TreeRanks, degrees: DeviceArray) -> None:
-        """Order the vertices of trees, so that each comes after what it hangs on.
+        """Order the vertices of trees, so that each comes after the one it hangs on.
 
         Leaves that hang on no tree fill up a unit of what is searched; then those come
         on which others hang, by falling ranks, and other leaves; each by rising id.

@@ -36,7 +36,7 @@ OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
 
 class RowLengths(Protocol):
-    """How long the first rows are; a ``Numbering`` is one."""
+    """Lengths of the first rows; a ``Numbering`` has them."""
 
     def at_least_of(self, degree: int) -> int:
         """Return a number above those of all rows of at least this length."""
@@ -69,7 +69,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """What a device has room for.
+    """The memory of a device for the rows of a graph.
 
     fixed: bytes of all but columns, of searches too; numbering, ranges: of the rows
     have: bytes of the device while rows are built; after: when they are
@@ -104,7 +104,7 @@ class Fit:
         return Split.at(kept, self.numbering, self.ranges)
 
     def problem(self, what: str) -> str:
-        """Return the message for a graph whose rows fit not even LEAST_KEPT columns.
+        """Return the message that LEAST_KEPT columns of a row do not fit.
 
         what: begins the message, up to the number of edges
         """

@@ -37,7 +37,7 @@ SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are m
 
 @dataclass
 class SeenEdges:
-    """Which edges of the rows on a device are seen.
+    """Visibility of the edges of the rows on a device.
 
     bits: uint32, a bit for each column, in the order of ``DeviceGraph.columns``: bit
         k % 32 of word k / 32
@@ -53,7 +53,7 @@ class SeenEdges:
 
 @dataclass
 class SeenPart:
-    """Which edges of one device's share of a part are seen; see ``InnerPart``.
+    """Visibility of the edges of one device's share of a part; see ``InnerPart``.
 
     inner: of the inner graph; outer: of the outer edges, rows by normal number
     """
@@ -64,7 +64,7 @@ class SeenPart:
 
 @dataclass
 class NamedRows:
-    """Rows of a device, and what their columns are called.
+    """Rows of a device, and the names of their columns.
 
     offsets, columns, active, m, tails: as of ``DeviceGraph``; columns need no padding
     n: vertices by id
@@ -95,7 +95,7 @@ class NamedRows:
 
     @classmethod
     def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
-        """Return the rows of a graph; columns: what they are called."""
+        """Return the rows of a graph; columns: the names of their columns."""
         return cls(
             graph.offsets,
             graph.columns,
@@ -157,7 +157,7 @@ def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[NamedRows, Name
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
-    """Let columns, uint32, rise in each row; offsets: uint64 [rows + 1]."""
+    """Sort the columns, uint32, of each row; offsets: uint64 [rows + 1]."""
     cp = cuda.cupy()
     for low, high in row_ranges(offsets, KEYS):
         first = int(offsets[low])
@@ -170,7 +170,7 @@ def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
 
 
 def mask_table(n: int, active: int, columns: int) -> ArrayTable:
-    """Return the arrays of ``SeenEdges``, and what searches make of them later.
+    """Return the arrays of ``SeenEdges``, and those that searches derive from them.
 
     n, active: of the graph; columns: that lie on the device
     """
@@ -211,7 +211,7 @@ class SeenMaker:
             )
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
-        """Return the edges between vertices, bool [n] by id, that are seen."""
+        """Return the edges between visible vertices, bool [n] by id."""
         columns = len(self._rows.names)
         with self._room(len(vertices) // 8 + columns // 8):
             ids = self._flags_of(vertices)
@@ -225,7 +225,7 @@ class SeenMaker:
             return self._made(fill)
 
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
-        """Return the edges that are seen of a whole graph, which is undirected.
+        """Return the visible edges of a whole undirected graph.
 
         edges: bool [m / 2], by (smaller, larger id) as they rise
         vertices: bool [n] by id, whose edges alone are seen; None for all
@@ -265,7 +265,7 @@ class SeenMaker:
             return self._made(fill)
 
     def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
-        """Return edges that are seen.
+        """Return the visible edges, of pairs of ids.
 
         pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
             once; iterated over as often as bits of tails do not fit the device at once
@@ -297,7 +297,7 @@ class SeenMaker:
             return self._made(fill)
 
     def _places(self) -> DeviceArray:
-        """Return the names of ids, made where they are not there."""
+        """Return the names of ids, computed where the rows have none."""
         rows = self._rows
         if rows.places is not None:
             return rows.places
@@ -308,7 +308,7 @@ class SeenMaker:
 
     @property
     def _edges(self) -> int:
-        """Columns of all rows, tails with them."""
+        """Number of columns of all rows and their tails."""
         tails = self._rows.tails
         return self._rows.m + (0 if tails is None else len(tails.columns))
 
@@ -330,7 +330,7 @@ class SeenMaker:
         return cuda.memory_of(what)
 
     def _made(self, fill: Any) -> SeenEdges:
-        """Return bits; fill: sets those of all columns, and of tails in a window."""
+        """Return bits; fill: sets those of all columns, and of tails by window."""
         cp, p, rows, tails = cuda.cupy(), self._params, self._rows, self._rows.tails
         made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
         bits, ends = made["bits"], made["ends"]

@@ -69,7 +69,7 @@ class FirstRound:
 
 @dataclass
 class Numbered:
-    """Numbers of the vertices of a part, and what the other parts need of it.
+    """Numbers of the vertices of a part, and the facts that other parts need.
 
     vertices, numbers, tuple_degrees: as in DevicePart
     normals, members: host uint32 [4 * blocks], sets of normal vertices and delegates
@@ -147,7 +147,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Spill:
-    """When the subgraphs of a part lie in host memory until rows are made of them.
+    """The rule by which subgraphs of a part wait in host memory until rows are made.
 
     room: of a device and its host; sharing: parts of the device; of_host: of the host
     """
@@ -229,7 +229,7 @@ class Builder:
             )
 
     def _rank(self, counts: Any, members: Any) -> int:
-        """Fill in the ranks of a set from members a block; return how many members."""
+        """Fill in the ranks of a set from members a block; count the members."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
         self.kernels.launch(

@@ -158,7 +158,7 @@ class Dealer:
         return bool(self.meet(device, value, ask))
 
     def pass_on(self, device: int, boxes: Boxes, step: int) -> Arrived:
-        """Exchange one step of boxes; return what arrived and the number of steps."""
+        """Exchange one step of boxes; return the arrivals and the number of steps."""
 
         def send(every: list[Boxes]) -> Arrived:
             most = max(int(np.diff(boxes.starts).max()) for boxes in every)

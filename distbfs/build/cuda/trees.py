@@ -22,7 +22,7 @@ MOST_ROUNDS = 14  # so that a path to the core is short
 
 
 class TreeRanks(NamedTuple):
-    """How vertices hang in trees, by id.
+    """Places of vertices in trees, by id.
 
     ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
     vertex that one hangs on. The root of a tree that is a component has one, too.

@@ -155,7 +155,7 @@ class Distributor:
         graphs: tuple[CSR, CSR, CSR, CSR],
         **others: Any,
     ) -> Part:
-        """Return a part; others: what is not as usual."""
+        """Return a part; others: fields that differ from the usual ones."""
         order, nn, nd, dn, dd = numbering.vertices, *graphs
         ends = [taken(x.tuple_degrees, order, self.threads) for x in sides]
         if len(sides) > 1:

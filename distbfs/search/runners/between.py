@@ -207,7 +207,7 @@ class BetweenDomains:
 
     @property
     def predicts(self) -> bool:
-        """Whether searches expect boxes as full as earlier ones had them."""
+        """Whether searches predict the size of boxes from earlier searches."""
         return self._streamed is not None and self._loop is None
 
     def _levels_on_streams(self) -> StreamedLevels | None:
@@ -555,7 +555,7 @@ class BetweenDomains:
         return targets
 
     def _hung(self, numbers: list[Ids]) -> Ids:
-        """Take leaves out of the numbers of targets; return their delegates, ids.
+        """Replace targets that are leaves by their delegates; return these, ids.
 
         Of all ranks (collective); numbers: of each domain of this one
         """
@@ -641,7 +641,7 @@ class BetweenDomains:
     def _rest(
         self, arrived: list[list[tuple[int, Array]]]
     ) -> list[list[tuple[int, Array]]]:
-        """Send what had no place in boxes before; return what came in the last round.
+        """Send the items that boxes had no room for; return those of the last round.
 
         arrived: in the first one
         """

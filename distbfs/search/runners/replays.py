@@ -84,7 +84,7 @@ class Replays:
         self._graphs[kind, form] = graphs
 
     def forget(self) -> None:
-        """Let go of all graphs, as launches are others from now on."""
+        """Free all graphs: later launches differ."""
         self._graphs.clear()
         self._forms.clear()
 

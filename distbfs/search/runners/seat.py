@@ -123,11 +123,11 @@ class Seat:
         return 1 + min(words, self.search.room(part))
 
     def answered(self, part: int, words: int) -> int:
-        """Return the words of answers to what a part asks at first."""
+        """Return the words of the answers to a part's first questions."""
         return 1 + self.search.answer_words(self.sent(part, words) - 1)
 
     def volumes(self, words: int) -> tuple[int, int]:
-        """Return the bytes of all that is sent at first, and of answers to that."""
+        """Return the bytes of the first messages, and of the answers to them."""
         boxes = sum(self.sent(part, words) for part in self.others)
         return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 

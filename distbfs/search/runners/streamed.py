@@ -142,7 +142,7 @@ class StreamedLevels:
         return [seat.search.checks(self._report(seat)) for seat in self._seats]
 
     def forget(self) -> None:
-        """Launch levels anew, as parts see other edges from now on."""
+        """Forget captured levels, since parts see other edges from now on."""
         self._replays.forget()
 
     def work(self) -> Work:

@@ -172,7 +172,7 @@ class OnDevice:
         return [levels], [parents]
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """See some edges in later searches; None: all."""
+        """Restrict later searches to some edges; None: all."""
         cast("MaskedSearch", self._search).see(views[0])
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class OnDevices:
         )
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """See some edges in later searches, of each device; None: all."""
+        """Restrict later searches to some edges of each device; None: all."""
         self._driver.see(views)
 
     def close(self) -> None:

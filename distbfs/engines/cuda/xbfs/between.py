@@ -266,7 +266,7 @@ class BetweenLevels:
         return bitmap(flags)
 
     def see(self, view: SeenPart | None) -> None:
-        """See some edges in later searches; None: all."""
+        """Restrict later searches to some edges; None: all."""
         with self.device, cuda.memory_of("a masked search"):
             self.arrays.show(self.own, None if view is None else view.inner)
             self._show(None if view is None else view.outer)

@@ -205,7 +205,7 @@ class MemberSearch:
         return self._launches[form]
 
     def see(self, view: SeenEdges | None) -> None:
-        """See some edges in later searches; None: all."""
+        """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
             self.arrays.show(self.own, view)
         self._masked = view is not None

@@ -182,7 +182,7 @@ class FastSearch:
         return self._launches[form]
 
     def see(self, view: SeenEdges | None) -> None:
-        """See some edges in later searches; None: all."""
+        """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
             self._arrays.see(view, whole=True)
             if self._cluster is not None:
