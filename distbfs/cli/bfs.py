@@ -62,7 +62,7 @@ def separator_of(path: Path | None) -> str | None:
 
 
 def check_ending(path: Path, *others: str) -> None:
-    """Raise UsageError for a place, or a name not of a table nor ending as others."""
+    """Raise UsageError for an output of unknown ending, or that cannot be written."""
     if path != DASH:
         check_place(path)
     if not separator_of(path) and path.suffix.lower() not in others:
@@ -147,7 +147,7 @@ class LevelTable:
 
 @dataclass
 class PathsAsked:
-    """What ``bfs`` asks for of shortest paths, and gives (collective).
+    """The options of ``bfs`` about shortest paths, and their results (collective).
 
     target: what paths are asked to
     counted: numbers of shortest paths of this rank's block in the last search
@@ -165,7 +165,7 @@ class PathsAsked:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything of shortest paths is asked for."""
+        """Whether any option about shortest paths is set."""
         return any(
             x is not None for x in (self.asked.counts, self.target, self.asked.edges)
         )
@@ -202,7 +202,7 @@ class PathsAsked:
             check_place(asked.edges, force=asked.force)
 
     def check_session(self, session: Session) -> None:
-        """Raise UsageError where the session does not answer what is asked."""
+        """Raise UsageError if the session cannot answer the options."""
         if self.wanted and session.paths.refusal:
             raise UsageError(session.paths.refusal)
 
@@ -232,7 +232,7 @@ class PathsAsked:
         return {"target": name, "distance": distance, "count": count, "paths": paths}
 
     def _write(self, place: Path, result: Result, ids: IdMap | None) -> int:
-        """Write the edges between reached vertices on rank 0; return how many."""
+        """Write the edges between reached vertices on rank 0; return their number."""
         columns = result.edges_within().columns().values()
         parts = [gather_on_first(self.world, column) for column in columns]
         whole = [column for column in parts if column is not None]
@@ -249,7 +249,7 @@ class PathsAsked:
 
 
 def print_paths(rows: Sequence[dict[str, Any]]) -> None:
-    """Print what searches say of shortest paths, where that was asked for."""
+    """Print the shortest paths of searches, if requested."""
     if rows and "largest_count" in rows[0]:
         cells = [[row["source"], row["largest_count"]] for row in rows]
         print_table(("source", "shortest paths to one vertex, at most"), cells)
@@ -308,7 +308,7 @@ def levels_of(session: Session, result: Result, ids: IdMap | None) -> dict[str, 
 
 @dataclass
 class Kept:
-    """Where results are kept: in an HDF5 file, in a table, or nowhere.
+    """The place of results: an HDF5 file, a table, or none.
 
     done: which searches are kept already, bool [k]
     result: the HDF5 file, of rank 0; shared: what all ranks write it by
@@ -320,7 +320,7 @@ class Kept:
     table: LevelTable | None = None
 
     def share(self, world: World, stack: ExitStack, n: int) -> None:
-        """Let all ranks write what is left of the HDF5 file (collective)."""
+        """Open the rest of the HDF5 file for all ranks to write (collective)."""
         row = int(np.argmin(self.done))
         self.shared = stack.enter_context(SharedResult(world, self.result, n, row))
 
@@ -347,7 +347,7 @@ def open_kept(
     options: SearchOptions,
     view: View,
 ) -> Kept:
-    """Open what an output names (collective)."""
+    """Open the output for results (collective)."""
     kept, output = Kept(np.zeros(len(sources), dtype=bool)), asked.output
     if output is None:
         return kept
@@ -407,7 +407,7 @@ def begun(row: dict[str, Any]) -> Any:
 
 
 def print_result(values: dict[str, Any], *, verbose: bool) -> None:
-    """Print the searches and, where it was asked for, their paths and energy."""
+    """Print the searches and, if requested, their paths and energy."""
     print_searches(values["searches"], verbose=verbose)
     print_paths(values["searches"])
     if values.get("energy"):

@@ -87,14 +87,14 @@ class Command(cloup.Command):
     def get_default_option_group(
         self, ctx: click.Context, is_the_only_visible_option_group: bool = False
     ) -> cloup.OptionGroup:
-        """Return the group of options that have none, which is not shown."""
+        """Return the group of options without a group, which is not shown."""
         group = super().get_default_option_group(ctx, is_the_only_visible_option_group)
         group.hidden = True
         return group
 
 
 class FilePath(click.Path):
-    """A path; one that cannot be read is refused by what reads it, for all users."""
+    """A path; the function that opens it refuses one that cannot be read."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
@@ -121,12 +121,12 @@ class InputPath(FilePath):
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A choice that names what a misspelt word is like."""
+    """A choice that suggests a similar word for a misspelt one."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Return the choice; BadParameter for a word that is none."""
+        """Return the choice; BadParameter for any other word."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -147,7 +147,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | float:
-        """Return the number; BadParameter for what is no size above 0."""
+        """Return the number; BadParameter unless it is a size above 0."""
         match = SIZE.fullmatch(value.strip())
         try:
             size = float(match[1]) * UNITS[match[2]] if match else 0.0
@@ -170,14 +170,14 @@ KINDS = {
 
 
 def argument(kind: Any, metavar: str | None = None, **more: Any) -> Any:
-    """Return a field that is an argument; more: default, and what click takes."""
+    """Return a field that is an argument; more: its default, and click's keywords."""
     default = more.pop("default", MISSING)
     known = Declared("", kind=kind, more={"metavar": metavar, **more})
     return field(default=default, metadata={"option": known})
 
 
 def borrowed(*kinds: type, names: tuple[str, ...] = ()) -> Any:
-    """Return a field for options that other classes declare, a dict of what is given.
+    """Return a field for options that other classes declare, a dict of those given.
 
     names: of those that the command has, by default all
     """
@@ -186,7 +186,7 @@ def borrowed(*kinds: type, names: tuple[str, ...] = ()) -> Any:
 
 @dataclass(frozen=True)
 class Word:
-    """An option or an argument of a command, with the field that its value is for.
+    """An option or an argument of a command, with the field for its value.
 
     holder: the field of the command that holds it where it is borrowed, else ""
     """
@@ -197,7 +197,7 @@ class Word:
     holder: str = ""
 
     def read(self, value: Any) -> Any:
-        """Return the value of the field for what click has read."""
+        """Convert click's value to the value of the field."""
         known: Declared = self.item.metadata["option"]
         if any(x.startswith("--no-") for x in known.spellings):
             return False if value else self.item.default

@@ -89,7 +89,7 @@ def parse_entries(
     threads: Sequence[int],
     libraries: Sequence[str] = (),
 ) -> list[Entry]:
-    """Return all engines; UsageError where two are the same or the baseline is none.
+    """Return all engines; UsageError if two are equal, or the baseline is missing.
 
     threads: numbers of them that engines of the host run with in turn
     """
@@ -120,7 +120,7 @@ def parse_threads(text: str, share: int) -> list[int]:
 
 
 def parse_libraries(text: str | None) -> list[str]:
-    """Return the libraries of a list; ``all`` is those that are installed."""
+    """Return the libraries of a list; ``all``: the installed ones."""
     if text is None:
         return []
     names = installed() if text == "all" else text.split(",")
@@ -132,7 +132,7 @@ def parse_libraries(text: str | None) -> list[str]:
 def built_sources(
     asked: GraphOptions, threads: int, progress: Progress
 ) -> list[TupleSource]:
-    """Return the graphs that are to be built in memory."""
+    """Return the sources of the graphs to be built in memory."""
     return [
         make_source(
             name,
@@ -231,7 +231,7 @@ def compare_on(
 
 
 def print_all(values: dict[str, Any]) -> None:
-    """Print comparisons and, where it was asked for, each engine's energy."""
+    """Print comparisons and, if requested, each engine's energy."""
     print_comparison(values)
     for comparison in values.get("comparisons", [values]):
         for engine in comparison["engines"]:
@@ -241,6 +241,6 @@ def print_all(values: dict[str, Any]) -> None:
 
 
 def title_of(facts: Mapping[str, Any]) -> str:
-    """Return a source in words; facts: that recreate it."""
+    """Describe a source in words; facts: those that recreate it."""
     size = facts.get("scale", facts.get("vertices", facts.get("n")))
     return f"{facts.get('family')} {size}"

@@ -57,7 +57,7 @@ COUNTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @dataclass
 class Entry:
-    """One engine of a comparison, and what its searches took.
+    """One engine of a comparison, and the times and counts of its searches.
 
     label: as the command line names it; series: the same without a number of threads
     that --threads gave; seconds: [sources][repeats]
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def open(self) -> Session:
-        """The session, once it is there."""
+        """The session, once it is open."""
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
@@ -122,7 +122,7 @@ class Sessions:
         return self._source.directed
 
     def check(self, options: SearchOptions) -> None:
-        """Refuse before a graph is loaded what would be refused after (collective)."""
+        """Check the options before a graph is loaded (collective)."""
         opening = prepare(self._terminal.world, self._source, options, ALONE)
         if opening.choice.place == "host":
             make_host_engine(opening.world, options, silent)
@@ -186,7 +186,7 @@ def in_largest(session: Session, drawn: Ids) -> Marks:
 
 
 def reaching_most(session: Session, drawn: Ids) -> Marks:
-    """Return which vertices reach half as many as any does, bool [k] (collective)."""
+    """Return which vertices reach half of the most reached, bool [k] (collective)."""
     reached = np.array([session.search(root).reached for root in drawn.tolist()])
     # mutant: 2 * reached -> reached : test_compare_of_a_directed_graph
     most: Marks = (reached > 1) & (2 * reached >= reached.max(initial=0))
@@ -263,7 +263,7 @@ def run(
 
 
 def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
-    """Search some sources with records; return how many vertices each reaches."""
+    """Search some sources with records; return the number of vertices each reaches."""
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:

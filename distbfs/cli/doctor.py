@@ -99,7 +99,7 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines on how ranks talk to each other."""
+    """Return the lines on the links between ranks."""
     out = {"domains": links["domains"]} if links["domains"] else {}
     out["exchange"] = f"{links['exchange']}: {links['reason']}"
     return out | dict(summaries(links))
@@ -167,7 +167,7 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def architectures(wanted: Iterable[str]) -> list[str]:
-    """Return the architectures to compile for; UsageError for what is none."""
+    """Return the architectures to compile for; UsageError for unknown ones."""
     names: list[str] = []
     for name in wanted:
         if name != "all" and not ARCHITECTURE.fullmatch(name):
@@ -200,7 +200,7 @@ def divided(said: Mapping[str, str]) -> tuple[int, list[str], list[str]]:
 
 
 def print_compilations(outcomes: Mapping[str, Mapping[str, str]]) -> None:
-    """Print how many kernels compile for each architecture, and the first error."""
+    """Print the number of kernels that compile by architecture, and the first error."""
     for arch, said in outcomes.items():
         good, bad, left = divided(said)
         line = f"{good} of {good + len(bad)} kernels compile for {arch}"
@@ -209,7 +209,7 @@ def print_compilations(outcomes: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def print_findings(values: Mapping[str, Any]) -> None:
-    """Print what was found for people, problems last."""
+    """Print the findings as text, problems last."""
     for block in fields_of(values):
         print_fields({f"{name:<{WIDTH}}": value for name, value in block.items()})
         click.echo()

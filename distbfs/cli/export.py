@@ -36,7 +36,7 @@ def run(asked: ExportOptions) -> None:
 
 @contextmanager
 def spooled() -> Iterator[Path]:
-    """Yield a path to write to; at the end, copy what is there to stdout."""
+    """Yield a path to write to; at the end, copy the file to stdout."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "graph")
         try:
@@ -53,7 +53,7 @@ def spooled() -> Iterator[Path]:
 def write(
     terminal: Terminal, store: Store, writer: Writer, output: Path, *, force: bool
 ) -> None:
-    """Write the file, and say what it has."""
+    """Write the file, and report its contents."""
     manifest = store.manifest
     source = StoreTuples(store)
     m = manifest.m if manifest.directed else manifest.m // 2

@@ -64,7 +64,7 @@ def compile_note(terminal: Terminal) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class BenchmarkGraph:
-    """A graph to be searched, and what validates its searches.
+    """A graph to be searched, and the validator of its searches.
 
     directed: whether edges lead one way
     exact: whether ``tuples`` are those that the graph was made of
@@ -150,7 +150,7 @@ def typed(context: click.Context, name: str) -> bool:
 
 
 def refuse_build_options(context: click.Context) -> None:
-    """Raise UsageError for options of building that were given beside a store."""
+    """Raise UsageError for build options given beside a store."""
     for option in context.command.params:
         if option.name in BUILD_OPTIONS and typed(context, option.name):
             name = max(option.opts, key=len)
@@ -271,7 +271,7 @@ def write_level_records(
 def in_ids_of_the_file(
     searches: list[reports.SearchFigures], ids: IdMap | None
 ) -> list[reports.SearchFigures]:
-    """Return figures whose roots have the ids that the store keeps, if it does."""
+    """Return figures with roots named by the ids that the store keeps, if any."""
     if ids is None:
         return searches
     more = "(vertices are numbers of the store here, from 0)"

@@ -42,7 +42,7 @@ READ = ("one_based", "first_id", "columns", "header", "bipartite", "directed")
 def read_file(
     terminal: Terminal, path: Path, reading: FileOptions, n: int | None = None
 ) -> FileTuples:
-    """Return the edge tuples of a file (collective); n: how many vertices there are."""
+    """Return the edge tuples of a file (collective); n: number of vertices."""
     size = path.stat().st_size if path.is_file() else 0
     with terminal.progress("reading", size) as done:
         options = ReaderOptions(
@@ -70,11 +70,11 @@ class SearchedGraph:
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
         return self.source.n
 
     def reversed(self) -> SearchedGraph:
-        """Return the graph with every edge turned round."""
+        """Return the graph with all edges reversed."""
         facts = [*self.facts, "reversed"]
         return replace(self, source=self.source.reversed(), facts=facts)
 
@@ -175,7 +175,7 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
 def check_target(
     terminal: Terminal, asked: StoreOptions, parts: int, *, directed: bool = False
 ) -> None:
-    """Refuse, before a long read, what ``store_graph`` would refuse after it."""
+    """Raise, before a long read, the errors of ``store_graph`` after it."""
     output = asked.output
     Placement(parts, terminal.world.size)
     if directed:
@@ -189,7 +189,7 @@ def check_target(
 def devices_to_build(
     terminal: Terminal, asked: StoreOptions, *, directed: bool = False
 ) -> list[int] | None:
-    """Return this rank's CUDA devices, None where they are not to build.
+    """Return the CUDA devices of this rank that build, None if the host builds.
 
     Raises UsageError for what they do not build.
     """
@@ -208,7 +208,7 @@ def store_graph(
     reading_seconds: float | None = None,
     **original: Any,
 ) -> None:
-    """Build and store a graph and print what came of it (collective).
+    """Build and store a graph, and print a summary (collective).
 
     reading_seconds: that reading its file took, which count
     original: devices to build on, and what is known of the source; see ``write_graph``

@@ -122,7 +122,7 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines on how the graph is stored, by name."""
+    """Return the lines on the storage of the graph, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
     share, relabel = values["delegates"] / max(values["vertices"], 1), values["relabel"]
     relabelling = "none, ids are those of the input"
@@ -144,7 +144,7 @@ def store_text(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def print_storage(values: Mapping[str, Any]) -> None:
-    """Print how a graph is stored, for people."""
+    """Print the storage of a graph as text."""
     size = values["bytes"]
     click.echo()
     print_fields(store_text(values))
@@ -285,7 +285,7 @@ def degree_rows(degrees: Mapping[str, list[int]], n: int) -> list[list[Any]]:
 
 
 def print_survey(values: Mapping[str, Any]) -> None:
-    """Print what ``survey`` found, for people."""
+    """Print the figures of ``survey`` as text."""
     n = sum(values["degrees"]["vertices"])
     click.echo()
     print_table(("degree", "vertices", "share"), degree_rows(values["degrees"], n))

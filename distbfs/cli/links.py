@@ -115,7 +115,7 @@ def transfers(link: Link) -> Swap:
 
 
 def own_devices(world: Ranks) -> tuple[list[int], str]:
-    """Return this rank's devices, or none and why they cannot be used (collective).
+    """Return this rank's devices, or none and the reason (collective).
 
     Without a device on one of the ranks, none of any and no reason.
     """

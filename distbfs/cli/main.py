@@ -83,7 +83,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
 
 
 class RankContext(cloup.Context):
-    """Where a command runs, once all ranks are known to run the same one."""
+    """The context of a command, once all ranks are known to run the same one."""
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Compare the command with that of the other ranks, then run it."""
@@ -94,7 +94,7 @@ class RankContext(cloup.Context):
 
 
 def run_on_ranks(command: click.Command) -> None:
-    """Let a command and those in it run in a RankContext."""
+    """Make a command and its subcommands run in a RankContext."""
     command.context_class = RankContext
     for inner in getattr(command, "commands", {}).values():
         run_on_ranks(inner)
@@ -105,7 +105,7 @@ class Interrupted(BaseException):
 
 
 class Commands(click.Group):
-    """Loads the module of a subcommand when it is asked for."""
+    """Loads the module of a subcommand when it is used."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand."""

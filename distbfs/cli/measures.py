@@ -65,7 +65,7 @@ def energy_of(
 def searches_energy(
     session: Session, roots: Sequence[Root], edges: Sequence[int]
 ) -> dict[str, Any] | None:
-    """Return the energy of searches, made again (collective); None of none.
+    """Return the energy of repeated searches, None without searches (collective).
 
     edges: traversed by each search, as TEPS counts; roots: of these and of others
     """
@@ -104,7 +104,7 @@ def print_energy(figures: dict[str, Any]) -> None:
 
 
 def check_trace(path: Path | None) -> None:
-    """Refuse, before a long run, a file that cannot be written after it."""
+    """Raise an error, before a long run, for a file that cannot be written."""
     if path is not None:
         check_place(path)
 
@@ -113,7 +113,7 @@ def check_trace(path: Path | None) -> None:
 def traced(
     terminal: Terminal, path: Path | None, session: Session, ids: IdMap | None
 ) -> Iterator[Trace | None]:
-    """Yield the trace of a session where one is asked for, and write it at the end.
+    """Yield the trace of a session, if requested, and write it at the end.
 
     Collective; NVTX ranges on devices.  ids: of the file, on rank 0
     """

@@ -71,7 +71,7 @@ COUNT = re.compile("[0-9]{1,18}")
 
 @dataclass(frozen=True)
 class ApplicationFile:
-    """Writes what an application hands over to one file, which takes its name last.
+    """Writes the results of an application to one file, which gets its name last.
 
     sources: int64 [k], pairs: int64 [q, 2], pair_names: as they were given; n: vertices
     ids: of the file that the graph came from
@@ -136,7 +136,7 @@ def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
 def read_pairs(
     path: Path, named: NamedVertices
 ) -> tuple[list[list[int]], list[tuple[str, str]]]:
-    """Return pairs of a file, and as they were written.
+    """Return the pairs of a file as vertices, and as written.
 
     Two ids a line, between them a tab, a comma or blanks, the first of these that is
     in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
@@ -153,7 +153,7 @@ def read_pairs(
 
 
 def print_facts(values: Facts, app: Application) -> None:
-    """Print what an application reports, for people."""
+    """Print the report of an application as text."""
     facts = dict(values["found"])
     rows = facts.pop("largest", None)
     facts.pop("answers", None)
@@ -310,7 +310,7 @@ def app_energy(
 
 
 def check_input(app: Application, asked: MultisearchOptions) -> None:
-    """Refuse, before the graph is loaded, options that do not fit an application."""
+    """Check, before the graph is loaded, that options fit an application."""
     output, pairs = asked.output, asked.pairs
     if (app.takes == "pairs") != (pairs is not None):
         raise UsageError(
@@ -348,7 +348,7 @@ def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
 def make_searcher(
     terminal: Terminal, store: Store, asked: MultisearchOptions, options: RunOptions
 ) -> Searcher:
-    """Load a store and return what searches it (collective); says how."""
+    """Load a store and return its searcher (collective); logs the choice."""
     world, manifest, domain = terminal.world, store.manifest, asked.domain
     way, why = choose_sharing(world, manifest, asked.divide)
     if world.size > 1:

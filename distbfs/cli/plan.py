@@ -243,19 +243,19 @@ LABELS = {
 
 
 def room_words(about: Mapping[str, Any]) -> str:
-    """Return the words for a GPU's memory where rows are split."""
+    """Describe the memory of a GPU whose rows are split."""
     return f"{readable(about['have'])} ({readable(about['spare'])} of it kept free)"
 
 
 def kept_words(about: Mapping[str, Any]) -> str:
-    """Return the words for rows that are split, before whose host has the rest."""
+    """Describe split rows, up to the owner of the host memory for the rest."""
     kept = "all" if about["kept"] is None else shown(about["kept"])
     words = f"; in {room_words(about)} with {kept} columns of a row, and about "
     return words + readable(about["host"])
 
 
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
-    """Return the words about a GPU's memory for the line about that GPU."""
+    """Describe the rows on a GPU, for the line about that GPU."""
     if tails["fits"]:
         if tails["kept"] is None:
             return f"; fits in {readable(tails['have'])}"
@@ -273,7 +273,7 @@ def tails_words(tails: Mapping[str, Any], devices: int) -> str:
 
 
 def link_line(link: Mapping[str, float], where: str) -> str:
-    """Return the line about what a GPU reads of tails; where: what searches."""
+    """Return the line about the tail reads of a GPU; where: of which search."""
     return (
         f"over the link to the host, {where}: about {readable(link['bytes'])} a search "
         f"for each GPU, {1e3 * link['seconds']:.4g} ms ({link['columns']:.3g} columns "
@@ -382,7 +382,7 @@ def level_row(name: str, sums: Mapping[str, float]) -> list[str]:
 
 
 def print_model(model: Mapping[str, Any]) -> None:
-    """Print what the cost model says, level by level."""
+    """Print the predictions of the cost model, level by level."""
     click.echo()
     click.echo(
         f"cost model (Pan et al. 2018, Section V), p_rank {shown(model['ranks'])}: "
@@ -401,7 +401,7 @@ def print_model(model: Mapping[str, Any]) -> None:
 
 
 def print_thresholds(plan: Mapping[str, Any]) -> None:
-    """Print what a search between the parts takes at thresholds, side by side."""
+    """Print the cost of a search between the parts, by threshold, side by side."""
     volumes, times = ("masks", "normals", "parents"), ("work", "latency")
     rows = []
     for x in plan["thresholds"]:
@@ -430,7 +430,7 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
 def print_plan(
     plan: Mapping[str, Any], time: SearchTime | None, *, on_gpus: bool, whole: bool
 ) -> None:
-    """Print a plan for people.
+    """Print a plan as text.
 
     on_gpus: whether the memory of devices is given; whole: with all that is known
     """
@@ -486,7 +486,7 @@ def planned_line(plan: Mapping[str, Any]) -> str:
 
 
 def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
-    """Print what each array takes, what fits, and the terms of each time."""
+    """Print the bytes of each array, what fits, and the terms of each time."""
     click.echo()
     one = "largest device" if plan["exact"] else "a device"
     rows = []

@@ -48,7 +48,7 @@ class Machine:
 
 
 def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
-    """Return the bytes of engine xbfs on GPUs (JSON values), by what searches.
+    """Return the bytes of engine xbfs on GPUs (JSON values), by kind of search.
 
     gpu_search: one GPU; gpu_domain: each GPU of one domain; gpu_part: of several
     domains; *_tails: how rows are split between GPU and host memory, see ``split``

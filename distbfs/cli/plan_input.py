@@ -224,7 +224,7 @@ def of_store(
 
 
 def check_domain(devices: int, domain: int) -> int:
-    """Return the number of devices; UsageError for domains that cannot be."""
+    """Return the number of devices; UsageError for impossible domains."""
     if problem := too_many_problem(domain):
         raise UsageError(f"domain is {domain}; {problem}")
     groups(devices, domain, f"{domain} a domain")
@@ -257,7 +257,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def reported_run(path: Path, records: Path) -> Run:
-    """Return the run that a report of ``graph500 --json`` is about.
+    """Return the run that a report of ``graph500 --json`` describes.
 
     Raises InputError for anything else.
     """
@@ -281,7 +281,7 @@ def reported_run(path: Path, records: Path) -> Run:
 def runs_of(
     records: Sequence[Path], reports: Sequence[Path], planned: Counts
 ) -> list[Run]:
-    """Return the recorded searches and what they searched.
+    """Return the recorded searches and the counts of their graph.
 
     reports: one for each file of records, or none where they are of what is planned
     """
@@ -297,7 +297,7 @@ def runs_of(
 
 
 def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
-    """Return the habits of the run whose devices are the nearest in number.
+    """Return the habits of the run with the nearest number of devices.
 
     None fit where a graph is in one part without delegates and the other is not.
     """

@@ -22,7 +22,7 @@ TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
 
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
-    """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
+    """Parse words like ``source=0`` or ``targets=3,9`` to fields."""
     fields: dict[str, Any] = {}
     kinds = {
         name: field.kind

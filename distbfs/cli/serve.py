@@ -69,7 +69,7 @@ def about(
 
 
 def check_ways(asked: ServeOptions) -> None:
-    """Refuse, before the graph is loaded, what cannot be opened after it."""
+    """Check, before the graph is loaded, that the doors can be opened."""
     if asked.socket is not None:
         clear_place(asked.socket)
     if asked.http is None:
@@ -88,7 +88,7 @@ def open_doors(
     asked: ServeOptions,
     ready: threading.Event,
 ) -> list[Door]:
-    """Return the ways in, which listen already; stdin is read once ``ready`` is set."""
+    """Return the doors, which already listen; stdin is read once ``ready`` is set."""
     doors: list[Door] = []
     if asked.socket is not None:
         doors.append(SocketDoor(service, listen(asked.socket)))

@@ -66,7 +66,7 @@ class JsonLines(logging.Formatter):
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is no folder: what can be read as a file, a pipe too."""
+    """Return whether a path is a file or a pipe, not a folder."""
     return path.exists() and not path.is_dir()
 
 
@@ -90,14 +90,14 @@ def facts_of(context: click.Context) -> dict[str, object]:
 
 
 class Lines:
-    """Says how far long work is, a line every few seconds."""
+    """Reports the progress of long work, a line every few seconds."""
 
     def __init__(self, label: str, total: int) -> None:
         self._label, self._total = label, max(total, 1)
         self._next = time.monotonic() + LINE_SECONDS
 
     def __call__(self, done: int, total: int | None = None, /) -> None:
-        """Take how much is done, and of how much where that is more."""
+        """Take the amount done, and the total if it has grown."""
         self._total, now = total or self._total, time.monotonic()
         if now >= self._next:
             self._next = now + LINE_SECONDS
@@ -106,7 +106,7 @@ class Lines:
 
 @dataclass
 class Terminal:
-    """A command on its ranks; rank 0 speaks: results on stdout, all else on stderr."""
+    """A command on its ranks; rank 0 writes results to stdout, all else to stderr."""
 
     world: Ranks
     speech: Speech
@@ -118,7 +118,7 @@ class Terminal:
 
     @property
     def verbose(self) -> bool:
-        """Whether more than a user needs is told."""
+        """Whether to report details."""
         return self.speech.verbose
 
     def say(self, message: str) -> None:
@@ -126,15 +126,15 @@ class Terminal:
         LOG.info(message)
 
     def say_engine(self, session: Session) -> None:
-        """Log what searches run on, and why."""
+        """Log the engine and devices of searches, with the reasons."""
         self.say(engine_line(session, session.why if self.tells(session.why) else ""))
 
     def tells(self, why: str) -> bool:
-        """Return whether a reason is told: not, where there is no driver, no device."""
+        """Return whether to report a reason; "no CUDA" only where there is a driver."""
         return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def result(self, values: Any, text: Callable[[], None]) -> None:
-        """Print the result as JSON where that was asked for, else call ``text``."""
+        """Print the result as JSON if requested, else call ``text``."""
         if self.world.rank != 0:
             return
         if self.as_json:
@@ -193,7 +193,7 @@ class Terminal:
     def open_records(
         self, stack: ExitStack, path: Path | None, *, append: bool = False
     ) -> TextIO | None:
-        """Return rank 0's file for level records, if there is to be one."""
+        """Return rank 0's file for level records, if requested."""
         if path is None or self.world.rank != 0:
             return None
         check_place(path)
@@ -261,7 +261,7 @@ def write_records(
 
 
 def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
-    """Say on the log where searches were stopped, and whether they can go on."""
+    """Log where searches were stopped, and whether they can be continued."""
     if done < count:
         more = "; the same command goes on" if resumes else ""
         LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
@@ -286,7 +286,7 @@ def need_symmetric(store: Store, what: str) -> None:
 
 
 def engine_line(session: Session, why: str | None = None) -> str:
-    """Return one line that says what searches run on, and why, as the session knows."""
+    """Return the line on the engine and devices of searches, with the reasons."""
     about: dict[str, Any] = session.describe()
     where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
     line = (

@@ -30,7 +30,7 @@ SHOWN = 40
 
 
 def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield FILE:LINE and the ids of each line of a file that has some.
+    """Yield FILE:LINE and the ids of each line that has ids.
 
     separators: the first of them that is in a line outside quotes separates its ids.
     Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the begin of a line or
@@ -92,7 +92,7 @@ class NamedVertices:
         return [self.find(word, place) for place, [word] in lines]
 
     def sources(self, words: Sequence[str], path: Path | None) -> list[int]:
-        """Return the sources of the command line and of a file, one at least."""
+        """Return the sources of the command line and of a file, at least one."""
         sources = [self.find(word, "--source") for word in words]
         sources += [] if path is None else self.in_file(path)
         if not sources:
@@ -168,7 +168,7 @@ class NamedVertices:
         return view
 
     def check_seen(self, view: View, sources: Sequence[Root]) -> None:
-        """Raise UsageError for a source that is not seen, by its id (collective)."""
+        """Raise UsageError for a hidden source, by its id (collective)."""
         for root in sources:
             view.check_sources(
                 np.atleast_1d(root),

@@ -16,11 +16,11 @@ CLOSED_PIPE = 128 + signal.SIGPIPE  # as a program that the signal ends
 
 
 class ClosedPipe(OSError):  # noqa: N818
-    """Nobody reads a pipe any more; without a number, which click would end by."""
+    """The reader of a pipe has closed it; without errno, by which click would end."""
 
 
 class NamedFile(FileIO):
-    """A file whose errors of writing name it and come once.
+    """A file whose write errors name it and are raised once.
 
     What is written after an error is dropped, so that closing raises no second one.
     """
@@ -56,7 +56,7 @@ def run_program(function: Callable[[], int | None]) -> NoReturn:
 
 
 def name_standard_streams() -> None:
-    """Make stdout name itself in errors, and stderr lose what cannot be said."""
+    """Make errors of stdout name it; drop messages that stderr does not take."""
     sys.stdout = _named(sys.stdout, "standard output")
     sys.stderr = _named(sys.stderr, "standard error", optional=True)
 

@@ -54,7 +54,7 @@ TELL = "from distbfs.cli.trials import tell_mpi; tell_mpi()"
 
 
 def version_of(package: str) -> str | None:
-    """Return the version of an installed package, None where it is not there."""
+    """Return the version of a package, None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -98,7 +98,7 @@ def library_facts(mpi: ModuleType) -> dict[str, Any]:
 
 
 def tell_mpi() -> None:
-    """Start MPI in this process and print what it says, a line of JSON at a time."""
+    """Start MPI in this process and print its facts, as lines of JSON."""
     import mpi4py  # noqa: PLC0415
 
     mpi4py.rc.initialize = False
@@ -216,7 +216,7 @@ def kernel_trials() -> dict[str, str]:
 
 
 def nvrtc_version() -> str:
-    """Return the version of NVRTC; DeviceMissing where it is not there."""
+    """Return the version of NVRTC; DeviceMissing if it is missing."""
     major, minor = nvrtc.bindings().getVersion()
     return f"{major}.{minor}"
 
@@ -300,7 +300,7 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
 
 
 def trial_parts(name: str) -> tuple[int, ...]:
-    """Return in how many parts an engine is tried, as far as it declares.
+    """Return the numbers of parts to try an engine with, as far as it declares.
 
     An engine on a device searches the graph of one part, and, in place of several
     parts, one that is built on the device.

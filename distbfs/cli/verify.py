@@ -23,7 +23,7 @@ def array_bytes(store: Store) -> int:
 
 
 def print_verification(values: dict[str, Any]) -> None:
-    """Print what was found, one finding a line, or that all is well."""
+    """Print the findings, one a line, or that there are none."""
     for finding in values["findings"]:
         click.echo(legible(finding, None))
     if values["ok"]:

@@ -119,7 +119,7 @@ class ReaderOptions:
 
 @dataclass(frozen=True)
 class Sides:
-    """The vertices of a matrix: rows are numbered from 0, and columns too.
+    """The vertices of a matrix; rows and columns are each numbered from 0.
 
     apart: columns are numbered after the rows, as other vertices
     first: the first vertex, as notes call it

@@ -98,7 +98,7 @@ class ListParser:
         return self._neighbours(sizes, numbers, piece)
 
     def _line(self, line: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of a line, or of what is there of it."""
+        """Return vertices and neighbours of a line, or of its part read so far."""
         if self.seen is None:
             self.comment = line.startswith(b"%")
         ends = line.endswith(b"\n")

@@ -30,7 +30,7 @@ class Words:
 
     @classmethod
     def wanted(cls, relabel: str, *, compiled: bool) -> Words | None:
-        """Return a new one where ``relabel`` says that ids are text, else None."""
+        """Return new words if ``relabel`` says that ids are text, else None."""
         return cls(compiled=compiled) if relabel == "text" else None
 
     def __len__(self) -> int:

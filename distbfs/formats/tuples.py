@@ -123,7 +123,7 @@ class Spool:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Create an empty one in a folder, None: that of temporary files; OSError."""
+        """Create an empty spool in a folder, None: that of temporary files; OSError."""
         self._folder = folder or Path(tempfile.gettempdir())
         self._name: Path | None = None
         try:
@@ -135,7 +135,7 @@ class Spool:
         self.path = Path(f"/proc/self/fd/{self._handle}")
 
     def name(self) -> Path:
-        """Return a path by which other processes can open it until it is closed."""
+        """Return a path by which other processes can open the spool."""
         if self._name is None:
             name = self._folder / f"distbfs-{secrets.token_hex(8)}.tuples"
             leftovers.note(name)

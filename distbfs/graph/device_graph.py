@@ -163,7 +163,7 @@ class DeviceGraph:
         return self.in_offsets, self.in_columns
 
     def reversed(self) -> DeviceGraph:
-        """Return a directed graph with every edge turned round; arrays are shared.
+        """Return a directed graph with all edges reversed; arrays are shared.
 
         Each stored edge counts as one tuple.
         """

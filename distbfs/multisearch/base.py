@@ -47,7 +47,7 @@ WAYS = ("auto", "sources", "parts")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a problem runs.
+    """Options of the run of a problem.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class ProblemRunner(Protocol):
     methods: tuple[str, ...]
 
     def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
-        """Return a whole graph as the runner wants it; UsageError if it cannot be.
+        """Return a whole graph in the runner's form; UsageError if there is none.
 
         Ids of the part are the input's (see ``whole.in_input_ids``). options: only
         ``device_memory`` and ``host_memory`` count here
@@ -159,7 +159,7 @@ class ProblemRunner(Protocol):
     def run(
         self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
     ) -> Results:
-        """Run a problem from sources, int64 [k], vertices of the graph, k = 0 too.
+        """Run a problem from sources, int64 [k], vertices of the graph; k may be 0.
 
         graph: what ``prepare`` returned; one run at a time.  Raises UsageError for a
         problem that cannot run and for an error in one of its functions, which is
@@ -177,7 +177,7 @@ class ProblemRunner(Protocol):
 
 
 def check_problem(problem: Problem) -> None:
-    """Raise UsageError for a problem that says what cannot be."""
+    """Raise UsageError for a contradictory problem."""
     where = f"problem {problem.name}"
     for name, function in problem.functions.items():
         if name not in FUNCTIONS:
@@ -284,7 +284,7 @@ def located(function: Callable[..., Any], error: Exception) -> str:
 
 @contextmanager
 def agreeing(world: World) -> Iterator[None]:
-    """Raise on all ranks what is raised on one (collective); a stop first."""
+    """Raise the error of one rank on all ranks (collective); a stop first."""
     failure: TooDeep | SearchStopped | None = None
     try:
         yield

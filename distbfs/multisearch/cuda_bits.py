@@ -59,7 +59,7 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
 
 
 def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
-    """Return ids as int64 [k]; UsageError, which says what, where one is no vertex."""
+    """Return ids as int64 [k]; UsageError, naming ``what``, if one is no vertex."""
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     wrong = ids[(ids < 0) | (ids >= graph.n)]
     if len(wrong):
@@ -70,7 +70,7 @@ def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> 
 
 
 def above(graph: DeviceGraph, degree: int) -> int:
-    """Return about how many vertices have at least ``degree`` edges; they come first.
+    """Estimate the number of vertices of at least ``degree`` edges, which come first.
 
     Edges out and in of a directed graph, by whose sum its vertices are numbered. Exact
     where no edge was repeated and ``degree`` begins a degree class.
@@ -217,7 +217,7 @@ class Batch:
 
 
 class TailReads:
-    """What searches of one traversal read of tails in host memory (bits_tails.cuh).
+    """Reads of tails in host memory by a shared traversal (bits_tails.cuh).
 
     words: of 32 searches, in a row
     """
@@ -228,7 +228,7 @@ class TailReads:
         self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
 
     def show(self, p: Record) -> None:
-        """Set what kernels know of tails; ``p.adj`` is set."""
+        """Set the kernels' arguments about tails; ``p.adj`` is set."""
         tails = self._tails
         p.set(
             tail_row=tails.offsets,
@@ -240,7 +240,7 @@ class TailReads:
         )
 
     def clear(self) -> None:
-        """Forget what was read."""
+        """Reset the counts of reads."""
         stream = cuda.cupy().cuda.get_current_stream()
         for array in (self._reads, self._live):
             cuda.clear(array, stream)

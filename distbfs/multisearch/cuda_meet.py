@@ -107,7 +107,7 @@ class MeetingSearches:
     def _point(
         self, ids: Ids, rows: Ids, targets: Ids
     ) -> tuple[DeviceArray, DeviceArray]:
-        """Show pairs to the kernels; return arrays to be held, the last for levels."""
+        """Pass pairs to the kernels; return arrays to be held, the last for levels."""
         packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
         held = cuda.cupy().asarray(packed)
         levels = cuda.cupy().empty(len(targets) + 1, np.int32)

@@ -76,7 +76,7 @@ def own_table(
 
 
 def outer_table(lanes: int, active: int, targets: int, normals: int) -> ArrayTable:
-    """Return the arrays of what is sent to other domains."""
+    """Return the arrays of messages to other domains."""
     row = max(targets, 1) * SEARCHES // 32 * lanes
     return {
         "row": ArrayPlan(np.uint64, active + 1),

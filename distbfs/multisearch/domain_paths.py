@@ -178,7 +178,7 @@ class PathShare:
         }
 
     def _open_outside(self, asked: AskedVertices) -> None:
-        """Allocate what is sent to other domains, and what comes from there."""
+        """Allocate the messages to other domains, and those from them."""
         cp, member = cuda.cupy(), self.share.member
         outer, domains = member.outer, member.domains
         if outer is None or domains is None:
@@ -222,7 +222,7 @@ class PathShare:
         self._run("carry")
 
     def collect(self) -> None:
-        """Collect what is sent; start copying how much to the host."""
+        """Collect the messages; start copying their sizes to the host."""
         self._clear("sizes")
         self._run("collect")
         self._sizes_copy.begin(cuda.cupy().cuda.get_current_stream())

@@ -127,7 +127,7 @@ class Share:
             self.tails.show(self.params)
 
     def clear(self, wanted: Wanted) -> None:
-        """Reset the state of searches, and what is summed and counted of them."""
+        """Reset the state of searches, and their sums and counts."""
         cp, d = cuda.cupy(), self.params
         stream = cp.cuda.get_current_stream()
         if not wanted.levels:

@@ -129,7 +129,7 @@ def distinct(graph: Graph, sources: Sources) -> Ids:
 
 
 class KeptArrays:
-    """Keeps what an application hands over; see ``application.Output``."""
+    """Keeps the results of an application; see ``application.Output``."""
 
     def __init__(self, count: int, n: int) -> None:
         self.values: dict[str, Array] = {}

@@ -71,7 +71,7 @@ class Outside:
         }
 
     def clear(self) -> None:
-        """Forget what was sent."""
+        """Clear the record of messages."""
         stream = cuda.cupy().cuda.get_current_stream()
         for name in ("seen", "sends", "sending"):
             cuda.clear(self._params.held[name], stream)
@@ -86,7 +86,7 @@ class Outside:
             self._run("push_outer", depth)
 
     def collect(self, depth: int) -> None:
-        """Collect what is sent; start copying how much to the host."""
+        """Collect the messages; start copying their sizes to the host."""
         stream = cuda.cupy().cuda.get_current_stream()
         cuda.clear(self.sizes, stream)
         if self._targets:

@@ -131,7 +131,7 @@ class WordRows:
         self.view.set(planes=self._planes)
 
     def start(self, numbers: Ids, searches: Ids) -> None:
-        """Put sources of searches, by number, on level 0 to be."""
+        """Put the sources of searches, by number, on the coming level 0."""
         lanes, bits = np.divmod(searches, LANE)
         ones = np.uint64(1) << bits.astype(np.uint64)
         np.bitwise_or.at(self.next, (numbers, lanes), ones)
@@ -181,7 +181,7 @@ class OuterEnds:
         self._width = width
 
     def table(self, made: ctypes.CDLL) -> Words:
-        """Return the ends that get words, and these: uint64 [k, 1 + width]."""
+        """Return the ends that get words, and the words: uint64 [k, 1 + width]."""
         ends, words = self._arrays["found"], self._arrays["words"]
         count = made.part_bits_collect(
             self.rows.state, cc.pointer(ends), cc.pointer(words)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a traversal.
+    """The results wanted from a traversal.
 
     levels, counts: make these methods of ``PartSearches`` available
     sums: of ``base.SUMS``; limit: the last level

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Route:
-    """What may go from one part to another: the items of one group of the sender.
+    """The path of the items of one group from one part to another.
 
     group: of a part, the one for each part, then one for each of its delegate lanes
     """
@@ -99,7 +99,7 @@ class PartMessages:
         words: int,
         items: Callable[[int, int, int], DeviceArray],
     ) -> list[Arrival]:
-        """Send what all parts have for each other; return what arrives here.
+        """Send the items of all parts to each other; return those for this rank.
 
         counts: items of each group of this rank's parts; words: uint64 of an item
         items(place, group, count): of a part of this rank, with its device current

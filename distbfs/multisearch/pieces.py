@@ -35,7 +35,7 @@ SAVING_SHARE = 0.1  # of the time that writing sums may take
 
 @dataclass
 class Unfinished:
-    """Where finished searches are kept while others run.
+    """The place of finished searches while others run.
 
     path: of the file; identity: tells graph, application and options (JSON values)
     force: replace the file of another run; anew: what a user does for that
@@ -88,7 +88,7 @@ def results_of(problem: Problem) -> list[State]:
 
 @dataclass
 class Saving:
-    """What a run has written of its results; rank 0 has the file.
+    """The part of a run's results that is written; rank 0 has the file.
 
     done: searches in the file; last, took: the time of the last writing, and its
     seconds
@@ -225,7 +225,7 @@ class Pieces:
         return values
 
     def _surprises(self, each: float, count: int, spent: float, piece: int) -> bool:
-        """Return whether a piece tells how long all take, and none did before.
+        """Return whether a piece gives the first estimate of the whole time.
 
         The first one may compile kernels: the second has another say.
         """

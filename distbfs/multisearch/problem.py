@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is computed by many searches of one graph, for ``search_many``.
+    """A computation by many searches of one graph, for ``search_many``.
 
     Parameters
     ----------

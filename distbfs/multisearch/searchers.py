@@ -106,7 +106,7 @@ class Searcher(Protocol):
 
     @property
     def smallest(self) -> int:
-        """How many sources make a batch of all ranks."""
+        """Number of sources in a batch of all ranks."""
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings, for reports (JSON values)."""
@@ -189,7 +189,7 @@ class WholeSearcher:
 
     @property
     def smallest(self) -> int:
-        """How many sources make a batch of all ranks."""
+        """Number of sources in a batch of all ranks."""
         return (self.options.batch or bits.MOST_SEARCHES) * self.world.size
 
     def turned(self) -> WholeSearcher:
@@ -222,7 +222,7 @@ class PartsSearcher:
 
     @property
     def smallest(self) -> int:
-        """How many sources make a batch; one where they take turns."""
+        """Number of sources in a batch; 1 where they take turns."""
         if self._traversals is None:
             return 1
         return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)

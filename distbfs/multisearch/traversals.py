@@ -36,7 +36,7 @@ class Traversals(ABC):
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
-        """Search from the first of some sources; return the searches, and how many.
+        """Search from the first of some sources; return the searches and their number.
 
         sources: internal ids; options: only ``batch``, ``memory`` and ``threads`` count
         here; limit and stop are those of ``wanted``
@@ -46,7 +46,7 @@ class Traversals(ABC):
     def dependencies(
         self, sources: Ids, options: RunOptions
     ) -> tuple[list[Array], int] | None:
-        """Return dependencies of the first of some sources, and how many.
+        """Return the dependencies of the first of some sources, and their number.
 
         Summed over these sources, float64, of each part by local id (Brandes 2001).
         None, on all ranks, where a search of each source is needed. sources, options:
@@ -161,7 +161,7 @@ class DeviceTraversals(Traversals):
         wanted: Wanted,
         then: Callable[[domain_bits.DomainBitSearches], object] | None = None,
     ) -> tuple[domain_bits.DomainBitSearches, int]:
-        """Search from up to ``most`` sources, then do what uses the searches.
+        """Search from up to ``most`` sources, then call ``then`` with the searches.
 
         Half as many where memory, as for deep levels, does not last.
         """
@@ -184,7 +184,7 @@ class DeviceTraversals(Traversals):
             self._close()
 
     def _with(self, lanes: int, *, levels: bool) -> domain_bits.DomainBitSearches:
-        """Return searches of so many lanes, or of what fits."""
+        """Return searches of ``lanes`` lanes, or of as many as fit."""
         searches, separated = self._searches, self._session.separated
         if searches is None or searches.lanes < lanes:
             self._close()

@@ -160,7 +160,7 @@ class Part:
         return rows if self.incoming is None else {**rows, "incoming": self.incoming}
 
     def reversed(self) -> Part:
-        """Return the part with every edge turned round; arrays are shared.
+        """Return the part with all edges reversed; arrays are shared.
 
         Itself if edges lead both ways.  Where it was not counted how many tuples enter
         a vertex, each stored edge counts as one.

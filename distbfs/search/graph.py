@@ -823,7 +823,7 @@ class Graph:
             self._lock.mend()
 
     def reversed(self) -> Graph:
-        """Return the graph with every edge turned round; arrays are shared.
+        """Return the graph with all edges reversed; arrays are shared.
 
         Returns
         -------

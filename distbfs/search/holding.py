@@ -64,7 +64,7 @@ class OwnGraph(Protocol):
         """Return the names of vertices, int64 [k], as an array [k]."""
 
     def reversed(self) -> OwnGraph:
-        """Return the graph with every edge turned round."""
+        """Return the graph with all edges reversed."""
 
     def __contains__(self, vertex: object) -> bool: ...
 
@@ -90,7 +90,7 @@ class Source:
     progress: Progress = no_progress
 
     def reversed(self) -> Source:
-        """Return the graph with every edge turned round.
+        """Return the graph with all edges reversed.
 
         Raises UsageError where edges lead both ways.
         """

@@ -31,7 +31,7 @@ Searched = tuple[float, list[Any]]  # seconds, and the values of the steps
 
 @dataclass
 class Answers:
-    """Makes answers of the values that steps after a search give.
+    """Makes answers from the values of the steps after a search.
 
     parents: whether searches give them, where asked; metrics: where traversed edges
     are counted
@@ -63,7 +63,7 @@ class Answers:
         return MultiBfsAnswer(searches=searches, **self._ids(request))
 
     def check(self, request: Request) -> None:
-        """Refuse, before any search, a result that is too large for an answer."""
+        """Refuse a result that is too large for an answer, before any search."""
         if self._whole(request) and (why := self._too_many(request)):
             text = f"{why}; ask for distances, or the result 'summary'"
             raise ServiceError("too_large", text)
@@ -137,7 +137,7 @@ class Answers:
         return fields
 
     def _ids(self, request: Request) -> dict[str, Any]:
-        """Return which vertices levels are of, where not from 0 on."""
+        """Return the vertices of the levels, if not all from 0 on."""
         if not self._whole(request):
             return {}
         if self.names.ids is not None:

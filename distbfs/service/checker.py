@@ -17,7 +17,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def unknown_op(name: object) -> ServiceError:
-    """Return the refusal of an operation that there is not."""
+    """Return the refusal of an unknown operation."""
     return refused("op", name, NAMES, "unknown_op")
 
 

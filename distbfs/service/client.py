@@ -389,7 +389,7 @@ class Client(ABC):
 
 
 def _start(source: Vertex | Vertices) -> dict[str, Any]:
-    """Return the field that says where a search begins: at a vertex, or at several."""
+    """Return the field of the start of a search: a vertex, or several."""
     several = isinstance(source, Iterable) and not isinstance(source, str)
     if several and not (isinstance(source, np.ndarray) and not source.ndim):
         return {"sources": list(each_of(source, "sources"))}

@@ -22,7 +22,7 @@ WATCH = 0.1  # seconds until a disconnected client is noticed
 
 
 class Parts(Protocol):
-    """Splits what a client says into parts, of which each gets an answer."""
+    """Splits the data of a client into parts, each of which gets an answer."""
 
     @property
     def within(self) -> bool:
@@ -92,10 +92,10 @@ class Connection(ABC):
 
     @abstractmethod
     def request_of(self, part: Any) -> Request | Answer | Any:
-        """Return the request in a part, or what answers it; raise ServiceError."""
+        """Return the request in a part, or its answer; raise ServiceError."""
 
     def op_of(self, part: Any) -> str:  # noqa: ARG002
-        """Return the operation that a part is for where it is no good request."""
+        """Return the operation of a part that is no valid request."""
         return ""
 
     @abstractmethod
@@ -286,7 +286,7 @@ class Connection(ABC):
             self.close(if_idle=True)
 
     def _give_up(self) -> None:
-        """Drop a client that lets the service wait, after an answer if it has one."""
+        """Drop a client that keeps the service waiting, after its last answer."""
         with self._reading:
             late = None if self._open or self._gone else self._splitter.late()
             if late is not None:

@@ -40,10 +40,10 @@ class Door(ABC):
 
     @abstractmethod
     async def meet(self) -> None:
-        """Let clients in, until cancelled."""
+        """Accept clients, until cancelled."""
 
     def add(self, connection: Connection) -> None:
-        """Let a client in."""
+        """Accept a client."""
         self.clients.add(connection)
         connection.start()
 
@@ -135,7 +135,7 @@ class HttpDoor(ListeningDoor):
         self._site = Site(service, guard)
 
     def let_in(self, connected: socket.socket) -> None:
-        """Accept a client; one without room gets a refusal for what it asks."""
+        """Accept a client; without room, refuse its requests."""
         service, refused = self.service, self.no_room()
         if len(self.clients) > 2 * service.limits.clients:
             connected.close()

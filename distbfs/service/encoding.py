@@ -50,7 +50,7 @@ def _with_arrays(answer: object) -> list[Buffer]:
 
 
 class Readable(Protocol):
-    """What follows a line."""
+    """A stream of the bytes after a line."""
 
     def read(self, size: int = ..., /) -> bytes:
         """Return at most ``size`` bytes, none at the end."""

@@ -23,7 +23,7 @@ REQUIRED = msgspec.NODEFAULT
 
 
 class Served(NamedTuple):
-    """What values depend on: the names of a graph's vertices, and limits."""
+    """The context of values: the names of a graph's vertices, and limits."""
 
     names: Names
     limits: Limits
@@ -101,7 +101,7 @@ class Vertex(Kind):
         return vertex
 
     def example(self, value: Any, names: Names) -> Any:
-        """Return the name of a vertex, the last one for numbers that there are not."""
+        """Return the name of a vertex, the last one for larger numbers."""
         return names.of(min(value, names.n - 1))
 
 

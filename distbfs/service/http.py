@@ -64,7 +64,7 @@ def load_libraries() -> None:
 
 
 class Sent(NamedTuple):
-    """What a page answers: status, media type, and body."""
+    """The answer of a page: status, media type, and body."""
 
     status: int
     kind: str
@@ -113,7 +113,7 @@ class HttpRequest:
 
     @property
     def op(self) -> str | None:
-        """The operation that it is for, None for that of a page."""
+        """The operation of the request, None for a page."""
         return self.path[4:] if self.path.startswith("/v1/") else None
 
 
@@ -132,7 +132,7 @@ class HttpSplitter:
         self._begin(b"")
 
     def _begin(self, data: bytes) -> None:
-        """Expect a new request, of which some data are here."""
+        """Expect a new request; some of its data are here."""
         role = self._h11.SERVER
         self._parser = self._h11.Connection(role, max_incomplete_event_size=HEAD)
         self.begun: HttpRequest | None = None  # whose head is complete
@@ -141,7 +141,7 @@ class HttpSplitter:
             self._parser.receive_data(data)
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """Return complete requests, and as the last one what is none; b"": the end."""
+        """Return complete requests, and last a broken one if there is; b"": the end."""
         h11, made = self._h11, []
         self.within = self.within or bool(data)
         try:
@@ -167,7 +167,7 @@ class HttpSplitter:
         return made
 
     def late(self) -> HttpRequest | None:
-        """Return the request whose body has not come in time, None without a head."""
+        """Return the request whose body did not arrive in time, None without a head."""
         if self.begun is None:
             return None
         text = f"the body has not come within {self._limits.patience:g} seconds"

@@ -54,14 +54,14 @@ class Refusal(Struct, kw_only=True):
 
 
 class Good(Struct, kw_only=True):
-    """What answers to completed requests have; fields without a value are left out."""
+    """Common fields of answers to completed requests; without a value: omitted."""
 
     id: int | str | None = None
     ok: Literal[True] = True
 
 
 class Search(Struct, kw_only=True):
-    """One search: counts, and levels and parents where they are asked for."""
+    """One search: counts, and levels and parents if requested."""
 
     source: Name | UnsetType = UNSET
     sources: Annotated[list[Name], about("of a set")] | UnsetType = UNSET
@@ -204,7 +204,7 @@ class Operation:
 
     @property
     def required(self) -> list[Field]:
-        """Fields that each request has, but for the start of a search."""
+        """Fields that each request has, except for the start of a search."""
         return [x for x in self.own if x.default is REQUIRED]
 
     @cached_property

@@ -152,7 +152,7 @@ class ServiceRank:
     def _between(
         self, source: int | tuple[int, ...], steps: Sequence[Step], stop: Stop
     ) -> tuple[float, list[Any]] | None:
-        """Answer a step that is of one target by a search from both ends, else None."""
+        """Answer a step with one target by a search from both ends; None for others."""
         if len(steps) != 1 or not self.session.both_ends:
             return None
         name, target, *longest = steps[0]

@@ -51,11 +51,11 @@ class Ticket:
 
     @property
     def lost(self) -> bool:
-        """Whether it need not be answered."""
+        """Whether the ticket need not be answered."""
         return self.late or self.gone()
 
     def why_lost(self) -> ServiceError:
-        """Return the answer where it is lost, or its search was stopped."""
+        """Return the error for a ticket that is lost, or whose search was stopped."""
         if self.gone():
             return ServiceError("gone", "nobody waits for the answer")
         spent = self.until - self.arrived

@@ -229,7 +229,7 @@ class Service:
                 return
 
     def _serve(self, group: list[Ticket], landed: Landed | None) -> None:
-        """Answer requests of one search, or let it fly.
+        """Answer the requests of one search, or leave it running.
 
         landed: requests of the search before, answered while a search flies, or before
         one that cannot; None for none
@@ -260,7 +260,7 @@ class Service:
                 self._one_search(wanted)
 
     def _still_wanted(self, group: list[Ticket]) -> list[Ticket]:
-        """Return tickets whose answers somebody waits for; end the others."""
+        """Return the tickets that somebody waits for; end the others."""
         now = time.monotonic()
         for ticket in group:
             ticket.waited = now - ticket.arrived
@@ -271,7 +271,7 @@ class Service:
 
     @contextmanager
     def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
-        """End tickets whose search is stopped, or wrong as that of an altered store."""
+        """End tickets whose search is stopped, or wrong since the store was altered."""
         try:
             yield
         except SearchStopped:
@@ -281,7 +281,7 @@ class Service:
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
     def _land(self, group: list[Ticket], started: Started[Levels]) -> Landed | None:
-        """Wait for the search that flies; return what ``_answer_together`` takes.
+        """Wait for the running search; return the arguments of ``_answer_together``.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
@@ -302,7 +302,7 @@ class Service:
     def _answer_together(
         self, group: list[Ticket], seconds: float, levels: Levels
     ) -> None:
-        """Answer small requests with the levels that they asked for."""
+        """Answer small requests with the levels of their targets."""
         self._answer_all(group, seconds, [[each] for each in levels])
 
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
@@ -362,7 +362,7 @@ class Service:
         self._end([(ticket, self.answers.make_many(ticket.request, search))])
 
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
-        """Answer tickets of one search, but those that already have an answer."""
+        """Answer the tickets of one search that have no answer yet."""
         with self._answering:
             ended = [pair for pair in results if pair[0] in self._unanswered]
             self._unanswered.difference_update([ticket for ticket, _ in ended])
@@ -389,7 +389,7 @@ class Service:
 
 
 def halves_pay(searched: float, answered: float) -> bool:
-    """Return whether two batches are faster than one, of which the seconds are known.
+    """Return whether two batches are faster than one whose seconds are known.
 
     Reading takes about as long as answering, and searches for half of the sources more
     than half the time: two hide the shorter of both, if that is long enough.

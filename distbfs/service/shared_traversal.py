@@ -104,7 +104,7 @@ class Together:
 
 
 def at_the_end(levels: Callable[..., Array]) -> Begin:
-    """Return a function that begins searches which ``finish`` runs."""
+    """Return a function that begins searches, which ``finish`` runs."""
 
     def begin(*asked: Any) -> Started[Array]:
         def search() -> tuple[float, Array]:
@@ -120,7 +120,7 @@ def at_the_end(levels: Callable[..., Array]) -> Begin:
 def by_meeting(
     search: BitSearch, numbers: Numbers, lookups: Lookups | None
 ) -> Together:
-    """Return searches by the kernel for CPUs, from the sources and from the vertices.
+    """Return searches by the kernel for CPUs, from sources and targets.
 
     numbers: of vertices by id, uint32 [n]; lookups: of edges, None where rows have
     another order

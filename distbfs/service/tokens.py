@@ -63,7 +63,7 @@ class Guard:
         self.change(token)
 
     def change(self, token: str) -> None:
-        """Let another token in, and no more the one before; from any thread."""
+        """Replace the accepted token; callable from any thread."""
         self._digest = hashlib.sha256(token.encode()).digest()
 
     def allows(self, header: str | None) -> bool:
@@ -86,7 +86,7 @@ def renewed(guard: Guard, path: Path) -> Iterator[None]:
             LOG.warning("%s; the token from before stays", error)
 
     def note(*_: object) -> None:
-        """Leave the work to a thread: the signal may come while a log is written."""
+        """Start a thread for the work: the signal may arrive while a log is written."""
         threading.Thread(target=renew, daemon=True).start()
 
     before = signal.signal(signal.SIGHUP, note)

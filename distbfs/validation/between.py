@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 def wait(_: CheckingDevice) -> None:
-    """Wait for what the current device has to do."""
+    """Wait for the pending work of the current device."""
     cuda.cupy().cuda.get_current_stream().synchronize()
 
 
@@ -134,7 +134,7 @@ class Devices:
         return others
 
     def _move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies, after what the devices have to do (collective)."""
+        """Carry out copies, after the pending work of the devices (collective)."""
         if self._copies is not None:
             self.each(wait)
             self._copies.move(copies)
@@ -179,7 +179,7 @@ class Devices:
         steps: Sequence[int],
         spaces: Sequence[Any],
     ) -> None:
-        """Add the marks of a piece from the devices so many steps before each.
+        """Add the marks of a piece from the devices ``steps`` places before each.
 
         parts: of each device, -1: none; spaces: memory of those of this rank
         """

@@ -140,7 +140,7 @@ class Routed:
         return self.seen
 
     def _delivery(self, ids: Ids) -> Delivery:
-        """Return the way of ids to their owners."""
+        """Return the delivery of ids to their owners."""
         return Delivery(self.world, np.searchsorted(self.cuts, ids, "right") - 1)
 
 

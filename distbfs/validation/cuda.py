@@ -216,7 +216,7 @@ class _Check:
         self._all = Devices(world, devices, counts, device_of, copies)
 
     def derive(self) -> None:
-        """Give the devices levels where they have parents alone (collective)."""
+        """Derive levels on devices that have parents alone (collective)."""
         vertices = local_count(self._n, self._parts, 0)
         levels_on_devices(self._all, self._n, self._parts, vertices)
 
@@ -320,18 +320,18 @@ class _Check:
             more = bool(self._world.allreduce(left)[0])
 
     def _tuples(self) -> list[int]:
-        """Check tuples by the table; return how many each device has left."""
+        """Check tuples by the table; return the number left on each device."""
         left = self._all.each(CheckingDevice.advance)
         self._pass_on()
         return left
 
     def _asked_vertices(self) -> list[int]:
-        """Check vertices with requested states of parents; return how many are left."""
+        """Check vertices with requested states of parents; return the number left."""
         answers = self._answered(CheckingDevice.ask_of_vertices)
         return self._all.each(CheckingDevice.check_asked_vertices, answers)
 
     def _asked_tuples(self) -> list[int]:
-        """Check tuples with requested states of ends; return how many are left."""
+        """Check tuples with requested states of ends; return the number left."""
         answers = self._answered(CheckingDevice.ask_of_tuples)
         left = self._all.each(CheckingDevice.check_asked_tuples, answers)
         self._pass_on()

@@ -60,7 +60,7 @@ class ResultShard:
 
     @property
     def count(self) -> int:
-        """The number of its vertices."""
+        """Number of vertices."""
         return len(self.parent if self.level is None else self.level)
 
 
@@ -106,7 +106,7 @@ class CheckingDevice:
         self._pieces, self._shares = self._chunks(), self._vertex_pieces()
 
     def have(self, shards: Sequence[ResultShard]) -> None:
-        """Take the same results with levels."""
+        """Replace the results by the same ones with levels."""
         self.seat = replace(self.seat, shards=shards)
 
     @property
@@ -315,7 +315,7 @@ class CheckingDevice:
         return self._deal(ends, 2 * (stop - start))
 
     def check_asked_tuples(self, answers: Sequence[Any]) -> int:
-        """Check those tuples; return how many are left.
+        """Check the requested tuples; return the number left.
 
         answers: uint32 [k] from each device, the requested states
         """
@@ -335,7 +335,7 @@ class CheckingDevice:
         return self._deal(ids, stop - start)
 
     def check_asked_vertices(self, answers: Sequence[Any]) -> int:
-        """Check those vertices; return how many are left."""
+        """Check the requested vertices; return the number left."""
         self._take_answers(answers)
         if self._some is not None:
             part, start, stop = self._some

@@ -24,7 +24,7 @@ MOST_NARROW = 126  # the last level that stays in a byte
 
 
 def levels_on_devices(devices: Devices, n: int, parts: int, vertices: int) -> None:
-    """Give the shards of all devices levels, int8 or int32 (collective).
+    """Derive levels, int8 or int32, for the shards of all devices (collective).
 
     vertices: most of a part
 
@@ -82,7 +82,7 @@ class Derivation:
         self._params.set(level=levels, parent=parents)
 
     def next(self, depth: int) -> int:
-        """Find the own vertices of a level; return how many there are."""
+        """Find the own vertices of a level; return their number."""
         cp = cuda.cupy()
         if depth == MOST_NARROW + 1:  # mutant: + 1: -> + 3: : test_depths
             self._levels = [x.astype(np.int32) for x in self._levels]

@@ -25,7 +25,7 @@ class KeptEnds:
         self._most = 0
 
     def plan(self, pieces: Sequence[Piece], shape: tuple[int, int], dtype: Any) -> None:
-        """Set the pieces; those of others before are dropped.
+        """Set the pieces; drop those of earlier plans.
 
         shape, dtype: of the ends of each
         """
@@ -38,7 +38,7 @@ class KeptEnds:
         self._most = free // FREE_SHARE // each
 
     def missing(self) -> Sequence[Piece]:
-        """Return the pieces that are to be kept and are not there yet."""
+        """Return the pieces to be kept that are still missing."""
         return [x for x in self._pieces[: self._most] if x not in self._ends]
 
     def keep(self, piece: Piece, ends: Any) -> None:
@@ -51,5 +51,5 @@ class KeptEnds:
 
     @property
     def complete(self) -> bool:
-        """Whether no piece has to be made again."""
+        """Whether all pieces are kept."""
         return len(self._ends) == len(self._pieces)

@@ -57,7 +57,7 @@ class StateLayout:
 
     @property
     def pairs(self) -> bool:
-        """Whether devices send each other vertices with what may be their parents."""
+        """Whether devices send each other vertices with candidates for parents."""
         return not (self.alone or self.whole)
 
     def words(self, vertices: int) -> int:

@@ -41,7 +41,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class TupleRules:
-    """What tuples are checked for.
+    """The rules that tuples are checked for.
 
     parents: a tuple marks a vertex that it joins to its parent, else one that it joins
     to a vertex one level nearer to the root

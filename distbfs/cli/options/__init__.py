@@ -32,7 +32,7 @@ SOURCES: dict[str, Any] = {"low": 1, "high": 1 << 20}
 
 @dataclass(frozen=True, kw_only=True)
 class Speech:
-    """What a command prints beside its result, and how.
+    """Options of the messages beside a result.
 
     as_json: Print the result as JSON.
     log_format: How messages on stderr look.
@@ -53,7 +53,7 @@ class Speech:
 
 @dataclass(frozen=True, kw_only=True)
 class PatienceOption:
-    """When a run that does not go on ends.
+    """The time after which a run without progress ends.
 
     patience: End the run with exit code 1 after this many seconds without progress
         between ranks; a slow rank of this host is waited for.  Default: no limit.
@@ -84,7 +84,7 @@ class EnergyOption:
 
 @dataclass(frozen=True, kw_only=True)
 class PartsOptions:
-    """How a graph is built in parts.
+    """Options of building a graph in parts.
 
     parts: Parts of the graph.  [one a rank]
     """
@@ -95,7 +95,7 @@ class PartsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions(PartsOptions):
-    """Where a graph is stored, and by what it is built.
+    """Options of storing a graph, and of the devices that build it.
 
     output: Folder of the store.
     force: Replace a store that is there.
@@ -121,7 +121,7 @@ class DirectedOption:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstIdOption:
-    """Where vertices are counted from.
+    """The number of the first vertex.
 
     first_id: Count vertices from 0 or from 1, whatever their file does, where you name
         them and in results.  [as in the file]
@@ -132,7 +132,7 @@ class FirstIdOption:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions(DirectedOption, FirstIdOption):
-    """How a graph file is read.
+    """Options of reading a graph file.
 
     format: Format of the file.  [recognised by content and name]
     relabel: Take ids with gaps, or any text: vertices are numbered anew, and results
@@ -162,7 +162,7 @@ class FileOptions(DirectedOption, FirstIdOption):
     bipartite: bool = option(INPUT, default=False)
 
     def refuse_for_store(self, path: Path) -> None:
-        """Raise UsageError where any but first_id is given beside a store."""
+        """Raise UsageError for options of files, except first_id, beside a store."""
         names = {**DirectedOption.__annotations__, **FileOptions.__annotations__}
         usual = FileOptions()
         for name in names:
@@ -191,7 +191,7 @@ class GraphOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchChoices:
-    """Where searches run, and how.
+    """Options of searches.
 
     devices: CUDA devices of each rank; default: its share of those of the host.
     domain: Devices of a domain, which search in shared memory; the last domain of a
@@ -207,7 +207,7 @@ class SearchChoices:
 
 @dataclass(frozen=True, kw_only=True)
 class PathOptions:
-    """What is asked for of shortest paths.
+    """Options about shortest paths.
 
     counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
         the output.

@@ -12,7 +12,7 @@ from distbfs.options import ADVANCED, INPUT, option
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(FileOptions, StoreOptions, Speech):
-    """Read the graph file PATH and store it, as undirected without --directed.
+    """Convert the graph file PATH to a store, undirected without --directed.
 
     PATH may be compressed, a pipe, or - for standard input.
 

@@ -12,7 +12,7 @@ from distbfs.options import OUTPUT, SEARCH, option
 
 @dataclass(frozen=True, kw_only=True)
 class InfoOptions(Speech):
-    """Show the graph of STORE; with --degrees all is read, else its manifest alone.
+    """Show the graph of STORE, from its manifest alone without --degrees.
 
     --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
 

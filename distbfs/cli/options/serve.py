@@ -20,7 +20,7 @@ from distbfs.service.limits import Limits
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    """What a service takes of its clients.
+    """Limits of a service for its clients.
 
     queue: Requests that may wait; more are told busy.
     clients: Connections of the socket, and as many of HTTP.
@@ -42,7 +42,7 @@ class LimitOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(FirstIdOption, TraceOption, SearchChoices, PatienceOption, Speech):
-    """Load the graph of STORE and answer queries until the end is asked for.
+    """Load the graph of STORE and answer queries until told to end.
 
     One JSON object a line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
     Operations: bfs, distances, path, all_paths, reachable, multi_bfs, stats, health,

@@ -46,7 +46,7 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
 
 
 def vertex_type(n: int) -> type[np.signedinteger[Any]]:
-    """Return the type of ids of n vertices, and of -1 and less."""
+    """Return the type of ids of n vertices that also holds -1 and less."""
     return np.int32 if n < 1 << 31 else np.int64
 
 

@@ -152,7 +152,7 @@ class OpenMPRows:
         counting: bool = False,  # noqa: ARG002
         targets: Targets | None = None,
     ) -> None:
-        """Reset the search; set the roots, of which others have numbers as well."""
+        """Reset the search; set the roots, which also have numbers on other parts."""
         self._write(self._isolated, -1, -1)
         # mutant: = 0 -> = self._fresh : test_a_level_that_was_not_ended
         self._fresh[:] = 0  # perhaps the last level was not ended

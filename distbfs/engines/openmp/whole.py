@@ -76,7 +76,7 @@ def first_of(rows: CSR, active: int) -> Array:
 
 
 def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
-    """Return the arrays of an ``OpenMPWhole``: results and numbers by id, all else not.
+    """Return the arrays of an ``OpenMPWhole``; only results and numbers are by id.
 
     n, active: vertices, and those with edges. In this order: long thin graphs took a
     tenth longer where the parents were allocated last.
@@ -186,7 +186,7 @@ class OpenMPWhole:
         )
 
     def _close(self, part: Part) -> None:
-        """Tell which vertices have a visible edge into them, where some have none."""
+        """Mark the vertices that visible edges lead to, if there are others."""
         filled, enterable = part.pulled.occupied(), None
         closed = part.active - np.count_nonzero(filled < part.active)
         if closed:

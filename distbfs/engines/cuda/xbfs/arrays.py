@@ -89,7 +89,7 @@ class PushLimits:
 
 
 def pull_tails(m: int, kept: int) -> int:
-    """Return the columns of tails that a frontier is no longer pushed from.
+    """Return the number of tail columns from which a frontier is pulled.
 
     A pull that follows finds a visited neighbour among about as many columns as there
     are edges to one of the frontier; with fewer ``kept`` it would go through tails.
@@ -98,7 +98,7 @@ def pull_tails(m: int, kept: int) -> int:
 
 
 def too_deep(params: Record, depth: int) -> bool:
-    """Return whether levels are wanted that may not fit a byte; trees.cuh."""
+    """Return whether wanted levels may not fit a byte; see trees.cuh."""
     return bool(params.level_out and depth + 2 * params.chain > NARROW)
 
 
@@ -108,7 +108,7 @@ def mask(masked: bool) -> dict[str, int]:
 
 
 def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
-    """Return zeros on the current device, one at least."""
+    """Return zeros on the current device, at least one."""
     return cuda.cupy().zeros(shape or 1, dtype=dtype)
 
 
@@ -247,7 +247,7 @@ class Arrays:
         return None if trees is None else self.graph.active - trees.count
 
     def search_trees(self, params: Record, *, together: bool) -> bool:
-        """Search vertices of trees too, or not; return whether that has changed.
+        """Include or exclude vertices of trees; return whether that has changed.
 
         If so, bitmaps must be cleared. params: ``self.params``, or a copy
         """
@@ -278,7 +278,7 @@ class Arrays:
         p.code = address
 
     def take_codes_of(self, words: int, held: int) -> None:
-        """Make room for the table of the first words, of which blocks hold so many.
+        """Allocate the table of first words; each block caches the first ``held``.
 
         There is room where devices share it.
         """
@@ -288,11 +288,11 @@ class Arrays:
 
     @property
     def room(self) -> int:
-        """Vertices that arrays of what a search finds have room for."""
+        """Number of vertices that arrays of found vertices have room for."""
         return self._shape.room
 
     def direct_at(self, address: int) -> None:
-        """Keep levels of pushed vertices in memory that others read, too."""
+        """Also keep levels of pushed vertices in memory that others read."""
         self.params.set(direct=address)
 
     def clear(self) -> None:
@@ -349,7 +349,7 @@ class Arrays:
         self.params.set(**self._overrides)
 
     def end_with(self, params: Record, last: int, targets: Ids | None) -> None:
-        """Set where searches end: with a level, or when they have found some targets.
+        """Set the end of searches: a level, or some targets found.
 
         targets: int64 [k], ids of this graph, or None
         """
@@ -361,7 +361,7 @@ class Arrays:
         params.targets, params.sought = self.params.targets, len(targets)
 
     def plain(self, params: Record) -> bool:
-        """Whether nothing is asked of a search but all levels from one root."""
+        """Whether a search is for all levels from one root, and nothing else."""
         p = params
         one_way = p.push_only or p.pull_only
         asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
@@ -418,12 +418,12 @@ class Arrays:
 
     @property
     def id_word(self) -> str:
-        """What kernels call the type of ids."""
+        """The kernels' name for the type of ids."""
         return "u64" if self.params.shares else "u32"
 
     @property
     def name_word(self) -> str:
-        """What kernels call the type of names."""
+        """The kernels' name for the type of names."""
         return programs.word_of(self.names)
 
     @property
@@ -440,7 +440,7 @@ class Arrays:
 
     @property
     def _window_bytes(self) -> int:
-        """The same where pulls go column by column; the rest of L1 is for loads."""
+        """Shared memory of pulls column by column; the rest of L1 is for loads."""
         return max(
             WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
             LATER_BYTES + CODE_BYTES * self.params.coded,
@@ -513,7 +513,7 @@ class Arrays:
             self.params.set(first_id=made["first"])
 
     def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
-        """See some edges in later searches, or all; they take their bits as arguments.
+        """Restrict later searches to some edges, whose bits are arguments; None: all.
 
         First to eighth neighbours are those that are seen.
         whole: these are all edges, so that a vertex without any that is seen is nowhere
@@ -568,7 +568,7 @@ class Arrays:
             self._make_bare(seen)
 
     def _make_bare(self, seen: SeenEdges) -> None:
-        """Say which vertices have no edge that is seen."""
+        """Mark the vertices without visible edges."""
         cp, p, active = cuda.cupy(), self.params, self.graph.active
         bits = cp.packbits(seen.ends[:active] == 0, bitorder="little")
         bare = self._point("bare", self._words)
@@ -576,7 +576,7 @@ class Arrays:
         p.bare_count = active - int(cp.count_nonzero(seen.ends[:active]))
 
     def _place_windows(self) -> None:
-        """Find where pulls go column by column, with a window for each (windows.py)."""
+        """Choose the columns that pulls go through with a window each (windows.py)."""
         g, p, held = self.graph, self.params, self.held
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.tails is not None:
@@ -588,7 +588,7 @@ class Arrays:
         p.window[: len(starts)] = starts
 
     def show(self, params: Record, seen: SeenEdges | None) -> None:
-        """See some edges, or all, in searches that take a copy of the arguments."""
+        """Restrict searches with a copy of the arguments to some edges; None: all."""
         self.see(seen)
         own = self.params
         params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
@@ -618,7 +618,7 @@ class Arrays:
         return counts
 
     def _places(self) -> None:
-        """Find where results go by id: see results.cu."""
+        """Compute the places of results by id: see results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
         place = self._make("place")["place"]
         self._run("places", g.vertices, g.active, p.block_ids, place)
@@ -657,7 +657,7 @@ class Arrays:
         return weight[:words].astype(np.float64)
 
     def cut_ranges(self) -> None:
-        """Cut the words in ranges of about as many edges from hubs.
+        """Cut the words into ranges with about equal numbers of edges from hubs.
 
         Words of trees have ranges of their own, the last ones.
         """
@@ -713,7 +713,7 @@ class Arrays:
         self.parent = made.get("parent_out", self.parent)
 
     def want_levels(self, params: Record, *, wanted: bool) -> None:
-        """Let searches write levels, with room for them once they do, or parents alone.
+        """Make searches write levels, allocated at first use, or parents alone.
 
         params: ``self.params``, or a copy
         """
@@ -723,7 +723,7 @@ class Arrays:
         params.level_wide = self.wide.data.ptr if self.wide is not None else 0
 
     def renew(self) -> None:
-        """Take other arrays for results by id; those that there are stay as they are.
+        """Allocate new arrays for results by id; the present ones stay unchanged.
 
         The room beyond a byte stays: it holds no result then.
         """

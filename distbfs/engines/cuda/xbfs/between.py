@@ -111,7 +111,7 @@ def bitmap(flags: Any) -> Any:
 
 
 class Checks(Sequence[int]):
-    """Edge checks of a level, outer and inner; waited for when they are looked at.
+    """Edge checks of a level, outer and inner; reading them waits for the device.
 
     So all devices of a rank have begun before the host waits for one of them.
     count: how many numbers there are
@@ -275,7 +275,7 @@ class BetweenLevels:
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
 
     def _show(self, outer: SeenEdges | None) -> None:
-        """Set which outer edges are seen, None: all, and leaves by inner ones."""
+        """Set the visible outer edges, None: all, and leaves by inner ones."""
         leaves, has_leaves = self._leaves()
         self.params.set(
             has_outer=self._has_outer,
@@ -322,7 +322,7 @@ class BetweenLevels:
         self._launches[self._counting, self.masked][name](stream.ptr)
 
     def take_counters(self, at: int, pair: Any = None) -> None:
-        """Let the next launch count in counters 0 or 1; it may clear the others.
+        """Make the next launch count in counters 0 or 1; it may clear the others.
 
         pair: both, uint8; by default those of launches of a level
         """
@@ -338,7 +338,7 @@ class BetweenLevels:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root, or roots, where this part knows it."""
+        """Reset the search; set the root, or roots, that this part knows."""
         with self.device:
             main, streamed = cuda.cupy().cuda.get_current_stream(), self.params.gathered
             counted = targets is not None or not streamed  # the host reads counts
@@ -519,7 +519,7 @@ class BetweenLevels:
         return Bins(boxes, filled if self._boxed else None)
 
     def _filled(self, a_word: int) -> tuple[Ids, Ids]:
-        """Wait for the boxes; return where each begins and is filled up to."""
+        """Wait for the boxes; return the begin and the filled end of each."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
         starts = (self.reply_at if a_word == ANSWERS else self.box_at)[:-1]
         sizes = sizes[: len(starts)]
@@ -576,7 +576,7 @@ class BetweenLevels:
         normals: Sequence[tuple[int, Any]],
         answers: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Merge what came in a round that is not the last; see ``RoundsSearch``."""
+        """Merge the items of a round that is not the last; see ``RoundsSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             items, replies = ([x for _, x in pairs] for pairs in (normals, answers))

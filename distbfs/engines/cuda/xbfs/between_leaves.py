@@ -20,7 +20,7 @@ WAITED = (
 
 
 class HungLeaves:
-    """Those of one device; a ``LeftOut``. On all devices of a domain, or on none.
+    """Leaves of one device, a ``LeftOut``; on all devices of a domain, or on none.
 
     searched: how many numbers of this device are searched
     """
@@ -35,7 +35,7 @@ class HungLeaves:
             self._failed = cuda.HostCopy(shared.failed)
 
     def _of(self, numbers: Array) -> Array:
-        """Return the positions that leaves hang on, of those whose edge is seen."""
+        """Return the positions that leaves with a visible edge hang on."""
         on = take(self._arrays.held["first"], numbers).astype(np.int64)
         seen: Array = on[on < self._bound]
         return seen

@@ -98,7 +98,7 @@ class BetweenLoop:
         return launch.record(then=self._search.results, back=self._told)
 
     def note(self, rows: int) -> None:
-        """Let later searches note when the stages of up to so many levels end."""
+        """Make later searches note the ends of the stages of up to ``rows`` levels."""
         with self._search.device:
             self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
         self.params.set(trace=self._stages, rows=rows)

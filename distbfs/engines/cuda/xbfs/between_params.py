@@ -82,7 +82,7 @@ def replies_at(box_at: Ids) -> Ids:
 
 
 def reply_words(boxes: Index, shares: Index) -> Index:
-    """Return the words of answers to so many shares; boxes: words of those for them.
+    """Return the words of answers to ``shares`` shares; boxes: words of their boxes.
 
     After a word about them there is a bit for each question that a box has room for.
     Answers to what comes after the first words of a box begin with a word of their own.
@@ -121,7 +121,7 @@ def symmetric_table(
 
 @dataclass(frozen=True)
 class BetweenShape:
-    """What the arrays of searches between domains on a device depend on.
+    """Sizes that determine a device's arrays for searches between domains.
 
     words: of a bitmap of numbers; parts, targets: shares, and of outer edges
     normals: numbers of delegates; delegates, owned: their positions, and those that
@@ -147,7 +147,7 @@ class BetweenShape:
         return -(-self.targets // 64) * 2
 
     def messages(self) -> ArrayTable:
-        """Return the arrays of what is sent, by the names of between.cuh."""
+        """Return the arrays of messages, by the names of between.cuh."""
         return {
             "outbox": ArrayPlan(np.uint64, self.boxes),
             "replies": ArrayPlan(np.uint64, int(reply_words(self.boxes, self.parts))),
@@ -155,7 +155,7 @@ class BetweenShape:
         }
 
     def table(self) -> ArrayTable:
-        """Return all other arrays; what fills those for later makes them."""
+        """Return all other arrays; those for later are allocated by their writers."""
         own = self.normals // 32
         later = {
             "starts": (np.uint32, self.parts + 1),

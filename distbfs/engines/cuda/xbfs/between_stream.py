@@ -36,7 +36,7 @@ class BetweenSearch(BetweenLevels):
 
     @property
     def form(self) -> int | None:
-        """What launches of a level depend on; None: on what no later search has."""
+        """Key of a level's launches; None: no later search can reuse them."""
         if self._counting or self.own.sought or self.params.lost:
             return None
         return int(self.own.snapshot)
@@ -52,7 +52,7 @@ class BetweenSearch(BetweenLevels):
         forced: DirectionName | None,
         pull_share: int,
     ) -> None:
-        """Let levels choose directions by counts of all parts; see ``OuterPolicy``.
+        """Make levels choose directions by counts of all parts; see ``OuterPolicy``.
 
         gathered: uint64 [parts, words], where they will lie; report: pinned, see
         ``StreamedSearch``
@@ -63,7 +63,7 @@ class BetweenSearch(BetweenLevels):
         p.report = report.ctypes.data
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
-        """Begin a level on the current stream, with what goes to other parts.
+        """Begin a level on the current stream, with the messages to other parts.
 
         What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
         """
@@ -81,7 +81,7 @@ class BetweenSearch(BetweenLevels):
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
-        """Return words of the box for a part; the first is about the others."""
+        """Return words of the box for a part; the first describes the others."""
         start = int(self.box_at[part])
         return self._held["outbox"][start + begin : start + end]
 
@@ -90,12 +90,12 @@ class BetweenSearch(BetweenLevels):
         return -(-words * QUESTIONS // ANSWERS)
 
     def answers_to(self, part: int, begin: int, end: int) -> Any:
-        """Return words of the answers to a part; the first is about the others."""
+        """Return words of the answers to a part; the first describes the others."""
         start = int(self.reply_at[part])
         return self._held["replies"][start + begin : start + end]
 
     def pieces(self, part: int) -> list[slice]:
-        """Return which words of a mask are of delegates that a part searches, too."""
+        """Return which words of a mask are of delegates that a part also searches."""
         domains = self.part.domain.of
         own, words = domains.lanes_of(self.part.index), len(self._mask) // domains.lanes
         common = [lane for lane in domains.lanes_of(part) if lane in own]
@@ -117,7 +117,7 @@ class BetweenSearch(BetweenLevels):
         self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
 
     def reply(self, questions: Any, *, parents: bool) -> None:
-        """Put the answers to what other parts ask into boxes.
+        """Put the answers to the questions of other parts into boxes.
 
         parents: the questions are those for parents of delegates
         """
@@ -132,7 +132,7 @@ class BetweenSearch(BetweenLevels):
         self._take("late_parents", answers, cuda.cupy().cuda.get_current_stream())
 
     def reply_to(self, part: int, questions: Any, first: int) -> None:
-        """Answer what a part asks after ``first`` words of its box."""
+        """Answer the questions of a part after ``first`` words of its box."""
         self._take_of(part, first, "answer", questions)
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:

@@ -86,7 +86,7 @@ class ClusterSearch:
         self.see(None)
 
     def see(self, seen: SeenEdges | None) -> None:
-        """See some edges in later searches, or all; their bits must stay."""
+        """Restrict later searches to some edges, whose bits must stay; None: all."""
         graph, masked = self._graph, seen is not None
         module = programs.Module(SOURCE, MASKED=int(masked))
         bits: Any = np.uint64(0) if seen is None else seen.bits

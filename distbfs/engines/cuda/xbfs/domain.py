@@ -140,7 +140,7 @@ class MemberSearch:
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
     def _reset(self) -> None:
-        """Let the next search clear the bitmaps."""
+        """Make the next search clear the bitmaps."""
         clean = self._state(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(clean))
         self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
@@ -170,7 +170,7 @@ class MemberSearch:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the search at hand leaves leaves out."""
+        """Whether the current search leaves out leaves."""
         return bool(self.own.active < self.own.every)
 
     @property
@@ -313,7 +313,7 @@ class MemberSearch:
         return seconds, levels, failed, end
 
     def _learn(self, state: Record) -> None:
-        """Keep how many vertices are outside a component with half of them or more.
+        """Keep the number of vertices outside a component with at least half of them.
 
         Every part learns the same of a search that ended with a pull.
         """
@@ -323,7 +323,7 @@ class MemberSearch:
             self._outside = state.left
 
     def _results_again(self) -> float:
-        """Write levels that need more than a byte, for the first time; in seconds."""
+        """Write levels that need more than a byte, the first time; return seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self.arrays.widen()
         self.own.level_wide = self.arrays.wide.data.ptr

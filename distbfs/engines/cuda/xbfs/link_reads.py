@@ -74,7 +74,7 @@ def expected_reads(
 
 @dataclass(frozen=True)
 class _Frontier:
-    """A frontier in one domain: its vertices and edges, and what its tails are.
+    """A frontier in one domain: its vertices, its edges and its tails.
 
     reads: columns, lines, rows with tails, float64 [3]
     """

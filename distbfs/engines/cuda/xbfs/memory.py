@@ -73,7 +73,7 @@ def search_bytes(
 
 
 def shape_bytes(shape: SearchShape) -> int:
-    """Return the bytes of a search of a shape, with what it takes besides arrays."""
+    """Return the bytes of a search of a shape, with those besides arrays."""
     return total_bytes(shape.table) + FIXED
 
 

@@ -79,7 +79,7 @@ def range_bounds(
 def parted_bounds(
     edges: Any, apart: int, least: int, others: int, longest: int, group: int = 1
 ) -> tuple[Array, int, int]:
-    """Return (bounds, most units, ranges before unit ``apart``), cut there, too.
+    """Return (bounds, most units, ranges before unit ``apart``), with a cut there.
 
     As ``range_bounds`` cuts what is before it in ``least``, and after it in ``others``.
     """

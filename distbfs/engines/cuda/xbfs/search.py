@@ -254,7 +254,7 @@ class FastSearch:
         return result
 
     def _results_again(self) -> float:
-        """Write levels that need more than a byte, for the first time; in seconds."""
+        """Write levels that need more than a byte, the first time; return seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self._arrays.widen()
         return 0.0 if self._results is None else self._results.timed(back=self._back)
@@ -285,7 +285,7 @@ class FastSearch:
     def _records(
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
-        """Return the records of all levels; the results tell how much each found."""
+        """Return the records of all levels, with the finds counted in the results."""
         g, active = self.graph, self.params.active
         around = max(result.levels - 1 - len(steps), 0)  # levels of trees alone, after
         rest = result.seconds - sum(seconds for _, seconds in steps)

@@ -34,7 +34,7 @@ RANGE_WORDS = (range_room(MOST_SHARED) // RANGE_UNIT - 1) * RANGE_UNIT  # at mos
 
 
 def words_of(active: int) -> int:
-    """Return the words of a bitmap of so many vertices, whole units of them."""
+    """Return the words of a bitmap of ``active`` vertices, in whole units."""
     return -(-active // SEARCHED_UNIT) * SEARCHED_UNIT // 32
 
 
@@ -83,7 +83,7 @@ def most_cuts(
 
 @dataclass(frozen=True)
 class SearchShape:
-    """What the arrays of a search depend on.
+    """Sizes that determine the arrays of a search.
 
     n, active: as of ``DeviceGraph``
     grid: multiprocessors
@@ -123,7 +123,7 @@ class SearchShape:
 
     @property
     def room(self) -> int:
-        """Vertices that arrays of what a search finds have room for."""
+        """Number of vertices that arrays of found vertices have room for."""
         return self.words * 32 + PAD
 
     @property
@@ -194,7 +194,7 @@ def expected_shape(
     cuts: int | None = None,
     **form: Any,
 ) -> SearchShape:
-    """Return the largest shape that a search of so many vertices and edges may have.
+    """Return the largest shape of a search with such numbers of vertices and edges.
 
     n, active, m: as of ``DeviceGraph``; form: as of ``SearchShape``
     queue: default: as in ``Arrays.make_queues``; cuts: default: of one device alone

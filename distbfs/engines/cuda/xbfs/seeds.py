@@ -33,7 +33,7 @@ def way_of(roots: int, active: int, *, push_only: bool) -> int:
 def begin_at_set(
     arrays: Arrays, params: Record, numbers: Array, local: Ids, ids: Ids, way: int
 ) -> None:
-    """Let the next search begin at the roots of a set that are of this device.
+    """Make the next search begin at the roots of a set that this device has.
 
     numbers: integers [k], of roots that have one here; local, ids: int64 [j], local ids
     and ids of those without, by rising local id; way: of ``way_of``
@@ -52,7 +52,7 @@ def begin_at_set(
 
 
 def begin_at_root(params: Record) -> None:
-    """Let the next search begin at ``root`` alone."""
+    """Make the next search begin at ``root`` alone."""
     params.from_set = params.root_count = params.lone_count = 0
 
 

@@ -51,7 +51,7 @@ def shared_table(
 
 
 class SharedMemory:
-    """What one device shares with those of its domain; its methods with it current.
+    """Memory that a device shares with its domain; call its methods with it current.
 
     devices, index: of the domain, and which this is; granules: of each device
     edges, active: m of all devices, and how many vertices have a number
@@ -129,7 +129,7 @@ class SharedMemory:
         group: int,
         facts: Array,
     ) -> None:
-        """Use shared memory, and what is true of all devices.
+        """Set the shared memory, and the facts of all devices.
 
         memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
         bounds, longest, own, group: of destination ranges, as of ``Arrays.cut``
@@ -166,7 +166,7 @@ class SharedMemory:
 def connect_devices(
     world: World, group: PeerGroup, devices: Sequence[SharedMemory]
 ) -> None:
-    """Let the devices of a domain map each other's memory (collective).
+    """Map the memory of each device of a domain on all others (collective).
 
     world: the ranks that have devices of it; devices: of this rank
     """
