@@ -143,8 +143,8 @@ class BuildOptions:
     threads: threads of a rank, 0 = what the system allows
 
     threshold: Degree threshold TH: vertices above it are delegates.  [by degrees]
-    pass_bytes: GiB of raw edges that are held while building; less takes more passes,
-        but a pass builds at least one part.
+    pass_bytes: GiB of raw edges held while building; less takes more passes, but a pass
+        builds at least one part.
     """
 
     threshold: int | None = option(BUILDING, "-t", low=0)
@@ -251,12 +251,12 @@ class ExchangeOptions:
 
     chunk_elements: most elements of one message
 
-    name: How domains exchange what they found.
-    mask_reduce: How delegate masks are reduced.
+    name: Method of the exchange between domains.
+    mask_reduce: Method of reducing delegate masks.
     local_all2all: Gather vertices by device inside a rank before they are sent.
     uniquify: Drop repeated vertices before they are sent.
-    trust_mpi: Let exchange cuda_aware give device pointers to MPI even if MPI does not
-        say that it takes them.
+    trust_mpi: Allow exchange cuda_aware to give device pointers to MPI even if MPI does
+        not report that it takes them.
     """
 
     name: str = option(DEVICES, "--exchange", default="auto", kind="exchange")
@@ -279,9 +279,10 @@ class ExchangeOptions:
 class EngineOptions:
     """Options of single engines; None: its own default.
 
-    frontier: How engine xbfs-paper makes queues.  [auto]
-    balance: How pulls of engines xbfs-paper and pan share their work.  [auto]
-    no_async: Let a pull of engine xbfs-paper find vertices of one level only.
+    frontier: Method of engine xbfs-paper to make queues.  [auto]
+    balance: Method by which pulls of engines xbfs-paper and pan share their work.
+        [auto]
+    no_async: Restrict pulls of engine xbfs-paper to vertices of one level.
     knobs: Knobs k1 to k7 of engine bfs4k, as k1=8,k2=0.1; the others follow from the
         degrees.  [auto]
     """
@@ -314,14 +315,15 @@ class SearchOptions:
         else openmp.
     method: Variant of the engine, as 'push'.
     threads: Threads a rank; 0: this rank's share of the cores.
-    no_levels: Give parents only.
+    no_levels: Find parents only.
     no_parents: Find levels only.
     direction: Search in one direction only; auto chooses at each level.
-    stepwise: Begin each level from the host, also where one launch could do a whole
+    stepwise: Begin each level from the host, even where one launch could do a whole
         search.
     internal_ids: Leave the change to the input's ids out of the time of searches on
         devices.
-    share_device: Let several ranks of engine xbfs use one device; slow, for trials.
+    share_device: Allow several ranks of engine xbfs to use one device; slow, for
+        trials.
     device_memory: Memory of each device for a graph and its searches, as 40GiB;
         neighbours that do not fit there go to host memory.  [what is free]
     host_memory: Memory of a host for the neighbours that do not fit on its devices.

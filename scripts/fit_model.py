@@ -307,7 +307,7 @@ def fit(
     far = {"far_rate": h200["far_rate"] * ratio}
     h100 = solve(of_h100, [x for x in inside if x not in far], far) | far
     apart = solve_exchanges(between, {"H100": h100, "H200": h200}, ratio)
-    scaled = "that of the {}, by the bandwidths of memory"
+    scaled = "from the {}, by the bandwidths of memory"
     devices = {}
     for name, values, some in (("H100", h100, of_h100), ("H200", h200, of_h200)):
         table = {
@@ -330,7 +330,7 @@ def fit(
         for device in devices:
             slower = pace(device, name)
             origin = (
-                "" if slower == 1 else "that of the H100, by the time of a tiny level"
+                "" if slower == 1 else "from the H100, by the time of a tiny level"
             )
             exchanges[name][f"level {device}"] = constant(level * slower, own, origin)
     return {"devices": devices, "exchanges": exchanges}

@@ -299,7 +299,7 @@ def try_all(chosen: list[Mutation], jobs: int) -> list[dict[str, object]]:
 
 
 class CannotRunError(Exception):
-    """What was asked for cannot be run."""
+    """What was requested cannot be run."""
 
 
 def choose(names: list[str]) -> list[Mutation]:

@@ -179,18 +179,18 @@ class PathsAsked:
         asked = self.asked
         if self.wanted and not levels:
             raise UsageError(
-                "--counts, --paths-to and --edges need levels; leave --no-levels out"
+                "--counts, --paths-to and --edges need levels; leave out --no-levels"
             )
         if masked and self.wanted:
             raise UsageError(
-                "--counts, --paths-to and --edges are of all vertices and edges; leave "
-                "--where and --vertices out"
+                "--counts, --paths-to and --edges need all vertices and edges; leave "
+                "out --where and --vertices"
             )
         if asked.energy and asked.hops is not None:
-            raise UsageError("--energy is of whole searches; leave --hops out")
+            raise UsageError("--energy measures whole searches; leave out --hops")
         if self.on_stdout and asked.as_json:
             name = "--output" if asked.output == DASH else "--edges"
-            raise UsageError(f"{name} - is CSV on stdout, where --json prints, too")
+            raise UsageError(f"{name} - is CSV on stdout, where --json prints as well")
         if asked.edges is None:
             return
         if sources != 1:
@@ -375,7 +375,7 @@ def open_kept(
     kept.done = np.array(terminal.world.broadcast(kept.done.tolist()), dtype=bool)
     if kept.done.any():
         count = f"{kept.done.sum()} of {len(kept.done)}"
-        terminal.say(f"{output}: going on after {count} searches")
+        terminal.say(f"{output}: continuing after {count} searches")
     return kept
 
 

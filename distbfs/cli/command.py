@@ -55,7 +55,7 @@ class Command(cloup.Command):
             expose_value=False,
             is_eager=True,
             callback=show_all,
-            help="Show all options, with all that is said of each, and exit.",
+            help="Show all options with their full help, and exit.",
         )
         super().__init__(*args, params=[*params, self._whole_help], **more)
 
@@ -107,7 +107,7 @@ def input_path(text: str) -> Path:
     context = click.get_current_context(silent=True)
     if context is not None:
         if STDIN_USED in context.meta:
-            raise UsageError("standard input holds one file, and two are read from it")
+            raise UsageError("standard input holds one file; two arguments read it")
         context.meta[STDIN_USED] = text
     return STDIN
 

@@ -156,7 +156,7 @@ def run(asked: CompareOptions) -> None:
     )
     entries = parse_entries(asked.engines, asked.baseline, counts, others)
     if others and world.size > 1:
-        raise UsageError("peers search in one process; leave mpirun out")
+        raise UsageError("peers search in one process; leave out mpirun")
     if plot is not None:
         plots.check_target(plot)
     graphs: list[Store | TupleSource] = [open_store(path) for path in asked.stores]

@@ -164,7 +164,9 @@ def choose_sources(
     chosen = reaching_most(session, drawn) if directed else in_largest(session, drawn)
     sources: Ids = drawn[chosen][:count]
     if not len(sources):
-        raise ValidationError("no vertex has a neighbour besides itself: no search")
+        raise ValidationError(
+            "no vertex has a neighbour other than itself; there is nothing to search"
+        )
     return sources
 
 

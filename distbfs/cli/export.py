@@ -25,7 +25,7 @@ def run(asked: ExportOptions) -> None:
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
         terminal, output = open_terminal(asked), asked.output
         if output == DASH and asked.as_json:
-            raise UsageError("--output - is stdout, where --json prints, too")
+            raise UsageError("--output - is stdout, where --json prints as well")
         usual = "edge-list" if output == DASH else ""
         opened = open_store(asked.store)
         writer = writer_for(output, asked.format or usual)

@@ -45,7 +45,7 @@ from distbfs.types import Ids, TupleSource
 
 BUILD_OPTIONS = ("edge_factor", "directed", "parts", "threshold", "pass_bytes")
 NOTED_SECONDS = 0.1  # of compiling that a report tells
-VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
+VALIDATION_SECONDS = 3.0  # that one may go on when a stop was requested
 MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 
 
@@ -59,7 +59,9 @@ def compile_note(terminal: Terminal) -> dict[str, str]:
     seconds = slowest(terminal, COMPILING.seconds)
     if seconds < NOTED_SECONDS:
         return {}
-    return {"kernels": f"compiled in {seconds:.2g} s at first use, in no figure"}
+    return {
+        "kernels": f"compiled in {seconds:.2g} s at first use, counted in no figure"
+    }
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,10 @@ def run(asked: Graph500Options) -> int:
             session.layout.n, asked.roots, asked.seed, opened.connected
         )
         if not len(chosen):
-            raise ValidationError("no vertex has a neighbour besides itself: no search")
+            raise ValidationError(
+                "no vertex has a neighbour other than itself; there is nothing to "
+                "search"
+            )
         cost = ParentShare()
         check = min(asked.validate or len(chosen), len(chosen))
         check = 0 if asked.skip_validation else check

@@ -187,7 +187,7 @@ def run(asked: InfoOptions) -> None:
     terminal, degrees, plot = open_terminal(asked), asked.degrees, asked.plot
     if plot is not None:
         if not degrees:
-            raise UsageError("--plot draws what --degrees finds; give both")
+            raise UsageError("--plot draws the figures of --degrees; give both")
         plots.check_target(plot)
     opened = open_store(asked.store)
     values = describe(opened)

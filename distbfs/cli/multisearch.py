@@ -355,7 +355,7 @@ def make_searcher(
         terminal.say(f"ranks share {way}: {why}")
     if way == "parts":
         if options.method:
-            raise UsageError(f"method '{options.method}' is not for parts")
+            raise UsageError(f"method '{options.method}' does not search parts")
         wanted = SearchOptions(
             engine=asked.engine,
             parents=False,

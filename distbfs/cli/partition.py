@@ -22,7 +22,8 @@ def run(asked: PartitionOptions) -> None:
     target = Path(os.path.realpath(asked.output))
     if Path(os.path.realpath(asked.store)) in (target, *target.parents):
         raise UsageError(
-            f"{asked.output}: is the store that is read, or in it; name another folder"
+            f"{asked.output}: is the store that is read, or inside it; name another "
+            "folder"
         )
     world, opened = terminal.world, open_store(asked.store)
     manifest = opened.manifest

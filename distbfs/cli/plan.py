@@ -103,8 +103,7 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     part = gpus["gpu_part"]
     if part["outer_on_host"] and planned_split(graph, gpus) is part:
         notes.append(
-            "the time of a search leaves out what it reads over the link of edges to "
-            "other parts"
+            "the time of a search does not count the link reads of edges to other parts"
         )
     shape = graph.shapes[0]
     if shape.whole and shape.local >= MOST_VERTICES:
@@ -420,8 +419,8 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
         )
     click.echo()
     click.echo(
-        "TH, by expected counts of a search between domains: what a part sends, and "
-        "the time besides that of inner edges (* planned)"
+        "TH, by expected counts of a search between domains: bytes that a part sends, "
+        "and the time without inner edges (* planned)"
     )
     heads = ("TH", "delegates, of n", "outer edges, of m", *volumes, "wire", *times)
     print_right((*heads, "all, ms"), rows)

@@ -128,7 +128,7 @@ def stored(store: Store) -> PlannedGraph:
     return PlannedGraph(
         title=str(store.folder),
         basis="exact, from the manifest",
-        origin="that of the store",
+        origin="from the store",
         active=sum(record.active for record in manifest.records) + manifest.delegates,
         exact=True,
         shapes=[shape_of(store, index) for index in range(manifest.parts)],

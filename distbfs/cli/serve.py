@@ -117,9 +117,9 @@ def run(asked: ServeOptions) -> None:
     ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
     request, options = make_request(asked), terminal.search_options(asked)
     if not options.levels:
-        raise UsageError("a service answers with levels; leave --no-levels out")
+        raise UsageError("a service answers with levels; leave out --no-levels")
     if options.internal_ids:
-        raise UsageError("a service answers in input ids; leave --internal-ids out")
+        raise UsageError("a service answers in input ids; leave out --internal-ids")
     opening = terminal.prepare(opened, options, request)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())

@@ -263,7 +263,7 @@ def write_records(
 def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
     """Log where searches were stopped, and whether they can be continued."""
     if done < count:
-        more = "; the same command goes on" if resumes else ""
+        more = "; the same command continues" if resumes else ""
         LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
 
 

@@ -97,7 +97,7 @@ class NamedVertices:
         sources += [] if path is None else self.in_file(path)
         if not sources:
             raise UsageError(
-                "no source; give --source ID, or --sources FILE, an id a line"
+                "no source; give --source ID, or --sources FILE with an id a line"
             )
         return sources
 

@@ -37,7 +37,7 @@ class NamedFile(FileIO):
             if self.optional:
                 return len(data)
             if isinstance(error, BrokenPipeError):
-                raise ClosedPipe(f"{self.name}: nobody reads it") from error
+                raise ClosedPipe(f"{self.name}: its reader has closed it") from error
             error.filename = self.name
             raise
 

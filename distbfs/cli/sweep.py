@@ -80,7 +80,7 @@ def run(asked: SweepOptions) -> None:
     terminal, store = open_terminal(asked), asked.store
     names, seconds = names_of(asked.knobs), asked.seconds
     if terminal.world.size > 1:
-        raise UsageError("sweep runs in one process; leave mpirun out")
+        raise UsageError("sweep runs in one process; leave out mpirun")
     threads = share_of_cores(terminal.world)
     built = built_sources(asked, threads, terminal.progress)
     if (store is not None) + len(built) != 1:

@@ -46,7 +46,9 @@ PACKAGES = ("numpy", "h5py", "click", "rich", "xxhash")
 ASK_SECONDS = 30
 TRIAL_SCALE = 8
 TRIAL_PARTS = (1, 2)
-GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
+GET_MPI = (
+    "pip install '.[mpi]' for the MPI of this machine, '.[mpich]' for one from PyPI"
+)
 LEFT_OUT = "left out: "
 GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
@@ -87,7 +89,7 @@ def device_pointers(mpi: ModuleType) -> tuple[str, str]:
     try:
         answer = ctypes.CDLL(str(mpi.__file__)).MPIX_Query_cuda_support()
     except (OSError, AttributeError):
-        return "not proven", listed if kinds else "the library does not say"
+        return "not proven", listed if kinds else "the library does not report it"
     return "yes" if answer else "no", f"MPIX_Query_cuda_support is {answer}"
 
 
@@ -141,7 +143,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
         "mpi4py": version_of("mpi4py"),
         "library": None,
         "device_pointers": "not proven",
-        "device_pointers_basis": "MPI was not asked",
+        "device_pointers_basis": "MPI was not queried",
         "launcher": launch.name if launch else None,
         "ranks": world.size,
         "hosts": world.describe()["hosts"],

@@ -442,7 +442,7 @@ class DeviceResult:
 
     level: CuPy int8, of levels to 126, or int32; -1 = unreached, or None
     parent: CuPy int32, -1 = unreached, or None
-    Both by id [n]; by number [active] where internal ids were asked for.
+    Both by id [n]; by number [active] where internal ids were requested.
     levels: the largest level plus one
     seconds: device time between events; launches: number of kernels
     give: hands the arrays over to the caller: the next search writes to others; None

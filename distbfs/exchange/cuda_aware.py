@@ -86,7 +86,8 @@ def missing_proof(world: World) -> str:
     why = f"{QUERY} is not there" if supported is None else f"{QUERY} says no"
     name = library_name(MPI)
     return (
-        f"{name} does not say that it takes device pointers: {KINDS} has no cuda, {why}"
+        f"{name} does not report that it takes device pointers: {KINDS} has no cuda, "
+        f"{why}"
     )
 
 

@@ -152,7 +152,7 @@ def _matrix_market(
     with TextFile(path) as file:
         field, symmetry, banner = MatrixMarketReader.header(file)
         if len(wanted) != 1 or field in ("pattern", "complex"):
-            what = f"a {field} matrix; one attribute is kept of integer and real ones"
+            what = f"a {field} matrix; allowed with --keep: integer and real ones"
             raise InputError(f"{path}: {what}")
         MatrixMarketReader.sizes(file, symmetry, banner)
         return _of_records(file, " ", dict.fromkeys(wanted, 2))

@@ -248,7 +248,9 @@ def _spool(
     if edges.unread:
         notes.append(f"{path}: {edges.unread}{UNREAD}")
     if edges.directed and not options.directed:
-        notes.append(f"{path}: directed edges are taken both ways without --directed")
+        notes.append(
+            f"{path}: directed edges are read as undirected without --directed"
+        )
     facts: dict[str, Any] = {"format": edges.format, "xxh3_128": edges.digest}
     first = int(options.one_based or edges.one_based)
     if first:

@@ -112,7 +112,7 @@ def check_place(path: Path, *, force: bool = True) -> None:
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
     if str(path) == "-":
-        raise UsageError("- is stdout, where this is not written; give a file's name")
+        raise UsageError("- is stdout; give the name of a file")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:

@@ -33,7 +33,9 @@ LIT = 1 << 16  # fires between two progress reports
 # which is 0.914 of f
 PARAMETERS = (
     Parameter("forward", float, "Chance f to burn on along links", 0, 0.9, usual=0.35),
-    Parameter("backward", float, "Chance against links over f", 0, 1, usual=0.914),
+    Parameter(
+        "backward", float, "Chance to burn against links, over f", 0, 1, usual=0.914
+    ),
 )
 
 

@@ -28,7 +28,7 @@ EDGE_FACTOR = Parameter("edge_factor", int, "Tuples per vertex", 1, 4096, usual=
 NEIGHBOURS = Parameter(
     "neighbours",
     int,
-    "Nearest on the ring or grid, on all sides",
+    "Nearest vertices on the ring or grid, on all sides",
     2,
     shown="small-world: 20; stencil: 6",
 )

@@ -239,7 +239,7 @@ def check_depth(depth: int, dtype: str) -> None:
 
 
 class TooDeep(UsageError):  # noqa: N818
-    """A level does not fit the dtype that was asked for."""
+    """A level does not fit the dtype that was requested."""
 
 
 def check_results(shape: tuple[int, int], dtype: Any) -> None:

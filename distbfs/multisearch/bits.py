@@ -235,7 +235,7 @@ class BitSearch:
     def counts(self) -> Array:
         """Vertices by search and level, int64 [k, deepest + 1]."""
         if self._counts is None:
-            raise ValueError("counts were not asked for")
+            raise ValueError("counts were not requested")
         return self._counts[: self.deepest + 1, : len(self._sources)].T
 
     @property

@@ -191,7 +191,7 @@ class DomainBitSearches(PartSearches):
 
     def _need_levels(self) -> None:
         if not self._levels:
-            raise ValueError("levels were not asked for")
+            raise ValueError("levels were not requested")
 
     def levels(self, search: int) -> list[Array]:
         """Return the levels of a search, int32, of each part by local id."""

@@ -211,7 +211,7 @@ class Share:
     def counts(self, levels: int) -> Array:
         """Return the vertices counted here, int64 [levels, width]."""
         if self._counts is None:
-            raise ValueError("counts were not asked for")
+            raise ValueError("counts were not requested")
         counts: Array = self._counts[:levels].get().astype(np.int64)
         return counts
 

@@ -180,7 +180,7 @@ def unfinished(
             digest.update(array.data)
     digest.update(part.vertices.data)
     facts = [graph.n, graph.directed, digest.hexdigest(), app.name, own, depth]
-    anew, again = "delete it to begin anew", "the same call goes on"
+    anew, again = "delete it to begin anew", "the same call continues"
     return Unfinished(Path(place), facts, anew=anew, again=again)
 
 
@@ -267,7 +267,7 @@ def search_many(
     resume : path, optional
         File that keeps the finished searches of "closeness", "harmonic",
         "eccentricity", "centralities" or "betweenness": after a stop, the same call
-        goes on from it.  It is deleted at the end.
+        continues from it.  It is deleted at the end.
     progress : callable, optional
         Called with the numbers of finished searches and of all, by these applications
         and "apsp".

@@ -46,7 +46,7 @@ class Unfinished:
     identity: Any
     force: bool = False
     anew: str = "give --force to begin anew"
-    again: str = "the same command goes on"
+    again: str = "the same command continues"
     opened: bool = False
 
     def open(
@@ -166,7 +166,7 @@ class Pieces:
             values = self._begun(states, file, done, count)
             saving = Saving(file, states, done)
             if done:
-                self.say(f"{self.label}: going on after {done} of {count} sources")
+                self.say(f"{self.label}: continuing after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
             step = size = self.searcher.smallest
             piece = 0

@@ -35,7 +35,7 @@ UNREACHED = "unreached"
 def check_name(path: Path, app: str, endings: tuple[str, ...]) -> None:
     """Raise UsageError where an application cannot write a file of this ending."""
     if not endings:
-        raise UsageError(f"{app} prints what it finds; leave --output out")
+        raise UsageError(f"{app} prints what it finds; leave out --output")
     if path.suffix.lower() not in endings:
         raise UsageError(f"{path}: {app} writes files of {', '.join(endings)}")
 

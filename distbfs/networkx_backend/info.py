@@ -33,7 +33,7 @@ FUNCTIONS = {
     "generic_bfs_edges": f"{ORDERED}  Not with neighbors.",
     "harmonic_centrality": MANY,
     "has_path": LEVELS,
-    "is_bipartite": "Components of a graph of twice the size tell.",
+    "is_bipartite": "By the components of a graph of twice the size.",
     "is_connected": LEVELS,
     "multi_source_dijkstra_path": PATHS,
     "multi_source_dijkstra_path_length": PATHS,

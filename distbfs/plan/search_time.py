@@ -256,7 +256,7 @@ def exchange_of(
         wire = {"value": NETWORK, "origin": ASSUMED}
     if not streamed:
         level = every[STEPWISE][f"level {gpu}"]
-        level = level | {"origin": f"that of exchange {STEPWISE}"}
+        level = level | {"origin": f"from exchange {STEPWISE}"}
     origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
     return ExchangeConstants(
         name, float(level["value"]), float(wire["value"]), origins, hosts

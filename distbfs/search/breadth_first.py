@@ -79,7 +79,7 @@ def distances(
     source : vertex or iterable of vertices
         As of ``bfs``; of a set, hops count from the nearest.
     targets : iterable of vertices, optional
-        The vertices that are asked for; by default all, by vertex id.
+        The vertices to return distances of; by default all, by vertex id.
     engine : str, default "auto"
         As of ``bfs``.
 

@@ -175,7 +175,7 @@ def set_problem(engine: str) -> str:
         return ""
     others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)
     return (
-        f"engine {engine} searches from one vertex, and the sources are several; "
+        f"engine {engine} searches from one vertex, not from several sources; "
         f"allowed: {others}"
     )
 
@@ -184,7 +184,8 @@ def no_masks(engine: str) -> str:
     """Return the message for an engine without masks."""
     others = ", ".join(x for x in registry.ENGINES if kind_of(x).masks)
     return (
-        f"engine {engine} sees all vertices and edges; masks are for engines {others}"
+        f"engine {engine} cannot be limited to some vertices and edges; allowed: "
+        f"engines {others}"
     )
 
 
@@ -378,7 +379,7 @@ def check_options(options: SearchOptions) -> None:
     for name in asked:
         if not has_option(kind_of(options.engine), name):
             raise UsageError(
-                f"{name} is no option of engine {options.engine}; it is of "
+                f"{name} is no option of engine {options.engine}; it belongs to "
                 f"{', '.join(owners_of(name))}"
             )
 

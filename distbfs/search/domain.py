@@ -132,8 +132,9 @@ class DomainDriver:
         end = self._world.allreduce(np.array(ends).max(axis=0), "max")
         if end[2]:
             raise DistbfsError(
-                f"a device waited {PATIENCE_SECONDS} s in vain for that of part "
-                f"{int(end[2]) - 1}; searches of this session are over"
+                f"a device waited {PATIENCE_SECONDS} s for the device of part "
+                f"{int(end[2]) - 1}, which did not answer; this session cannot search "
+                "any more"
             )
         self._searches += 1
         if end[3]:

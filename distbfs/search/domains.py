@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 MOST_DEVICES = 8  # most devices of a domain
-ONE_HOST = "of one host, as memory of other hosts is not mapped, not over NVLink either"
+ONE_HOST = "of one host, as memory of other hosts is not mapped, even over NVLink"
 MOST_VERTICES = (1 << 32) - (1 << 24)  # most of a domain's part: positions have 32 bits
 
 
@@ -56,7 +56,7 @@ def between_reason(
     if asked:
         return f"{asked[0]} is for searches between domains"
     if domain not in (None, total):
-        return f"domains of {counted(domain)} were asked for"
+        return f"domains of {counted(domain)} were requested"
     return ""
 
 
@@ -241,7 +241,7 @@ def domain_problem(world: World, options: SearchOptions, devices: Sequence[int])
     if total > MOST_DEVICES:
         return f"{total} devices; a domain has up to {MOST_DEVICES}"
     if options.stepwise:
-        return "levels by the host are asked for"
+        return "levels led by the host were requested"
     names = [device_model(device) for device in devices]
     kinds = {
         text for x in gather_texts(world, "|".join(names)) for text in x.split("|")
@@ -283,7 +283,7 @@ def choose_exchange(
         missing = symmetric.nvshmem_problem(world) if name == "nvshmem" else ""
         if missing:
             return "nccl", f"exchange nccl: {missing}"
-        return name, f"exchange {name} as asked for"
+        return name, f"exchange {name} as requested"
     if world.size == 1:
         return "host", "one rank"
     if not devices:

@@ -1240,7 +1240,8 @@ class Graph:
         if vertices is not None or edges is not None or where is not None:
             if view is not None:
                 raise UsageError(
-                    "a view stands for vertices, edges and where; give one"
+                    "a view takes the place of vertices, edges and where; give one or "
+                    "the other"
                 )
             view = graph.view(vertices, edges, where)
         names = None if graph.nodes is None else graph

@@ -172,7 +172,7 @@ def source_of(
     if build.directed and build.threshold is not None:
         raise UsageError("threshold is for symmetric graphs, and directed is true")
     if build.directed and not hasattr(source, "chunks"):
-        raise UsageError("directed is for edge tuples; stores and graphs know it")
+        raise UsageError("directed is for edge tuples; stores and graphs state it")
     if isinstance(source, (str, Path)):
         source = open_store(Path(source))
     if hasattr(source, "manifest"):

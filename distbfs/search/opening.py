@@ -160,8 +160,8 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     if source.directed and not by_rows:  # edges anew would lead both ways
         raise OutOfMemory(
             f"{store.folder}: a directed graph is searched by several ranks where each "
-            "has room for its rows and what all hold of every vertex; use more memory "
-            "or one process"
+            "has room for its rows and the data of every vertex; use more memory or "
+            "one process"
         )
     if by_rows and not opening.request.divided:
         opening.say(f"1 part is divided by its rows for {world.size} ranks")
@@ -177,7 +177,7 @@ def _owns_rows(opening: Opening) -> bool:
 
     On one host with room and a core for each: a bit of each vertex goes to all of them,
     not of each delegate. But not for many searches at once, see ``_host_parts``, or
-    where delegates, or directions of their subgraphs, were asked for.
+    where delegates, or directions of their subgraphs, were requested.
     """
     world, source, request = opening.world, opening.source, opening.request
     usual = opening.choice.options.factors == SubgraphFactors()

@@ -116,8 +116,8 @@ NO_PATHS = NoPaths(
 )
 
 PATHS_OF_ALL = NoPaths(
-    "counts and sets of shortest paths, and edges within hops, are of searches that "
-    "see all vertices and edges; this one has a view"
+    "counts and sets of shortest paths, and edges within hops, need a search that sees "
+    "all vertices and edges; this one has a view"
 )
 
 

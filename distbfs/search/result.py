@@ -200,7 +200,7 @@ class Result(ResultPaths):
         if not self._valid():
             raise UsageError(
                 "the session has searched again or was closed, and this result is "
-                "gone; keep() it before"
+                "gone; call keep() before that"
             )
         return self._outcome.level, self._outcome.parent
 
@@ -314,7 +314,7 @@ class Result(ResultPaths):
     def level(self) -> Levels | Any:
         """Hops from the nearest source, shape (n,), by vertex id; -1 for unreached.
 
-        int8, int16 or int32; None where levels were not asked for.  A NumPy array, or a
+        int8, int16 or int32; None where levels were not requested.  A NumPy array, or a
         CuPy array where one device holds all.  It raises UsageError where the vertices
         lie on several devices or ranks: use ``to_numpy``.
         """
@@ -372,7 +372,7 @@ class Result(ResultPaths):
         -------
         level : ndarray of int32, shape (n,), or None
             By vertex id; it may share memory with the result.  None where levels were
-            not asked for.
+            not requested.
         parent : ndarray of int64, shape (n,), or None
             The same for parents.
 
@@ -405,7 +405,7 @@ class Result(ResultPaths):
         Returns
         -------
         level : ndarray of int32, shape (k,), or None
-            -1 for unreached; None where levels were not asked for.
+            -1 for unreached; None where levels were not requested.
         parent : ndarray, shape (k,), or None
             The same for parents: int64; where nodes have names of their own, those as
             objects, None for unreached.
@@ -437,7 +437,7 @@ class Result(ResultPaths):
             ids = array_of(vertices, "vertices")
             if ids.size and ids.dtype.kind not in "iu":
                 raise WrongTypeError(
-                    "vertices are asked for by ids, integers; results by name are in "
+                    "vertices are given by ids, integers; results by name are in "
                     "to_dict(), to_pandas() and the like"
                 )
             ids = ids.astype(np.int64).ravel()
@@ -718,7 +718,7 @@ class Result(ResultPaths):
         -------
         pandas.DataFrame
             Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` as
-            far as they were asked for. Both are -1 for unreached; where names are no
+            far as they were requested. Both are -1 for unreached; where names are no
             integers, such a parent is missing. On several ranks, the vertices of this
             rank's block.
 

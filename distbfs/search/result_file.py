@@ -211,8 +211,8 @@ class PartialFile:
             raise system_error(
                 error,
                 self._partial,
-                otherwise="is no HDF5 file, or is damaged; allowed: what an "
-                f"interrupted run left; {self._anew}",
+                otherwise="is no HDF5 file, or is damaged; allowed: the file of an "
+                f"interrupted run; {self._anew}",
             ) from error
         return np.asarray(self._file["done"][:]) != 0
 

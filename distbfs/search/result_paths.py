@@ -290,8 +290,8 @@ class ResultPaths(ABC):
 def no_way_back(vertex: Any) -> ValidationError:
     """Return the error of a walk from a vertex that ends at no source."""
     return ValidationError(
-        f"the way back from {vertex} ends at no source: the search is wrong, as of an "
-        "altered store, which 'distbfs verify' finds"
+        f"the way back from {vertex} ends at no source: the search is wrong; 'distbfs "
+        "verify' shows whether the store was altered"
     )
 
 

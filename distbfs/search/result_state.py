@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NO_GRAPH = NoPaths(
     "counts and sets of shortest paths, and edges within hops, need the graph, which a "
-    "pickled result has not; ask where the search was made"
+    "pickled result lacks; call them where the search was made"
 )
 
 

@@ -104,7 +104,7 @@ class Client(ABC):
         elif isinstance(error, OSError):
             why = "the connection has ended before the answer"
         else:
-            why = "what answers is no service of distbfs"
+            why = "the answer is not from a service of distbfs"
         return ServiceError("broken", f"{self._address}: {why}")
 
     def close(self) -> None:  # noqa: B027
@@ -194,7 +194,7 @@ class Client(ABC):
         source : vertex or iterable of vertices
             As of ``bfs``.
         targets : iterable of vertices
-            The k vertices that are asked for.
+            The k vertices to reach.
         **fields
             ``deadline``.
 
@@ -231,7 +231,7 @@ class Client(ABC):
         source : vertex or iterable of vertices
             As of ``bfs``.
         targets : iterable of vertices
-            The k vertices that are asked for.
+            The k vertices to reach.
         **fields
             ``deadline``.
 

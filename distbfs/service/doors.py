@@ -68,7 +68,7 @@ class ListeningDoor(Door):
             connected, _ = await loop.sock_accept(self._listening)
             self.let_in(connected)
         except OSError as error:
-            context = {"message": "a client that wants in", "exception": error}
+            context = {"message": "a connecting client", "exception": error}
             loop.call_exception_handler(context)
             await asyncio.sleep(AGAIN)
 
@@ -90,7 +90,7 @@ class ListeningDoor(Door):
             min(idle, key=lambda x: x.since).close(if_idle=True)
         if len(self.clients) < most:
             return None
-        text = f"{most} connections are at work already; try again"
+        text = f"{most} connections are open already; try again"
         return ServiceError("busy", text)
 
 
@@ -220,7 +220,7 @@ class Front:
             loop.default_exception_handler(context)
         elif loop.time() - self._said >= RARELY:
             self._said = loop.time()
-            LOG.warning("%s: no client is accepted until this is over", error.strerror)
+            LOG.warning("%s: no client is accepted meanwhile", error.strerror)
 
 
 def clear_place(path: Path) -> None:

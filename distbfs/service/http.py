@@ -253,7 +253,7 @@ class HttpConnection(Connection):
         """Return the page at a path."""
         page = self._site.pages.get(part.path)
         if page is None:
-            text = f"there is no page {legible(part.path)}; /docs lists what there is"
+            text = f"there is no page {legible(part.path)}; /docs lists all pages"
             raise part.fault or ServiceError("not_found", text)
         self._check_method(part, READ)
         if part.path == "/metrics":

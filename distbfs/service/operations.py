@@ -159,23 +159,27 @@ def refusal(error: ServiceError) -> Refusal:
 
 ID = Field("id", REQUEST_ID, "repeated in the answer", None)
 DEADLINE = Field("deadline", SECONDS, "seconds that the answer may take")
-SOURCE = Field("source", VERTEX, "where the search begins", example=0)
-SET = Field("sources", VERTICES, "instead of source: a set, whose nearest counts")
-SOURCES = Field("sources", VERTICES, "where searches begin", REQUIRED, [0, 1])
-TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED, [1, 2])
-TARGET = Field("target", VERTEX, "where a path ends", REQUIRED, 2)
+SOURCE = Field("source", VERTEX, "the source of the search", example=0)
+SET = Field(
+    "sources",
+    VERTICES,
+    "several sources, in place of source; levels count from the nearest",
+)
+SOURCES = Field("sources", VERTICES, "the sources of the searches", REQUIRED, [0, 1])
+TARGETS = Field("targets", VERTICES, "the vertices to reach", REQUIRED, [1, 2])
+TARGET = Field("target", VERTEX, "the last vertex of the path", REQUIRED, 2)
 RESULT = Field(
     "result",
     one_of("inline", "summary"),
-    "whether levels and parents are wanted, or counts alone",
+    "inline: levels and parents as well; summary: counts alone",
     "inline",
     "summary",
 )
-PARENTS = Field("parents", FLAG, "whether parents are wanted", True, inline=True)
+PARENTS = Field("parents", FLAG, "whether to return parents", True, inline=True)
 ARRAYS = Field(
     "arrays",
     one_of("json", "npy"),
-    "how arrays come; npy: each as .npy after the answer",
+    "the format of arrays; npy: each as .npy after the answer",
     "json",
     inline=True,
 )
@@ -277,14 +281,14 @@ class Request(Struct):
 
 
 BFS = "Search from a source, or a set."
-DISTANCES = "Levels of targets from a source, -1 where it does not reach."
+DISTANCES = "Levels of targets from a source, -1 for unreached."
 PATH = "One shortest path, null where there is none."
 ALL_PATHS = "All shortest paths: their number and edges, null where there are none."
 REACHABLE = "Whether a source reaches targets."
 MULTI_BFS = "Search from several sources."
 STATS = "Counts and times so far, and the graph."
 HEALTH = "Whether the service answers."
-SHUTDOWN = "Answer what is queued, then end."
+SHUTDOWN = "Answer the queued requests, then end."
 OPERATIONS = {
     operation.name: operation
     for operation in (

@@ -184,7 +184,7 @@ def together(session: Session) -> Together | None:
         lookups = lookups_of(held.parts[0], about["threads"])
         return by_meeting(searches, part.numbers, lookups)
     except ResourceError as error:
-        LOG.warning("small queries are searched for one by one: %s", error)
+        LOG.warning("small queries are searched one by one: %s", error)
     except UsageError:
         pass
     return None

@@ -83,7 +83,7 @@ def renewed(guard: Guard, path: Path) -> Iterator[None]:
             guard.change(_read(path))
             LOG.info("the token was read again")
         except DistbfsError as error:
-            LOG.warning("%s; the token from before stays", error)
+            LOG.warning("%s; the old token stays valid", error)
 
     def note(*_: object) -> None:
         """Start a thread for the work: the signal may arrive while a log is written."""

@@ -359,7 +359,7 @@ def open_store(folder: str | Path) -> Store:
     remains = folders.REMAINS.fullmatch(folder.name)
     if remains:
         raise StoreError(
-            f"{folder}: is left of an unfinished write of {remains['name']}; "
+            f"{folder}: is a remnant of an unfinished write of {remains['name']}; "
             "write the store again"
         )
     path = folder / schema.MANIFEST_NAME

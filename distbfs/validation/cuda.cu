@@ -63,7 +63,7 @@ struct Check {
     u64 *filled;                  /* [1], how many there are */
     const ID *u, *v;              /* [count] */
     u32 *slots;                   /* [gap * 2], by ends: where in `answers`; null: a table */
-    u32 *answers;                 /* [items], states of what was asked for, as dealt */
+    u32 *answers;                 /* [items], states of what was requested, as dealt */
     const ID *came;               /* [count][each], from another device */
     ID *ids;                      /* [items][each], to be dealt by who has the first of each;
                                      from item `count` on `gap` ids later */
@@ -176,7 +176,7 @@ INLINE void mark(const Check &c, ID at) {
     atomicOr(&c.states[at >> c.shift], top_bit(c) << bit_place(c, at));
 }
 
-/* State of a vertex that was asked for as number i, and one that was or is in the table. */
+/* State of a vertex that was requested as number i, and one that was or is in the table. */
 /* mutant: c.slots[i] -> i : test_one_wrong_parent_or_level_of_another_device */
 INLINE u32 answer_to(const Check &c, u64 i) { return c.answers[c.slots[i]]; }
 INLINE u32 state_of(const Check &c, const Place &place, u64 i) {

@@ -18,8 +18,8 @@ TEXTS = {
     "outside": "input: {count} tuples have an end outside the graph, e.g. ({a}, {b})",
     "level_range": "levels: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
     "parent_range": "parents: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
-    "root_level": "rule 1: {roots} alone must be at level 0; {count} vertices "
-    "are not so, e.g. vertex {a} at level {x}",
+    "root_level": "rule 1: {roots} alone must be at level 0; {count} "
+    "vertices are not so, e.g. vertex {a} at level {x}",
     "root_parent": "rule 1: {roots} alone must be {own}; {count} "
     "vertices are not so, e.g. vertex {a} with parent {x}",
     "step": "rule 2: {count} tree edges do not join levels that differ by one, e.g. "
@@ -36,8 +36,8 @@ TEXTS = {
     "parent {x}",
 }
 DERIVED = {
-    "set": "rule 1: {count} vertices have parents that lead to none that is its own "
-    "parent, e.g. vertex {a} with parent {y}"
+    "set": "rule 1: {count} vertices have parents that lead to no root, "
+    "e.g. vertex {a} with parent {y}"
 }
 DIRECTED = {
     "nearer": "rule 2: {count} vertices have no edge from a vertex one level nearer to "
@@ -62,7 +62,7 @@ def checked_roots(root: Root, n: int) -> Ids:
     if len(outside := rising[(rising < 0) | (rising >= n)]):
         raise UsageError(f"root is {outside[0]}; allowed: 0 to {n - 1}")
     if len(again := rising[1:][rising[1:] == rising[:-1]]):
-        raise UsageError(f"root {again[0]} is there twice")
+        raise UsageError(f"root {again[0]} occurs twice")
     return rising
 
 

@@ -228,7 +228,7 @@ class PartGraph:
         self.roots: Ids = choose_roots(source.n, count, seed, session.connected)
         session.close()
         if not len(self.roots):
-            raise ValidationError("no vertex has a neighbour besides itself: no search")
+            raise ValidationError("no vertex has a neighbour other than itself")
         held = self.held[0]
         parts: Sequence[Any] = held.device_parts or held.parts
         edges = np.zeros(len(SUBGRAPHS), dtype=np.int64)

@@ -6,7 +6,7 @@
     mpirun -n 2 python scripts/papers/run.py pan --out results
 
 A paper has one file, paper_NAME.json, with a row for each graph of an entry, written as
-they come: the same command goes on where it stopped.  A row names its commit; a tree
+they come: the same command continues where it stopped.  A row names its commit; a tree
 with changes does not write to a file of a clean one.  --plots FOLDER draws what is
 there.
 """
@@ -147,7 +147,7 @@ def paper_of(key: str) -> Paper:
 
 
 def wanted(paper: Paper, args: argparse.Namespace) -> list[Entry]:
-    """Return the entries that were asked for, with those whose rows they read."""
+    """Return the entries that were requested, with those whose rows they read."""
     names = [
         *(f"figure {x}" for x in args.figure),
         *(f"table {x}" for x in args.table),

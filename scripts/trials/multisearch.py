@@ -275,7 +275,7 @@ def command(trial: Trial, made: Written, store: Path) -> None:
 
 @dataclass
 class Asked:
-    """What an application was asked for."""
+    """The requested run of an application."""
 
     app: str
     sources: list[int]

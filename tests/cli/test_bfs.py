@@ -182,7 +182,7 @@ def test_wrong_use_of_paths(stores, output):
         (("--edges", "-", "--json"), "CSV on stdout"),
         (("--edges", "-", "--source", 4), "one source, not 2"),
         (("--edges", "-", "-o", output), "--edges goes without --output"),
-        (("--hops", 1, "--energy"), "leave --hops out"),
+        (("--hops", 1, "--energy"), "leave out --hops"),
         (("--counts", "int8"), "int8"),
     ):
         done = here(*words, *more)
@@ -279,7 +279,7 @@ def test_levels_that_are_needed(stores, tmp_path):
         ("--paths-to", 4),
         ("--edges", tmp_path / "edges.csv"),
     ):
-        assert "need levels; leave --no-levels out" in here(*words, *more).refusal
+        assert "need levels; leave out --no-levels" in here(*words, *more).refusal
 
 
 VARIANTS = [
@@ -533,7 +533,7 @@ def test_stopped_and_resumed(searches, output, ranks, number):
 
     again = on(ranks, *words, "--json")
     assert [one["source"] for one in again.values["searches"]] == MANY[done:]
-    assert f"going on after {done} of {len(MANY)} searches" in again.err
+    assert f"continuing after {done} of {len(MANY)} searches" in again.err
     assert output.exists()
     assert not partial(output).exists()
     check_results(GRAPH, output, MANY)
@@ -624,7 +624,7 @@ def test_resumed_where_memory_ran_out(searches, output, monkeypatch):
     assert done.code == 3
     assert done.err.splitlines()[-1] == "distbfs: there is not enough memory"
     assert not output.exists()
-    assert "going on after 2 of" in here(*searches(1)).err
+    assert "continuing after 2 of" in here(*searches(1)).err
 
 
 def test_resumed_on_another_number_of_ranks_and_engine(searches, output):

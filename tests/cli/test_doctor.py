@@ -111,7 +111,7 @@ def test_two_ranks_print_once():
     assert values["mpi"]["launcher"]
     assert sum(values["mpi"]["hosts"].values()) == 2
     assert len(values["hosts"]) == 1
-    assert values["mpi"]["device_pointers_basis"] != "MPI was not asked"
+    assert values["mpi"]["device_pointers_basis"] != "MPI was not queried"
     [pair] = values["links"]["messages"]
     assert pair["ranks"] == [0, 1]
 

@@ -111,7 +111,7 @@ def test_files_state_whether_edges_lead_one_way(tmp_path, name):
             refused = here("convert", out, "-o", again, "--directed").refusal
             assert "lead both ways; leave out --directed" in refused
     taken = here("convert", out, "-o", again)
-    noted = "directed edges are taken both ways without --directed" in taken.err
+    noted = "directed edges are read as undirected without --directed" in taken.err
     assert noted == (name != "matrix-market"), "general matrices do not say"
     assert edges_of(again) == (3, [(0, 1), (0, 2), (1, 2)])
 

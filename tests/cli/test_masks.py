@@ -91,7 +91,10 @@ def test_vertices_and_refusals(tmp_path):
     done = on(1, "bfs", store, "-s", "0", *words)
     assert done.code == 2
     (line,) = done.err.splitlines()
-    assert "engine pan sees all vertices and edges; masks are for engines" in line
+    assert (
+        "engine pan cannot be limited to some vertices and edges; allowed: engines"
+        in line
+    )
     levels = tmp_path / "levels.h5"
     words = ["--source-set", "0,1", "--engine", "reference", "--vertices"]
     words = ["bfs", store, *words, tmp_path / "seen.txt", "-o", levels]

@@ -342,7 +342,7 @@ def test_directed_stores(tmp_path):
         (["harmonic", "--samples", "9", "--sources", "9"], "give no sources"),
         (["khop", "--samples", "9"], "khop has no option 'samples'; allowed: hops"),
         (["closeness", "-o", "out.csv"], "closeness writes files of .h5, .hdf5"),
-        (["diameter", "-o", "out.h5"], "leave --output out"),
+        (["diameter", "-o", "out.h5"], "leave out --output"),
         (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
         (["reachability"], "reachability needs --pairs"),
         (["apsp", "--pairs", "x"], "apsp takes no --pairs"),
@@ -472,7 +472,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     if number != signal.SIGKILL:
         word = "stopped" if number == signal.SIGTERM else "interrupted"
         assert stopped.code == (0 if number == signal.SIGTERM else 130)
-        said = f"{word} after {kept} of 2000 sources; the same command goes on\n"
+        said = f"{word} after {kept} of 2000 sources; the same command continues\n"
         assert stopped.err.endswith(said)
     else:
         assert stopped.code != 0
@@ -488,7 +488,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
         assert refusal in refused.err.splitlines()[-1]
     again = here(*words, "--json")
     assert again.values["found"]["resumed"] == kept
-    assert f"going on after {kept} of 2000 sources" in again.err
+    assert f"continuing after {kept} of 2000 sources" in again.err
     place = np.arange(2000)
     total = (place * (place + 1) + (1999 - place) * (2000 - place)) / 2
     with h5py.File(out) as file:

@@ -452,7 +452,7 @@ def test_what_is_refused(stores, tmp_path):
         (["--json"], "--json needs --socket"),
         (["--trace", tmp_path], "give the name of a file"),
         (["--internal-ids", "--engine", "openmp"], "answers in input ids"),
-        (["--no-levels"], "a service answers with levels; leave --no-levels out"),
+        (["--no-levels"], "a service answers with levels; leave out --no-levels"),
     ]:
         assert text in alone("serve", store, *arguments).refusal
     assert not os.path.lexists(tmp_path / "s")

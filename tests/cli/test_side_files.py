@@ -117,7 +117,7 @@ def test_side_files_from_pipes_and_compressed(folder, tmp_path):
 
 
 def test_standard_input_is_one_file(folder):
-    said = "standard input holds one file, and two are read from it"
+    said = "standard input holds one file; two arguments read it"
     for words in (
         ["-", "--sources", "-"],
         [folder / "edges", "--sources", "-", "--source-set", "@-"],

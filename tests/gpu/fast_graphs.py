@@ -195,7 +195,7 @@ def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WH
     made: HostGraph; root: id; found: DeviceResult, by id or by number
     """
     if (found.level is not None) != levels:
-        return "levels are there or not, against what was asked for"
+        return "levels are there or not, against what was requested"
     by_id = cut(wanted_levels(made, root), until)
     if found.levels != by_id.max() + 1:
         return f"{found.levels} levels, not {by_id.max() + 1}"
@@ -214,7 +214,7 @@ def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WH
             f"not {wanted[k]}"
         )
     if (found.parent is not None) != parents:
-        return "parents are there or not, against what was asked for"
+        return "parents are there or not, against what was requested"
     if not found.seconds > 0:
         return f"seconds is {found.seconds}"
     if not parents:

@@ -155,7 +155,7 @@ def need_two_devices():
     [
         ((), "xbfs", 1, "auto: one device searches alone, as 4096 vertices are below"),
         waits(("--domain", 2), "xbfs", 2, "auto: 2 devices map each other's memory"),
-        (("--domain", 1), "xbfs", 2, "domains of one device were asked for; one rank"),
+        (("--domain", 1), "xbfs", 2, "domains of one device were requested; one rank"),
         (("--engine", "pan"), "pan", 2, "one rank"),
         waits(("--engine", "xbfs", "--domain", 2), "xbfs", 2, "2 devices map each"),
     ],
@@ -364,7 +364,7 @@ def test_resumed(stores, output, monkeypatch, more):
         assert here(*words, *XBFS, *more).code == 3
     assert not output.exists()
     done = here(*words, *XBFS, *more)
-    assert "going on after 5 of 12 searches" in done.err
+    assert "continuing after 5 of 12 searches" in done.err
     assert len(done.values["searches"]) == 7
     check_results(output, sources)
 

@@ -59,7 +59,7 @@ def test_auto(world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
     for name, devices in (("host", []), ("host", [0]), ("nccl", [0])):
-        wanted = (name, f"exchange {name} as asked for")
+        wanted = (name, f"exchange {name} as requested")
         assert choose_exchange(world, name, devices) == wanted
 
 

@@ -363,7 +363,7 @@ def test_the_next_search_ends_a_result(parts):
     for ask in (result.to_numpy, lambda: result.level, result.keep):
         with pytest.raises(UsageError, match="this result is gone; keep"):
             ask()
-    assert result.reached == reached, "what was asked for before stays"
+    assert result.reached == reached, "what was requested before stays"
     assert kept.reached == reached
     assert kept.level[3] == 0
 

@@ -133,7 +133,7 @@ def answering(reply, listening):
     [
         (b"", "(the connection|the service) has ended"),
         (None, "no answer within 0.5 seconds"),
-        (MOVED, "what answers is no service of distbfs"),
+        (MOVED, "the answer is not from a service of distbfs"),
         *((reply, "(what answers is no service|the answer is no)") for reply in JUNK),
     ],
 )

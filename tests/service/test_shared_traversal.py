@@ -80,7 +80,7 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
 
 
 def test_parts_without_room(monkeypatch, caplog):
-    """It is said, and small queries are searched for one by one."""
+    """It is said, and small queries are searched one by one."""
     monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 16, "physical"))
     assert together(session(parts=2, threshold=4)) is None
     assert re.search(

@@ -720,7 +720,7 @@ def test_remains_of_a_write_are_no_store(store):
     for kind in ("partial", "old"):
         folder = store.folder.with_name(f".graph.{kind}-0123456789abcdef")
         shutil.copytree(store.folder, folder)
-        refused(folder, "is left of an unfinished write of graph")
+        refused(folder, "is a remnant of an unfinished write of graph")
 
 
 def test_memory_error_is_exit_code_3(store, monkeypatch):

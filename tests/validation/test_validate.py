@@ -111,7 +111,7 @@ def graphs(draw, smallest=1, largest=9):
 
 
 def asked(level, parent, wanted):
-    """What a search gives that was asked for both, or for one of them."""
+    """What a search gives that was requested both, or for one of them."""
     return level if wanted != "parent" else None, parent if wanted != "level" else None
 
 
@@ -332,7 +332,7 @@ def test_roots_of_a_set_are_named_and_checked():
         assert any(message in x and f"vertex {wrong} " in x for x in verdict.errors)
     for roots, message in (
         ([0, 6], "root is 6; allowed: 0 to 5"),
-        ([1, 1], "root 1 is there twice"),
+        ([1, 1], "root 1 occurs twice"),
         ([], "not one or several integers"),
         ([0.5, 1], "not one or several integers"),
     ):

@@ -103,7 +103,7 @@ def installed() -> list[str]:
     return names
 
 
-ONE_SOURCE = "a library searches from one vertex, and the sources are several"
+ONE_SOURCE = "a library searches from one vertex, not from several sources"
 
 
 class LibrarySearch:

@@ -21,7 +21,7 @@ ALL: Final = "all"
 SHARE: Final = "share"
 IN_WORDS: dict[Making, str] = {
     ALL: "each device made all of them",
-    SHARE: "each device made its share and sent them to those that keep them",
+    SHARE: "each device made a share and sent the tuples to the devices that keep them",
 }
 # seconds a tuple; for making them see generate/cuda.py
 LOOK = 4e-11  # by kernels that make keys; scale 29 on one H200, bench_gpu_scale29.json

@@ -35,10 +35,10 @@ class Speech:
     """Options of the messages beside a result.
 
     as_json: Print the result as JSON.
-    log_format: How messages on stderr look.
-    quiet: Print no more than results, warnings and errors.
-    verbose: Print more: version and ranks, why an engine was taken, how a graph is
-        stored.
+    log_format: Format of messages on stderr.
+    quiet: Print only results, warnings and errors.
+    verbose: Print details: version and ranks, reasons for the engine, storage of the
+        graph.
     """
 
     as_json: bool = option(OUTPUT, "--json", default=False)
@@ -98,7 +98,7 @@ class StoreOptions(PartsOptions):
     """Options of storing a graph, and of the devices that build it.
 
     output: Folder of the store.
-    force: Replace a store that is there.
+    force: Replace an existing store.
     on_devices: Build on CUDA devices, one a rank or more.  Vertices keep the order of
         ids; engine openmp searches such a store more slowly.
     """
@@ -123,8 +123,8 @@ class DirectedOption:
 class FirstIdOption:
     """The number of the first vertex.
 
-    first_id: Count vertices from 0 or from 1, whatever their file does, where you name
-        them and in results.  [as in the file]
+    first_id: Number of the first vertex, 0 or 1, in options and in results.  [as in the
+        file]
     """
 
     first_id: int | None = option(INPUT, low=0, high=1)
@@ -146,9 +146,9 @@ class FileOptions(DirectedOption, FirstIdOption):
         sizes, or take it as an edge.  [left out if it has usual names, or names above
         numbers]
     keep: Keep a column of a table or an edge list as an attribute of the edges, for
-        --where of bfs; NAME=3 keeps the third column under a name.  Of a matrix, keep
-        the values under this name.  May be given several times.  Of repeated edges the
-        smallest value is kept.
+        --where of bfs; NAME=3 keeps the third column under a name.  For a matrix, keep
+        the values under this name.  May be given several times.  Repeated edges keep
+        their smallest value.
     bipartite: Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind
         bip): rows are the first vertices, columns the vertices after them.
     """
@@ -212,7 +212,7 @@ class PathOptions:
     counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
         the output.
     paths_to: Print the shortest paths to a vertex.
-    most_paths: How many paths --paths-to prints at most.
+    most_paths: Largest number of paths that --paths-to prints.
     hops: Search this many levels.
     edges: File in .csv or .tsv for the edges between reached vertices, with the levels
         of both ends, for one source; - is CSV on stdout.

@@ -23,11 +23,11 @@ class CompareOptions(GraphOptions, EnergyOption, Speech):
     ratio of median times; an efficiency is the speed-up over the fewest threads,
     divided by the ratio of threads.  'Over limit' is the time divided by the time that
     memory alone would take for the least work of a search, both measured in this run.
-    Edge checks, and repeats in frontiers, are counted in extra searches.  Of peers,
-    only their call is timed.
+    Edge checks, and repeats in frontiers, are counted in extra searches.  For peers,
+    only the library call is timed.
 
     engines: Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
-    peers: Other libraries, as scipy,igraph; all: those that are installed.
+    peers: Other libraries, as scipy,igraph; all: the installed ones.
     repeats: Searches from each source by each engine.
     baseline: Engine that speed-ups refer to; default: the first.
     threads: Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the

@@ -18,9 +18,9 @@ class ExportOptions(Speech):
     convert reads a directed graph back with --directed.  Rank 0 writes, the others
     wait.
 
-    output: File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.
-        - is stdout, with an edge list unless --format is given.
-    force: Replace a file that is there.
+    output: File to write; text is compressed if the name ends in .gz, .bz2, .xz or
+        .zst. - is stdout, with an edge list unless --format is given.
+    force: Replace an existing file.
     format: Format of the file; default: by its ending.
     """
 

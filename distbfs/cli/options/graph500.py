@@ -33,7 +33,8 @@ class Graph500Options(
     graph: Search this store instead of a new graph.
     roots: Searches.
     skip_validation: Do not validate; the result is not official.
-    validate: Validate only the first so many searches; the result is not official.
+    validate: Validate only this many searches, the first ones; the result is not
+        official.
     records: File for one line of JSON a level, from one more search of each root.
     """
 

@@ -16,8 +16,8 @@ class InfoOptions(Speech):
 
     --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
 
-    degrees: Read all parts: degree distribution, components, about the diameter.
-    plot: Figure of --degrees to draw.
+    degrees: Read all parts: degree distribution, components, a bound of the diameter.
+    plot: File for the figure of --degrees.
     """
 
     store: Path = argument(STORE)

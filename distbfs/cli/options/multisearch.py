@@ -68,7 +68,7 @@ class MultisearchOptions(FirstIdOption, EnergyOption, PatienceOption, Speech):
 
     output: File of the results: {files}; {endings}.  One of {resumers} is resumed if it
         is unfinished.
-    force: Replace an output that is there.
+    force: Replace an existing output.
     sources: K random vertices, those of a file (one id a line, - is stdin), or all.
     seed: Seed of random vertices.
     pairs: File of {takers}: two ids a line, from and to, separated by a tab, a comma or
@@ -76,9 +76,9 @@ class MultisearchOptions(FirstIdOption, EnergyOption, PatienceOption, Speech):
     engine: auto takes xbfs where there is a device, else openmp.
     method: Variant of the engine.
     threshold: Degree from which a warp searches a vertex (method hybrid of xbfs).
-    batch: Searches at once; 0: what memory allows.
-    divide: What ranks share: sources, each with the whole graph, or its parts; auto:
-        sources where the graph fits on each rank.
+    batch: Searches at once; 0: as many as memory allows.
+    divide: How ranks divide the work: sources, each rank with the whole graph, or parts
+        of the graph; auto: sources if the graph fits on each rank.
     domain: Devices of a domain, where parts are searched on devices; default: all that
         map each other's memory.
     """

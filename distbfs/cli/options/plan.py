@@ -34,11 +34,11 @@ class PlanOptions(Speech):
     devices_per_host: Devices a host.  [all]
     domain: Devices of a domain, which share their memory; up to 8.
     devices_per_rank: Devices a rank, p_gpu; masks are reduced between ranks.
-    device_memory: Memory of a device, as 141GB, of which some stays free.
+    device_memory: Memory of a device, as 141GB; some of it stays free.
     host_memory: Memory of a host for neighbours that do not fit on its devices, as
         128GiB; goes with --device-memory.
-    gpu: GPU whose constants the time of engine xbfs is predicted with.
-    exchange: Exchange between domains in that time.
+    gpu: GPU whose constants predict the time of engine xbfs.
+    exchange: Exchange between domains for that time.
     device_rate: Edge checks and vertices of frontiers that a device visits a second.
         [fitted, or {RATE:.0e}, assumed]
     network_bandwidth: Bytes a second that a device sends to other ranks.  [fitted, or
@@ -46,7 +46,7 @@ class PlanOptions(Speech):
     latency: Further seconds that each level takes.  [fitted, or {LATENCY:.0e}, assumed]
     records: Fit the cost model to this file of level records, from a search over parts
         (graph500 --records); may be given several times.
-    report: What graph500 --json printed in the run of the --records before it; without
+    report: Output of graph500 --json from the run of the preceding --records; without
         it, records are taken to be of the planned graph and devices.
     """
 

@@ -25,10 +25,10 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class RankFigure(Figure):
-    """Draw what each rank did when, from a FILE that --trace wrote.
+    """Draw the phases of each rank over time, from a FILE of --trace.
 
     begin: Milliseconds from which to draw.
-    end: Milliseconds up to which.
+    end: Milliseconds up to which to draw.
     as_json: Print the seconds of each phase.
     """
 
@@ -41,7 +41,7 @@ class RankFigure(Figure):
 class EngineFigure(Figure):
     """Draw what 'distbfs compare --json' wrote to FILE.
 
-    Bars a graph and engine; lines over threads where engines ran with several.
+    Bars for each graph and engine; lines where engines ran with several threads.
 
     kind: What to draw, one panel each.  [time, speedup, efficiency]
     as_json: Print the values drawn.

@@ -22,7 +22,7 @@ from distbfs.service.limits import Limits
 class LimitOptions:
     """Limits of a service for its clients.
 
-    queue: Requests that may wait; more are told busy.
+    queue: Requests that may wait; further ones get the error busy.
     clients: Connections of the socket, and as many of HTTP.
     deadline: Seconds that a request may take; it may say less.
     line: Bytes of a request.
@@ -47,13 +47,13 @@ class ServeOptions(FirstIdOption, TraceOption, SearchChoices, PatienceOption, Sp
     One JSON object a line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
     Operations: bfs, distances, path, all_paths, reachable, multi_bfs, stats, health,
     shutdown.  Prints "ready" when it answers, and with --json its counts at the end.
-    SIGTERM and SIGUSR1: answer what waits, exit 0.
+    SIGTERM and SIGUSR1: answer waiting requests, exit 0.
 
     socket: Unix socket to listen on, mode 0600.  Without this and --http: stdin.
     http: Port for HTTP; 0 takes a free one.  Needs --token-file.
     http_host: Address.
     token_file: File with the token that clients must send, mode 0600; made if missing.
-    allow_remote: Let --http-host be any address.
+    allow_remote: Allow any address for --http-host.
     """
 
     store: Path = argument(STORE)

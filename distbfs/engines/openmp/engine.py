@@ -70,7 +70,7 @@ class OpenMPEngine:
         if self._options.method:
             raise UsageError(
                 f"method '{self._options.method}' searches only a graph in one part; "
-                "leave --method out for several parts, delegates or --stepwise"
+                "leave out --method for several parts, delegates or --stepwise"
             )
         options = self._options
         parents, direction = options.parents, options.direction

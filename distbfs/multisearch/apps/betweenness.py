@@ -309,7 +309,7 @@ def run(
     return {**facts, "largest": task.largest(value), **pieces.facts()}
 
 
-ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as on them")
+ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as lying on them")
 
 
 APP = Application(

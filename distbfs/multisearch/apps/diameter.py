@@ -141,7 +141,7 @@ def run(task: Task) -> Facts:
 
 APP = Application(
     "diameter",
-    "diameter and radius of the largest component, exact",
+    "exact diameter and radius of the largest component",
     run,
     takes="nothing",
     endings=(),

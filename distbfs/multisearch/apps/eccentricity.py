@@ -59,7 +59,7 @@ def run(task: Task) -> Facts:
 
 APP = Application(
     "eccentricity",
-    "how far the farthest vertex in reach is, of each vertex",
+    "distance of the farthest vertex in reach of each vertex",
     run,
     resumes=True,
 )

@@ -43,7 +43,7 @@ def run(task: Task, *, hops: int | None) -> Facts:
 
 APP = Application(
     "khop",
-    "how many vertices are within 0, 1, … hops of each source",
+    "number of vertices within 0, 1, … hops of each source",
     run,
     (Option("hops", int, None, "how far to count; default: all"),),
     repeats=True,

@@ -102,10 +102,10 @@ def requested(
     """
     if samples is None and error is None:
         if confidence is not None:
-            raise UsageError("confidence is that of an estimate: give samples or error")
+            raise UsageError("confidence goes with an estimate: give samples or error")
         return None
     if samples is not None and error is not None:
-        raise UsageError("samples and error both tell the number of sources: give one")
+        raise UsageError("samples and error both set the number of sources: give one")
     if samples is not None:
         check_range("samples", samples, 2)
     confidence = CONFIDENCE if confidence is None else confidence

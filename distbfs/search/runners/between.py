@@ -235,7 +235,7 @@ class BetweenDomains:
         """Return the loop of one-launch searches, or None and why (collective)."""
         placement = self._placement
         if self._options.stepwise:
-            return None, "levels by NCCL: levels by the host are asked for"
+            return None, "levels by NCCL: levels led by the host were requested"
         if self._streamed is None:
             return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:

@@ -74,7 +74,7 @@ class StreamedLevels:
         self._forced = policy.forced
         self._counted = self._first.counted(self._seats[0].slots[0].report)
         self._slot = self._turn = 0  # of the last level; of the next launch
-        self._asked = 0  # words of the boxes of parents that were asked for
+        self._asked = 0  # words of the boxes of parents that were requested
         self._launched: Launched | None = None  # ahead
         rows = max(domains.most_apart, 1)
         self._expected = Expected(self._first.first, WIDEST // rows, room)
@@ -287,7 +287,7 @@ class StreamedLevels:
     def wait(self) -> None:
         """Wait for the last launch; capture graphs for later searches meanwhile.
 
-        Parents that were asked for are set first, in results, whose writing the
+        Parents that were requested are set first, in results, whose writing the
         caller's stream has begun.
         """
         if self._asked:

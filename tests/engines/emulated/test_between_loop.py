@@ -230,7 +230,7 @@ def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
 
 def test_levels_by_the_host_if_asked_for(device):
     def before(runner, world):
-        assert runner.why == "levels by NCCL: levels by the host are asked for"
+        assert runner.why == "levels by NCCL: levels led by the host were requested"
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
     streamed(GRAPHS["kronecker"], [1, 1], stepwise=True, **form)
@@ -264,7 +264,7 @@ def test_a_share_that_is_waited_for_in_vain(device, monkeypatch):
     monkeypatch.setattr(shared, "PATIENCE", 50_000_000)
     source = GRAPHS["kronecker"]
     roots = some_roots(source, 1)
-    wanted = "^part 1 was waited for in vain; searches of this session are over$"
+    wanted = "^part 1 did not answer in time; this session cannot search any more$"
 
     def before(runner, world):
         if world.rank == 1:

@@ -296,7 +296,7 @@ def test_a_part_that_does_not_answer(device, internal):
             part.start()
         assert {part.wait()[2] for part in running} == {1 + missing.part.index}
     for other in (root, root, 0):
-        with pytest.raises(DistbfsError, match="waited 8 s in vain for that of part 2"):
+        with pytest.raises(DistbfsError, match="waited 8 s for the device of part 2"):
             driver.search(other)
 
 

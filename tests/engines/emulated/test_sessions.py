@@ -350,7 +350,7 @@ def test_small_graphs_are_searched_by_one_device(devices):
             {},
             Request(domain=1),
             "xbfs",
-            "domains of one device were asked for; one rank",
+            "domains of one device were requested; one rank",
         ),
         ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
         ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
@@ -466,7 +466,7 @@ def test_domains_of_a_rank(device, devices, name, threshold, count, size, sizes)
     source, request = GRAPHS[name], Request(domain=size)
     session = opened(source, request=request, threshold=threshold, engine="xbfs")
     many = "one device" if size == 1 else f"{size} devices"
-    why = f"domains of {many} were asked for; {sizes}one rank"
+    why = f"domains of {many} were requested; {sizes}one rank"
     assert session.why.startswith(why)
     assert session.layout.parts == count
     for root in some_roots(source, 2):
@@ -543,7 +543,7 @@ def test_domains_of_hosts(hosts, asked):
     size = "one device" if asked == 1 else "2 devices"
     why = f"domains of {size}: the ranks are on 2 hosts"
     if asked:
-        why = f"there is a CUDA device; domains of {size} were asked for"
+        why = f"there is a CUDA device; domains of {size} were requested"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
@@ -649,7 +649,7 @@ def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
     sizes = f"{made}: {problem}"
     if asked:
         many = "one device" if asked == 1 else f"{asked} devices"
-        sizes = f"there is a CUDA device; domains of {many} were asked for"
+        sizes = f"there is a CUDA device; domains of {many} were requested"
         sizes += f"; {made}" if asked > 1 else ""
     assert said == {f"auto: {sizes}; {why}"}
 
@@ -695,7 +695,7 @@ def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     )
     why = "domains of 2 devices: the ranks are on 2 hosts"
     if size == 1:
-        why = "there is a CUDA device; domains of one device were asked for"
+        why = "there is a CUDA device; domains of one device were requested"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 

@@ -170,7 +170,7 @@ def test_ranks_of_different_numbers_of_devices():
 
 
 class Counting(Tuples):
-    """How many tuples were asked for, by all devices."""
+    """How many tuples were requested, by all devices."""
 
     def __init__(self, source):
         super().__init__(source.n, source.u, source.v, size=1 << 20)

@@ -15,7 +15,8 @@ from distbfs.types import Array, Ids, Stream
 
 HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
 WAITED = (
-    "a device of a domain waited in vain for another; searches of this session are over"
+    "a device of a domain did not answer another in time; this session cannot search "
+    "any more"
 )
 
 

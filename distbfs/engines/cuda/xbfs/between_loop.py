@@ -145,8 +145,8 @@ class BetweenLoop:
         report = self._told.pinned.tolist()
         if report[FAULT]:
             raise DistbfsError(
-                f"part {report[FAULT] - 1} was waited for in vain; searches of this "
-                "session are over"
+                f"part {report[FAULT] - 1} did not answer in time; this session cannot "
+                "search any more"
             )
         search.went(report[LEVELS])
         sent, messages = np.split(np.array(report[BYTES:]), 2)

@@ -66,7 +66,7 @@ def domain_problem(parts: int, options: SearchOptions) -> str:
     if parts > MOST_PARTS:
         return f"{parts} devices; a domain has up to {MOST_PARTS}"
     if options.stepwise:
-        return "levels by the host are asked for"
+        return "levels led by the host were requested"
     return ""
 
 

@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             clean(p, p.snapshot, p.by_first);
             grid_sum(&c->barrier, turn, 0);
         }
-        u32 edges; /* from the root to where the search begins, on their level */
+        u32 edges; /* from the root to the source of the search, on their level */
         u32 start = end_of(p, root, edges);
         if (start == NONE || ASKED(edges > p.last)) start = NONE, edges = 0;
         const bool some = start != NONE || p.root_count;
