@@ -216,7 +216,7 @@ class World(Protocol):
     def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
         """Send ``outgoing[r]`` to rank r; return what each rank sent here.
 
-        One-dimensional arrays of one dtype, of any length, above 2^31 elements too.
+        One-dimensional arrays of one dtype, of any length, even above 2^31 elements.
         """
 
     def broadcast(self, value: Any, root: int = 0) -> Any:

@@ -260,7 +260,7 @@ def write_level_records(
 ) -> None:
     """Search from each root once more and write its levels as JSON lines.
 
-    Collective; rank 0 has the file.  A request to stop ends it too.
+    Collective; rank 0 has the file.  A request to stop also ends it.
     """
     within = stop_within(session, stop)
     for root in roots.tolist():

@@ -42,7 +42,7 @@ def _answers(stop: Stop | None, errors: list[BaseException]) -> Iterator[int]:
 
     A generator, because the handler of a pending signal runs where it is resumed, which
     is inside ``try``; in a function it would run before any ``try`` begins.  It also
-    runs where a loop goes back, so there is a loop inside ``try``, too.
+    runs where a loop goes back, so there is a loop inside ``try`` as well.
     """
     answer = 0
     while True:

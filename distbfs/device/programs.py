@@ -245,7 +245,7 @@ class Launch:
         word: read by the kernel between levels; its ``stop`` ends the search
 
         Events and kernels are one CUDA graph, so that the host causes no gap between
-        them. The values requested in ``ASKED`` are copied to the host at the end, too.
+        them. The values requested in ``ASKED`` are also copied to the host at the end.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()

@@ -176,7 +176,7 @@ class NcclCopies:
     """Copies through NCCL; see ``DeviceCopies``. Creating it is collective.
 
     devices: of this rank, at least one
-    The communicator is that of ``link_of``, which an exchange may use, too.
+    The communicator is that of ``link_of``, which an exchange may also use.
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:

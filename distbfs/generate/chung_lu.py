@@ -34,7 +34,12 @@ STEPS = 200  # of a bisection
 PARAMETERS = (
     DEGREE,
     Parameter(
-        "exponent", float, "Of the power law of degrees", 2, above=True, usual=2.3
+        "exponent",
+        float,
+        "Exponent of the power law of degrees",
+        2,
+        above=True,
+        usual=2.3,
     ),
     Parameter("highest", int, "Expected highest degree", 1, usual=1000),
     Parameter("inside", float, "Share of tuples in communities", 0, 1, usual=0.1),
@@ -70,9 +75,9 @@ class ChungLu(ByFormula):
             ("vertices", vertices, 2 <= vertices <= MAX_VERTICES, "2 to 2^48"),
             ("degree", degree, 0 < tuples <= MAX_TUPLES, "above 0"),
             ("exponent", exponent, 2 < exponent < 1e9, "above 2"),
-            ("highest", highest, highest >= 1, "1 and more"),
+            ("highest", highest, highest >= 1, "1 or more"),
             ("inside", inside, 0 <= inside <= 1, "0 to 1"),
-            ("community", community, community >= 2, "2 and more"),
+            ("community", community, community >= 2, "2 or more"),
         ):
             if not there:
                 raise UsageError(f"{name} is {value}; allowed: {allowed}")

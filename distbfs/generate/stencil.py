@@ -22,7 +22,9 @@ from distbfs.types import Array, Ids
 
 MAX_VERTICES = 1 << 48
 MOST_DIMENSIONS, MOST_NEIGHBOURS = 6, 256
-DIMENSIONS = Parameter("dimensions", int, "Of the grid", 1, MOST_DIMENSIONS, usual=2)
+DIMENSIONS = Parameter(
+    "dimensions", int, "Dimensions of the grid", 1, MOST_DIMENSIONS, usual=2
+)
 
 
 def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:

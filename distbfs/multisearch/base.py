@@ -163,7 +163,7 @@ class ProblemRunner(Protocol):
 
         graph: what ``prepare`` returned; one run at a time.  Raises UsageError for a
         problem that cannot run and for an error in one of its functions, which is
-        named with its line; ResourceError where memory does not last.
+        named with its line; ResourceError where memory runs out.
         """
 
     def extremes(self, graph: Any, vertex: int) -> Extremes | None:

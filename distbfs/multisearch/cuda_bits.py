@@ -396,7 +396,7 @@ class BitSearches:
         if len(ids) > self.width:
             raise UsageError(f"{len(ids)} searches at once; allowed: {self.width}")
         if most is not None and most < 0:
-            raise UsageError(f"most is {most}; allowed: 0 and more")
+            raise UsageError(f"most is {most}; allowed: 0 or more")
         self._open(ids)
         limit = NO_LIMIT if most is None else most
         seconds, state_of = 0.0, self._host_state.from_buffer_copy

@@ -70,11 +70,11 @@ class DeviceOptions:
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
         if self.warp_degree is not None and self.warp_degree < 0:
-            raise UsageError(f"warp_degree is {self.warp_degree}; allowed: 0 and more")
+            raise UsageError(f"warp_degree is {self.warp_degree}; allowed: 0 or more")
         if self.batch is not None and self.batch < 1:
-            raise UsageError(f"batch is {self.batch}; allowed: 1 and more")
+            raise UsageError(f"batch is {self.batch}; allowed: 1 or more")
         if self.most is not None and self.most < 0:
-            raise UsageError(f"most is {self.most}; allowed: 0 and more")
+            raise UsageError(f"most is {self.most}; allowed: 0 or more")
         if self.block is not None and self.block not in BLOCK_THREADS:
             raise UsageError(f"block is {self.block}; allowed: 1024, 256")
 

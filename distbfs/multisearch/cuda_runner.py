@@ -106,7 +106,7 @@ class CudaRunner:
     ) -> Results:
         """Run a problem in bit-parallel batches of up to ``most`` sources.
 
-        Half as many where memory, as for deep levels, does not last.
+        Half as many if memory runs out, as for deep levels.
         """
         try:
             return self._bits(problem, graph, sources, options, most)

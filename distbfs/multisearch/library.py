@@ -101,7 +101,7 @@ def searching(
 def ids_of(graph: Graph, sources: Sources) -> Ids:
     """Return the ids of vertices, int64 [k]; UsageError for what is no vertex.
 
-    Call it before the search: what yields the sources may search, too.
+    Call it before the search: the iterator of the sources may itself search.
     """
     check_graph(graph)
     if sources is None:
@@ -301,7 +301,7 @@ def search_many(
     InputError
         The file ``resume`` is of another graph, or of other sources or options.
     ResourceError
-        Memory does not last, or the engine finds no device or compiler.
+        Memory runs out, or the engine finds no device or compiler.
 
     Notes
     -----

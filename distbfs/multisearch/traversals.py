@@ -163,7 +163,7 @@ class DeviceTraversals(Traversals):
     ) -> tuple[domain_bits.DomainBitSearches, int]:
         """Search from up to ``most`` sources, then call ``then`` with the searches.
 
-        Half as many where memory, as for deep levels, does not last.
+        Half as many if memory runs out, as for deep levels.
         """
         at_once = min(most, len(sources), cuda_bits.LARGEST)
         while True:

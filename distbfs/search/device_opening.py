@@ -203,7 +203,7 @@ def open_separated(opening: Opening) -> Session:
 def learn_levels(runner: Runner, session: Session) -> None:
     """Search from some vertices, so that later searches expect boxes (collective).
 
-    Launches of their sizes are captured then, too.
+    This also captures launches of their sizes.
     """
     n = session.n
     ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)

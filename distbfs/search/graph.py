@@ -99,7 +99,7 @@ class Graph:
     its graph, and must not wait for another thread that does; generators of sources,
     targets or pairs can, as they are read before.  The graph stays prepared after the
     first search.  A forked child process may search it unless its edges are in the
-    memory of a device; a pickled copy can be searched, too.
+    memory of a device; a pickled copy can be searched as well.
 
     Examples
     --------
@@ -1188,7 +1188,7 @@ class Graph:
             ``vertices`` or ``edges`` has another length than the graph, or an array has
             masked or null values.
         ResourceError
-            Memory does not last, or the named engine finds no device or compiler.
+            Memory runs out, or the named engine finds no device or compiler.
 
         See Also
         --------

@@ -284,7 +284,7 @@ class Result(ResultPaths):
         UsageError
             The session has searched again already.
         ResourceError
-            Device memory does not last.
+            Device memory runs out.
 
         Examples
         --------

@@ -216,7 +216,7 @@ class ResultPaths(ABC):
         target : vertex
             An id, or the name of a node.
         limit : int, optional
-            The most paths that are wanted; by default all, of which there may be very
+            The largest number of paths; by default all, and there may be very
             many.
 
         Returns

@@ -204,7 +204,7 @@ def check_totals(result: Verification, store: Store) -> None:
     what = "incoming is not the transpose of nn" if manifest.directed else ""
     expect(same, what or "nn is not symmetric")
     wrong = np.count_nonzero(result.delegate_rows != result.delegate_degrees)
-    expect(not wrong, f"{wrong} delegates have a degree that their rows do not")
+    expect(not wrong, f"{wrong} delegates have another degree than their rows")
 
 
 def check_delegates(
@@ -240,7 +240,7 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
     rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)
-    expect(not wrong, f"{wrong} vertices have a degree that their rows do not")
+    expect(not wrong, f"{wrong} vertices have another degree than their rows")
     rows[numbers] = 0
     expect(np.all(rows <= part.threshold), "a normal vertex has a degree above TH")
     enough = np.all(part.tuple_degrees >= (2 * out if part.directed else part.degrees))

@@ -163,7 +163,7 @@ def _check_arguments(
             f"{n} vertices do not fit validation on devices; allowed: {MAX_VERTICES}"
         )
     if chunk < 1:
-        raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
+        raise UsageError(f"chunk is {chunk}; allowed: 1 or more")
     for shard in (shard for seat in seats for shard in seat.shards):
         count = local_count(n, parts, shard.index)
         if levels and not _fits(shard.level, count, LEVEL_TYPES):

@@ -60,7 +60,7 @@ class Wheel(ByFormula):
 
     def __init__(self, vertices: int, step: int, seed: int = 1):
         if vertices < 9:
-            raise UsageError(f"vertices is {vertices}; allowed: 9 and more")
+            raise UsageError(f"vertices is {vertices}; allowed: 9 or more")
         self.n = self.tuples = vertices
         self.step, self.seed = step, seed
 

@@ -160,7 +160,7 @@ def test_a_store_is_planned_exactly(stores, parts):
     plan = here("plan", stores[parts], "--json").values
     manifest = store.manifest
     assert plan["exact"]
-    assert plan["threshold_origin"] == "that of the store"
+    assert plan["threshold_origin"] == "from the store"
     for name in ("n", "m", "tuples", "threshold", "delegates", "nn"):
         assert plan[name] == getattr(manifest, name)
     every = [sizes_of(part) for part in loaded]

@@ -109,7 +109,7 @@ def test_nn_edge_one_way_between_parts(tmp_path, parts, tuples):
     parts[0] = changed(parts[0], "nn", lambda pairs: pairs.remove(crossing))
     lines = findings(tmp_path / "graph", parts, tuples)
     assert "all parts: nn is not symmetric" in lines
-    assert "part 0: 1 vertices have a degree that their rows do not" in lines
+    assert "part 0: 1 vertices have another degree than their rows" in lines
 
 
 def test_loops_and_repeats(tmp_path, parts, tuples):
@@ -140,7 +140,7 @@ def test_rows_in_any_order_are_no_repeats(tmp_path, parts, tuples):
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("degrees", 0, 99, "part 0: 1 vertices have a degree that their rows do not"),
+        ("degrees", 0, 99, "part 0: 1 vertices have another degree than their rows"),
         ("degrees", 0, 99, "all parts: degrees sum to"),
         ("tuple_degrees", 0, 99, "all parts: tuples have"),
         ("tuple_degrees", 0, 0, "part 0: a vertex has fewer tuple ends than"),

@@ -25,7 +25,7 @@ class TreeRanks(NamedTuple):
     """Places of vertices in trees, by id.
 
     ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
-    vertex that one hangs on. The root of a tree that is a component has one, too.
+    vertex that one hangs on. The root of a tree that is a component also has one.
     links: uint32 [n], what a vertex with a rank hangs on, but for such a root
     """
 
