@@ -320,7 +320,7 @@ class SearchOptions:
     direction: Search in one direction only; auto chooses at each level.
     stepwise: Begin each level from the host, even where one launch could do a whole
         search.
-    internal_ids: Leave the change to the input's ids out of the time of searches on
+    internal_ids: Leave the conversion to input ids out of the time of searches on
         devices.
     share_device: Allow several ranks of engine xbfs to use one device; slow, for
         trials.

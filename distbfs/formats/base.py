@@ -81,7 +81,7 @@ class ReaderOptions:
         """
         states = f"{what} states its size, and its ids start at {first}"
         if self.one_based is not None or self.n is not None:
-            other = "; another first_id counts them otherwise" * (self.n is None)
+            other = "; first_id changes that" * (self.n is None)
             raise UsageError(f"{states}; give neither{other}")
         if self.relabel:
             raise UsageError(f"{states}; they are not relabelled")

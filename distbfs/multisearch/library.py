@@ -367,7 +367,7 @@ def path_lengths(
     dtype : {"auto", "int8", "int16", "int32"}
         "auto" takes the narrowest that holds all lengths; "int8" holds levels to 126.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -404,7 +404,7 @@ def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -
     pairs : iterable of pairs of vertices
         Each first vertex is searched from once.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -450,7 +450,7 @@ def betweenness(
     endpoints : bool, default False
         Whether the ends of paths are counted.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -499,7 +499,7 @@ def closeness(
     normalized : bool, default True
         Multiply by the share of vertices in reach: ``wf_improved`` of NetworkX.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -540,7 +540,7 @@ def harmonic(
     sources : iterable of vertices, optional
         The vertices that are wanted, by default all.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -581,7 +581,7 @@ def eccentricity(
     sources : iterable of vertices, optional
         The vertices that are wanted, by default all.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -616,7 +616,7 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     graph : Graph
         An undirected graph.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------
@@ -666,7 +666,7 @@ def within_hops(
     hops : int, optional
         The largest number of hops; by default, and from n on, the largest depth.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        As of ``search_many``.
+        See ``search_many``.
 
     Returns
     -------

@@ -7,8 +7,8 @@ from typing import Any
 URL = "https://networkx.org/documentation/stable/reference/backends.html"
 ORDERED = "Order and parents are those of NetworkX; one thread searches."
 LEVELS = "The fastest engine of the machine searches."
-PATHS = f"Without weights alone.  {ORDERED}"
-MANY = "Without weights alone.  Many searches share one traversal."
+PATHS = f"Only without weights.  {ORDERED}"
+MANY = "Only without weights.  Many searches share one traversal."
 MEASURE = f"{MANY}  Not with e or usebounds."
 
 FUNCTIONS = {

@@ -26,11 +26,11 @@ def shortest_path(
     graph : Graph
         The graph.
     source : vertex or iterable of vertices
-        As of ``bfs``; of a set, the path begins at the nearest.
+        See ``bfs``; from a set, the path begins at the nearest.
     target : vertex
         The last vertex of the path.
     engine : str, default "auto"
-        As of ``bfs``.
+        See ``bfs``.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def shortest_path(
     UsageError
         One of both is no vertex, or no path leads there.
     ResourceError
-        As of ``bfs``.
+        See ``bfs``.
 
     Examples
     --------
@@ -77,11 +77,11 @@ def distances(
     graph : Graph
         The graph.
     source : vertex or iterable of vertices
-        As of ``bfs``; of a set, hops count from the nearest.
+        See ``bfs``; from a set, hops count from the nearest.
     targets : iterable of vertices, optional
         The vertices to return distances of; by default all, by vertex id.
     engine : str, default "auto"
-        As of ``bfs``.
+        See ``bfs``.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def distances(
     UsageError
         ``source`` or a target is no vertex.
     ResourceError
-        As of ``bfs``.
+        See ``bfs``.
 
     Examples
     --------
@@ -121,11 +121,11 @@ def k_hop_subgraph(
     graph : Graph
         The graph.
     source : vertex or iterable of vertices
-        As of ``bfs``.
+        See ``bfs``.
     hops : int, optional
         0 or more; by default all that is reached.
     engine : str, default "auto"
-        As of ``bfs``.
+        See ``bfs``.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def k_hop_subgraph(
     UsageError
         ``source`` is no vertex, or ``hops`` is negative.
     ResourceError
-        As of ``bfs``.
+        See ``bfs``.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def connected_components(
         Of a directed graph: whether a path that heeds no direction joins two vertices,
         or paths lead both ways.  Of an undirected graph both are the same.
     threads : int, default 0
-        As of ``bfs``.
+        See ``bfs``.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def connected_components(
     LibraryMissing
         "strong" of a directed graph, and SciPy is not installed.
     ResourceError
-        As of ``bfs``.
+        See ``bfs``.
 
     Notes
     -----

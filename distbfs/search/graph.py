@@ -389,7 +389,7 @@ class Graph:
         frame : polars.DataFrame
             A row for each edge.
         src, dst, n, relabel, directed, keep
-            As of ``from_pandas``.
+            See ``from_pandas``.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class Graph:
         Raises
         ------
         InputError, WrongTypeError, UsageError
-            As of ``from_pandas``.
+            See ``from_pandas``.
         LibraryMissing
             polars is not installed.
 
@@ -434,7 +434,7 @@ class Graph:
         table : pyarrow.Table
             A row for each edge.
         src, dst, n, relabel, directed, keep
-            As of ``from_pandas``.
+            See ``from_pandas``.
 
         Returns
         -------
@@ -444,7 +444,7 @@ class Graph:
         Raises
         ------
         InputError, WrongTypeError, UsageError
-            As of ``from_pandas``.
+            See ``from_pandas``.
         LibraryMissing
             pyarrow is not installed.
 
@@ -548,7 +548,7 @@ class Graph:
             The folder that ``save`` or ``distbfs convert`` has written, of any number
             of parts.
         first_id : {0, 1}, optional
-            As of ``distbfs.open``.
+            See ``distbfs.open``.
 
         Returns
         -------
@@ -749,7 +749,7 @@ class Graph:
         Parameters
         ----------
         src, dst, n, directed
-            As of ``from_dlpack``.
+            See ``from_dlpack``.
 
         Returns
         -------
@@ -1142,10 +1142,10 @@ class Graph:
             The graph; it stays prepared for the next search.
         source : vertex or iterable of vertices
             A vertex id, or the name of a node.  A list, set, range, array or tuple is
-            a set: levels are hops from the nearest of its vertices, and each of them is
-            its own parent.  Repeats are allowed.  A text, and a tuple that is the name
-            of a node, is that node.  Sets are for engines "auto", "openmp", "reference"
-            and "xbfs".
+            a set: levels count from the nearest of its vertices, and each of them is
+            its own parent.  Repeats are allowed.  A text is always a name, and so is a
+            tuple if a node has that name.  Sets are for engines "auto", "openmp",
+            "reference" and "xbfs".
         engine : str, default "auto"
             "auto" takes a CUDA device where there is one, else the CPU.  On CPUs:
             "openmp", "reference".  On a device: "xbfs", "xbfs-paper", "bfs4k", "layer",

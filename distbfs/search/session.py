@@ -279,7 +279,7 @@ class Session:
         Raises
         ------
         WrongTypeError, InputError, UsageError
-            As of ``Graph.view``.
+            See ``Graph.view``.
 
         Examples
         --------
@@ -296,8 +296,8 @@ class Session:
         Parameters
         ----------
         view : View or None
-            What searches see; None for all.  The arrays that an engine needs for a
-            view are made once, and kept while searches use the same view.
+            The view of later searches; None for all vertices and edges.  The arrays that
+            an engine needs for a view are made once, and kept while searches use it.
 
         Raises
         ------
@@ -413,8 +413,8 @@ class Session:
         ----------
         source : vertex or iterable of vertices
             An id, or the name of a node where the graph has names.  A list, set, range,
-            array or tuple is a set: levels are hops from the nearest of its vertices.
-            A tuple that is the name of a node is that node.
+            array or tuple is a set: levels count from the nearest of its vertices.
+            A tuple is a name if a node has that name.
         levels, parents : bool, default True
             Whether the result has them, where the session's searches give them.
         depth_limit : int, optional
@@ -492,11 +492,11 @@ class Session:
         Parameters
         ----------
         source : vertex or iterable of vertices
-            As of ``search``.
+            See ``search``.
         target : vertex
             An id, or the name of a node where the graph has names.
         stop : callable, optional
-            As of ``search``.
+            See ``search``.
 
         Returns
         -------
@@ -507,9 +507,9 @@ class Session:
         Raises
         ------
         UsageError
-            As of ``search``, and where others search without parents.
+            See ``search``, and where others search without parents.
         SearchStopped
-            As of ``search``.
+            See ``search``.
 
         Notes
         -----

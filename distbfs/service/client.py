@@ -141,7 +141,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``.
+            See ``call``.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class Client(ABC):
         sources : iterable of vertices
             A search from each.
         **fields
-            As of ``bfs``.
+            See ``bfs``.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``.
+            See ``call``.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            As of ``bfs``.
+            See ``bfs``.
         targets : iterable of vertices
             The k vertices to reach.
         **fields
@@ -206,7 +206,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``.
+            See ``call``.
 
         Examples
         --------
@@ -229,7 +229,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            As of ``bfs``.
+            See ``bfs``.
         targets : iterable of vertices
             The k vertices to reach.
         **fields
@@ -243,7 +243,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``.
+            See ``call``.
 
         Examples
         --------
@@ -264,7 +264,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            As of ``bfs``.
+            See ``bfs``.
         target : vertex
             Where the path ends.
         **fields
@@ -278,7 +278,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``; ``too_large`` where the path has more vertices than the
+            See ``call``; ``too_large`` where the path has more vertices than the
             service puts into an answer.
 
         Examples
@@ -299,7 +299,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            As of ``bfs``.
+            See ``bfs``.
         target : vertex
             Where the paths end.
         **fields
@@ -314,7 +314,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            As of ``call``; ``too_large`` where the edges are more than the service puts
+            See ``call``; ``too_large`` where the edges are more than the service puts
             into an answer, ``bad_request`` where its graph lies on several devices.
 
         Examples
@@ -345,7 +345,7 @@ class Client(ABC):
         return self.call("stats")
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the service, also while it searches.
+        """Return the state of the service, even while it searches.
 
         Returns
         -------
