@@ -296,7 +296,7 @@ class Session:
         Parameters
         ----------
         view : View or None
-            The view of later searches; None for all vertices and edges.  The arrays that
+            The view of later searches, None for all vertices and edges. The arrays that
             an engine needs for a view are made once, and kept while searches use it.
 
         Raises

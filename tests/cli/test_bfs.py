@@ -944,7 +944,7 @@ def test_an_output_says_its_format(stores, tmp_path):
     assert "allowed: .csv, .tsv" in text
     for option in ("--records", "--trace"):
         text = here("bfs", stores[1], "-s", 0, option, "-").refusal
-        assert "- is stdout, where this is not written" in text
+        assert "- is stdout; give the name of a file" in text
     assert list(tmp_path.iterdir()) == []
     path = tmp_path / "edges.tsv"
     assert here("bfs", stores[1], "-s", 0, "--edges", path).code == 0

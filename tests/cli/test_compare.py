@@ -153,11 +153,14 @@ def test_the_list_of_engines(text, split):
         (("--engines", "openmp:threads=many"), "'threads=many' .* is no number"),
         (
             ("--engines", "openmp:frontier=auto,balance=static"),
-            "no option of engine openmp; it is of xbfs-paper",
+            "no option of engine openmp; it belongs to xbfs-paper",
         ),
         (("--engines", "openmp,openmp"), "engine 'openmp' is given twice"),
         (("--baseline", "fast"), "baseline 'fast' is no engine; allowed: openmp, ref"),
-        (("--engines", "openmp:k1=4"), "no option of engine openmp; it is of bfs4k"),
+        (
+            ("--engines", "openmp:k1=4"),
+            "no option of engine openmp; it belongs to bfs4k",
+        ),
         (("--engines", "bfs4k:k1=5"), "k1 is '5'; allowed: 1, 2, 4, 8, 16, 32"),
         (("--threads", "1,x"), "threads is 'x'; allowed: 0 to 4096"),
         (("--threads", "1,2", "--baseline", "openmp"), "allowed: openmp:threads=1, "),

@@ -201,7 +201,7 @@ class Cupy(ModuleType):
 def test_device_pointers(kinds, answer):
     result, why = probing.device_pointers(Mpi(kinds))
     assert result == answer
-    assert (kinds or "does not say") in why
+    assert (kinds or "does not report") in why
 
 
 def test_without_compiler():

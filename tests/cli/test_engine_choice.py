@@ -108,7 +108,7 @@ def test_options_of_the_device(store, more):
     """Refused by the engines of the host; without a device there is no other."""
     for words in commands(store):
         refusal = here(*words, *more, "--engine", "openmp").refusal
-        assert " is no option of engine openmp; it is of xbfs" in refusal
+        assert " is no option of engine openmp; it belongs to xbfs" in refusal
         done = here(*words, *more, "--engine", "xbfs-paper")
         assert (done.code, done.out) == (3, "")
 
@@ -118,10 +118,19 @@ def test_options_of_the_device(store, more):
     [
         ({"method": "push"}, "method is 'push'; allowed: fast"),
         ({"method": "resident"}, "method is 'resident'; allowed: fast"),
-        ({"frontier": "no-queue"}, "no option of engine xbfs; it is of xbfs-paper"),
-        ({"balance": "static"}, "balance is no option of engine xbfs; it is of xbf"),
+        (
+            {"frontier": "no-queue"},
+            "no option of engine xbfs; it belongs to xbfs-paper",
+        ),
+        (
+            {"balance": "static"},
+            "balance is no option of engine xbfs; it belongs to xbf",
+        ),
         ({"asynchronous": False}, "asynchronous is no option of engine xbfs; it is"),
-        ({"dn": Factors(1, 0)}, "dn is no option of engine xbfs; it is of reference"),
+        (
+            {"dn": Factors(1, 0)},
+            "dn is no option of engine xbfs; it belongs to reference",
+        ),
     ],
 )
 def test_contradictions(options, message):
@@ -212,7 +221,7 @@ def test_knobs_of_a_command():
     assert knobs == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
     words = ("graph500", "--scale", 5, "--knobs", "k1=4")
     refusal = here(*words, "--engine", "openmp").refusal
-    assert refusal.endswith("knobs is no option of engine openmp; it is of bfs4k")
+    assert refusal.endswith("knobs is no option of engine openmp; it belongs to bfs4k")
 
 
 GRAPH_ENGINES = [
@@ -245,7 +254,9 @@ def test_engines_without_masks_say_so_before_there_is_a_graph():
         options = SearchOptions.named(engine=name)
         assert masks == (name in ("reference", "openmp", "xbfs"))
         if not masks:
-            with pytest.raises(UsageError, match=f"^engine {name} sees all vertices"):
+            with pytest.raises(
+                UsageError, match=f"^engine {name} cannot be limited to some"
+            ):
                 choose(SoloWorld(), options, 9, request)
 
 

@@ -427,7 +427,10 @@ REFUSED = [
     ((*GENERATE, "store"), "store exists; give --force to replace it"),
     (("convert", "good.txt", "-o", "store"), "store exists; give --force"),
     (("partition", "store", "-o", "store"), "is the store that is read"),
-    (("partition", "store", "-o", "store/in"), "is the store that is read, or in it"),
+    (
+        ("partition", "store", "-o", "store/in"),
+        "is the store that is read, or inside it",
+    ),
     (("partition", "store", "-o", "store", "--force"), "is the store that is read"),
     (("partition", "store", "-o", "./papers/../store"), "is the store that is read"),
     (("partition", "store", "-o", "papers"), "papers exists; give --force"),

@@ -328,7 +328,7 @@ def test_a_graph_without_roots(tmp_path):
     assert here("convert", tmp_path / "graph.txt", "-o", store).code == 0
     done = here("graph500", "--graph", store)
     assert (done.code, done.out) == (1, "")
-    assert "no vertex has a neighbour besides itself" in done.err
+    assert "no vertex has a neighbour other than itself" in done.err
 
 
 # invalid runs

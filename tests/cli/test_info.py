@@ -253,7 +253,9 @@ def test_survey_is_drawn(stores, tmp_path):
     assert len(text) > 10_000
     empty = write(NAMED["no-edges"], tmp_path / "s", 1)
     assert here("info", empty, "--degrees", "--plot", tmp_path / "e.png").code == 0
-    assert "--plot draws what" in here("info", stores[1], "--plot", figure).refusal
+    assert (
+        "--plot draws the figures" in here("info", stores[1], "--plot", figure).refusal
+    )
     said = here("info", stores[1], "--degrees", "--plot", tmp_path / "x.txt").refusal
     assert "a plot ends in '.txt'" in said
 

@@ -101,8 +101,8 @@ def test_vertices_and_refusals(tmp_path):
     assert on(1, *words, "--hops", "1").code == 0
     for more, line in (
         (["--source-set", "2,3"], "1 of 2 sources are vertices that are not seen"),
-        (["--counts", "uint64"], "leave --where and --vertices out"),
-        (["--paths-to", "3"], "leave --where and --vertices out"),
+        (["--counts", "uint64"], "leave out --where and --vertices"),
+        (["--paths-to", "3"], "leave out --where and --vertices"),
     ):
         done = on(1, *words[:-1], tmp_path / "other.h5", *more)
         assert done.code == 2, more

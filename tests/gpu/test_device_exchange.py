@@ -91,7 +91,7 @@ def test_cuda_aware_works_or_is_refused():
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode == LaunchError.exit_code
-        assert "does not say that it takes device pointers" in done.stderr
+        assert "does not report that it takes device pointers" in done.stderr
         assert "--exchange host" in done.stderr
 
 

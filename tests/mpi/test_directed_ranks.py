@@ -182,7 +182,7 @@ def test_what_directed_parts_are_not_for(world: Ranks) -> None:
                 distbfs.open(made, comm=comm, directed=True, **way)
     with pytest.raises(UsageError, match="threshold is for symmetric graphs"):
         distbfs.open(made, directed=True, threshold=3)
-    with pytest.raises(UsageError, match="stores and graphs know it"):
+    with pytest.raises(UsageError, match="stores and graphs state it"):
         distbfs.open(distbfs.Graph.from_edges(u, v, n), directed=True)
     with pytest.raises(UsageError, match="reverse is for directed graphs"):
         distbfs.open(made, reverse=True)

@@ -318,7 +318,7 @@ def test_samples_that_are_refused():
         run(chain, "harmonic", samples=2, depth=1)
     for more, message in (
         ({"samples": 1}, "samples is 1; allowed: 2 or more"),
-        ({"samples": 2, "error": 0.1}, "both tell the number of sources"),
+        ({"samples": 2, "error": 0.1}, "both set the number of sources"),
         ({"confidence": 0.9}, "give samples or error"),
         ({"error": 0.0}, r"error is 0.0; allowed: above 0 and below 1"),
         ({"error": 1.0}, r"error is 1.0; allowed: above 0 and below 1"),

@@ -600,7 +600,7 @@ def test_values_of_some_vertices():
         level, parent = found.at(ids)
         assert (level.tolist(), parent.tolist()) == ([3, 0, -1], [2, 0, -1])
     assert [len(x) for x in found.at([])] == [0, 0]
-    with pytest.raises(errors.WrongTypeError, match="asked for by ids, integers"):
+    with pytest.raises(errors.WrongTypeError, match="given by ids, integers"):
         found.at(["a"])
     with pytest.raises(errors.UsageError, match=r"^6 is not a vertex; allowed: 0 to 5"):
         found.at([0, 6])

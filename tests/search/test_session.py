@@ -332,7 +332,7 @@ def test_options_as_json_values():
 
 @pytest.mark.parametrize("choice", [{"stepwise": True}, {"parts": 2, "threshold": 1}])
 def test_a_method_of_whole_graphs_is_refused_for_parts(choice):
-    with pytest.raises(UsageError, match="leave --method out"):
+    with pytest.raises(UsageError, match="leave out --method"):
         session_of(NAMED["star"], engine="openmp", method="push", **choice)
 
 

@@ -313,8 +313,8 @@ def test_all_connections_at_work():
         )
         busy = httpx.get(f"{address}/healthz", **DIRECT)
         assert (busy.status_code, code_of(busy)) == (503, "busy")
-        assert "2 connections are at work" in busy.text
-        with pytest.raises(ServiceError, match="are at work") as caught:
+        assert "2 connections are open" in busy.text
+        with pytest.raises(ServiceError, match="are open") as caught:
             connect(address, token=TOKEN).bfs(1)
         assert caught.value.code == "busy"
         service.ranks.session.go.set()
@@ -410,7 +410,7 @@ def test_a_token_is_read_again_at_sighup(tmp_path, caplog, monkeypatch):
         assert not guard.allows(f"Bearer {old}")
         path.unlink()
         os.kill(os.getpid(), signal.SIGHUP)
-        wait_for(lambda: "the token from before stays" in caplog.text)
+        wait_for(lambda: "the old token stays valid" in caplog.text)
         assert guard.allows("Bearer another-token-of-some-length")
         assert not path.exists()
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL

@@ -582,7 +582,7 @@ def test_too_many_clients(tmp_path):
             with Talker(path) as three:
                 assert code_of(three.hear()) == "busy"
                 assert three.hear() is None
-            with pytest.raises(ServiceError, match="are at work already") as caught:
+            with pytest.raises(ServiceError, match="are open already") as caught:
                 connect(path).health()
             assert caught.value.code == "busy"
             service.ranks.session.go.set()

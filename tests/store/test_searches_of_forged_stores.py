@@ -9,7 +9,7 @@ from distbfs.errors import DistbfsError, ValidationError
 from distbfs.search.graph_rows import part_of_rows
 from distbfs.search.result_paths import before_each, count_back, paths_back
 
-WRONG = "ends at no source: .* 'distbfs verify' finds"
+WRONG = "ends at no source: .* 'distbfs verify' shows"
 
 
 def outcome(result, source, vertex):

@@ -91,7 +91,7 @@ def test_dd_not_symmetric(tmp_path, parts, tuples):
     parts[home] = changed(parts[home], "dd", lambda pairs: pairs.pop())
     lines = findings(tmp_path / "graph", parts, tuples)
     assert f"part {home}: dd is not symmetric" in lines
-    assert any("delegates have a degree" in line for line in lines)
+    assert any("delegates have another degree" in line for line in lines)
 
 
 def test_edge_moved_to_another_part(tmp_path, parts, tuples):
@@ -155,7 +155,12 @@ def test_degrees(tmp_path, parts, tuples, name, place, value, message):
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("delegate_degrees", 0, 1000, "1 delegates have a degree that their rows"),
+        (
+            "delegate_degrees",
+            0,
+            1000,
+            "1 delegates have another degree that their rows",
+        ),
         ("delegate_degrees", -1, 1000, "part 0: delegate degrees rise"),
         ("delegate_degrees", -1, 3, "part 0: a delegate has no degree above TH"),
         ("delegates", slice(0, 2), 1, "part 0: a delegate occurs twice"),
@@ -234,7 +239,7 @@ def test_hash_tells_directions_apart():
     ("change", "text"),
     [
         (lambda p: {"nn": turned(p.nn), "incoming": turned(p.nn)}, "not the transpose"),
-        (lambda p: {"degrees": p.degrees + 1}, "have a degree that their rows do not"),
+        (lambda p: {"degrees": p.degrees + 1}, "have another degree than their rows"),
         (lambda p: {"tuple_degrees": p.tuple_degrees * 0}, "fewer tuple ends"),
     ],
 )

@@ -76,7 +76,7 @@ def test_graphs_and_what_auto_takes(devices):  # noqa: F811
                 check(*found, one.nedge, source, kept)
                 again = bfs(graph, source, **form)
                 assert again.nedge == whole.nedge
-    with pytest.raises(UsageError, match=r"masks are for engines .*xbfs"):
+    with pytest.raises(UsageError, match=r"allowed: engines .*xbfs"):
         bfs(graph, source, "bfs4k", edges=edges)
     graph = Graph.from_edges([0, 1], [1, 2])
     with pytest.raises(InputError, match="edges has 1 flags"):
@@ -202,8 +202,8 @@ def test_what_is_refused_before_there_is_a_graph(devices):  # noqa: F811
     devices[:] = [0, 0]
     source = HeldTuples(*np.zeros((2, 1), np.int64), 1)
     for options, request, text in (
-        ({"engine": "bfs4k"}, Request(), "engine bfs4k sees all vertices"),
-        ({"engine": "pan"}, Request(2, "parts"), "engine pan sees all vertices"),
+        ({"engine": "bfs4k"}, Request(), "engine bfs4k cannot be limited"),
+        ({"engine": "pan"}, Request(2, "parts"), "engine pan cannot be limited"),
     ):
         asked = replace(request, masked=True)
         with pytest.raises(UsageError, match=text):

@@ -376,7 +376,12 @@ def test_what_is_chosen(devices, options, request_, engine, why):
 @pytest.mark.parametrize(
     ("options", "request_", "kind", "text"),
     [
-        ({"engine": "xbfs", "knobs": "k1"}, Request(), UsageError, "it is of bfs4k"),
+        (
+            {"engine": "xbfs", "knobs": "k1"},
+            Request(),
+            UsageError,
+            "it belongs to bfs4k",
+        ),
         ({"engine": "bfs4k", "uniquify": True}, Request(), UsageError, "reference, op"),
         ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "openmp, pan"),
         ({"engine": "bfs4k"}, Request(2, "--parts"), UsageError, "between domains"),
@@ -397,7 +402,7 @@ def test_what_is_chosen(devices, options, request_, engine, why):
         ({"engine": "bfs4k"}, Request(domain=2), UsageError, "engine bfs4k: 1$"),
         ({"engine": "pan"}, Request(domain=2), UsageError, "engine pan: 1$"),
         ({"engine": "pan", "internal_ids": True}, Request(), UsageError, "no option"),
-        ({"frontier": "no-queue"}, Request(), UsageError, "it is of xbfs-paper"),
+        ({"frontier": "no-queue"}, Request(), UsageError, "it belongs to xbfs-paper"),
         ({"engine": "xbfs"}, Request(devices=3), UsageError, "devices is 3; allowed"),
         ({"engine": "xbfs", "method": "captured"}, Request(), UsageError, "fast"),
         ({"exchange": "p2p"}, Request(), UsageError, "unknown exchange 'p2p'"),
@@ -756,8 +761,8 @@ def test_a_domain_over_hosts(hosts, asked, reason):
             opened(world=placed, request=request)
         return str(caught.value)
 
-    why = "; its devices are of one host, as memory of other hosts is not mapped, not "
-    why += "over NVLink either; no host has more than 3 here"
+    why = "; its devices are of one host, as memory of other hosts is not mapped, even "
+    why += "over NVLink; no host has more than 3 here"
     text = f"domain is {asked}{why * reason}; allowed with engine xbfs: 1, 2, 3"
     assert set(on_ranks(len(names), refused)) == {text}
 
