@@ -361,7 +361,7 @@ def test_the_next_search_ends_a_result(parts):
     kept = result.keep()
     session.search(4)
     for ask in (result.to_numpy, lambda: result.level, result.keep):
-        with pytest.raises(UsageError, match="this result is gone; keep"):
+        with pytest.raises(UsageError, match="this result is gone; call keep"):
             ask()
     assert result.reached == reached, "what was requested before stays"
     assert kept.reached == reached

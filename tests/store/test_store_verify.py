@@ -159,7 +159,7 @@ def test_degrees(tmp_path, parts, tuples, name, place, value, message):
             "delegate_degrees",
             0,
             1000,
-            "1 delegates have another degree that their rows",
+            "1 delegates have another degree than their rows",
         ),
         ("delegate_degrees", -1, 1000, "part 0: delegate degrees rise"),
         ("delegate_degrees", -1, 3, "part 0: a delegate has no degree above TH"),
