@@ -329,9 +329,7 @@ def fit(
         exchanges[name] = {"bandwidth": constant(rate(apart["bandwidth"]), between)}
         for device in devices:
             slower = pace(device, name)
-            origin = (
-                "" if slower == 1 else "from the H100, by the time of a tiny level"
-            )
+            origin = "" if slower == 1 else "from the H100, by the time of a tiny level"
             exchanges[name][f"level {device}"] = constant(level * slower, own, origin)
     return {"devices": devices, "exchanges": exchanges}
 

@@ -126,7 +126,10 @@ def test_options_of_the_device(store, more):
             {"balance": "static"},
             "balance is no option of engine xbfs; it belongs to xbf",
         ),
-        ({"asynchronous": False}, "asynchronous is no option of engine xbfs; it belongs"),
+        (
+            {"asynchronous": False},
+            "asynchronous is no option of engine xbfs; it belongs",
+        ),
         (
             {"dn": Factors(1, 0)},
             "dn is no option of engine xbfs; it belongs to reference",
