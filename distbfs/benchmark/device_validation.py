@@ -14,7 +14,7 @@ from distbfs.search.session import Session
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import ResultShard, ValidationSeat
-from distbfs.validation.host import Validation
+from distbfs.validation.faults import Validation
 from distbfs.validation.kept import KeptEnds
 
 NCCL_EXCHANGES = ("nccl", "nvshmem")

@@ -19,7 +19,8 @@ from distbfs.progress import Sum
 from distbfs.search.result import Result, bytes_of
 from distbfs.search.session import Session
 from distbfs.types import Ids, Stop, TupleSource
-from distbfs.validation.host import Validation, validate
+from distbfs.validation.faults import Validation
+from distbfs.validation.host import validate
 
 Check: TypeAlias = Callable[[Result], Validation]
 

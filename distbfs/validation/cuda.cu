@@ -27,7 +27,7 @@
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
  *   are one here.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
- * (all ones: none), then reached vertices, tuples that leave a reached vertex, depth + 1.
+ * (2^63 - 1: none), then reached vertices, tuples that leave a reached vertex, depth + 1.
  *
  * variants: LEVEL=i8,i16,i32 PARENT=i32,i64 ID=u32 | LEVEL=i8,i16,i32 PARENT=i64 ID=u64
  */

@@ -33,21 +33,17 @@ from distbfs.errors import UsageError
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
 from distbfs.ranks.world import SoloWorld
-from distbfs.types import UNREACHED, DeviceArray, Ids, Root, slice_bounds
+from distbfs.types import DeviceArray, Ids, Root, slice_bounds
 from distbfs.validation.between import Devices
-from distbfs.validation.cuda_device import (
-    DEPTH,
-    FIRST,
-    NEDGE,
-    REACHED,
-    REPORT_WORDS,
-    CheckingDevice,
-    ResultShard,
-    ValidationSeat,
-)
+from distbfs.validation.cuda_device import CheckingDevice, ResultShard, ValidationSeat
 from distbfs.validation.derived_cuda import levels_on_devices
-from distbfs.validation.faults import KINDS, Tally, checked_roots
-from distbfs.validation.host import Validation, names_of_rules
+from distbfs.validation.faults import (
+    FIRST,
+    Asked,
+    Tally,
+    Validation,
+    checked_roots,
+)
 from distbfs.validation.states import (
     CHUNK,
     DIVISORS,
@@ -66,8 +62,6 @@ if TYPE_CHECKING:
 MAX_CHUNK = 1 << 30
 LEVEL_TYPES = ("int8", "int16", "int32")
 PARENT_TYPES = ("int32", "int64")
-TUPLE_KINDS = ("outside", "span", "half")
-NOWHERE = np.iinfo(np.int64).max  # the position of a kind without faults
 NOT_HERE = np.iinfo(np.int64).min
 
 
@@ -127,25 +121,13 @@ def validate_on_devices(
         parents = seats[0].shards[0].parent is not None
     _check_arguments(n, parts, seats, chunk, levels=levels, parents=parents)
     roots = checked_roots(root, n)
-    check = _Check(
-        world, seats, n, parts, roots, copies, parents=parents, directed=directed
-    )
+    asked = Asked(levels, parents, directed)
+    check = _Check(world, seats, n, parts, roots, copies, asked)
     with cuda.memory_of("validation"), closing(check):
         if not levels:
             check.derive()
-        report = check.run(min(chunk, MAX_CHUNK))
-        errors = check.tally(report).errors(
-            roots, derived=not levels, directed=directed
-        )
-    return Validation(
-        valid=not errors,
-        errors=errors,
-        nedge=int(report[NEDGE]),
-        reached=int(report[REACHED]),
-        depth=int(report[DEPTH]) - 1,
-        seconds=time.perf_counter() - started,
-        checked=names_of_rules(levels=levels, parents=parents),
-    )
+        tally = check.run(min(chunk, MAX_CHUNK))
+        return tally.outcome(world, check, asked, roots, started)
 
 
 def _check_arguments(
@@ -195,12 +177,10 @@ class _Check:
         parts: int,
         roots: Ids,
         copies: DeviceCopies | None,
-        *,
-        parents: bool,
-        directed: bool,
+        asked: Asked,
     ) -> None:
         self._world, self._n, self._parts, self._roots = world, n, parts, roots
-        self._with_parents, self._directed = parents, directed
+        self._asked = asked
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
         facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
         of_rank = world.allgather(facts)
@@ -220,12 +200,9 @@ class _Check:
         vertices = local_count(self._n, self._parts, 0)
         levels_on_devices(self._all, self._n, self._parts, vertices)
 
-    def run(self, chunk: int) -> Ids:
-        """Return the report of all passes on all devices, int64 [REPORT_WORDS].
-
-        See cuda.cu; NOWHERE is the position of a kind without faults.
-        """
-        devices, parents = self._all, self._with_parents
+    def run(self, chunk: int) -> Tally:
+        """Return what all passes find on the devices of this rank (collective)."""
+        devices, parents = self._all, self._asked.parents
         vertices, seats = local_count(self._n, self._parts, 0), devices.seats
         form, chunk = self._form(vertices, chunk)
         here = {x.index: x for device in devices.own for x in device.seat.shards}
@@ -242,7 +219,7 @@ class _Check:
                 vertices,
                 chunk,
                 parents=parents,
-                directed=self._directed,
+                directed=self._asked.directed,
                 others=others,
                 absent=absent,
             )
@@ -267,7 +244,7 @@ class _Check:
             self._rounds(self._asked_vertices)
         else:
             devices.each(lambda device: device.of_each_part("check_vertices"))
-        thorough = bool(devices.most(lambda x: int(x.faults()[:FIRST].any())) > 0)
+        thorough = bool(devices.most(lambda x: int(x.report()[:FIRST].any())) > 0)
         for device in devices.own:
             device.check.thorough = thorough
         if form.pairs:
@@ -277,7 +254,10 @@ class _Check:
         if form.whole:
             devices.gather_marks(words)
         devices.each(lambda device: device.of_each_part("check_marks"))
-        return self._report()
+        tally = Tally()
+        for report in devices.each(CheckingDevice.report):
+            tally.add_report(report)
+        return tally
 
     def close(self) -> None:
         """Stop the iteration over pieces, and the threads."""
@@ -285,7 +265,7 @@ class _Check:
 
     def _form(self, vertices: int, chunk: int) -> tuple[StateLayout, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
-        devices, parents = self._all, self._with_parents
+        devices, parents = self._all, self._asked.parents
         deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
         asked, sizes = form_asked(deepest), [chunk]
         forms = [form_alone(), asked]
@@ -352,47 +332,8 @@ class _Check:
             came = devices.exchange(pairs, np.dtype(id_type(self._n)))
             devices.each(CheckingDevice.look, came)
 
-    def _report(self) -> Ids:
-        """Return the sum of the reports of all devices (collective)."""
-        sums = np.zeros(REPORT_WORDS, dtype=np.int64)
-        least = np.full(FIRST, NOWHERE, dtype=np.int64)
-        deepest = 0
-        for report in self._all.each(CheckingDevice.faults):
-            sums += report
-            positions = report[FIRST:REACHED]
-            least = np.minimum(least, np.where(positions == -1, NOWHERE, positions))
-            deepest = max(deepest, int(report[DEPTH]))
-        sums = self._world.allreduce(sums)
-        most = self._world.allreduce(np.append(-least, deepest), "max")
-        sums[FIRST:REACHED], sums[DEPTH] = -most[:-1], most[-1]
-        return sums
-
-    def tally(self, report: Ids) -> Tally:
-        """Return the faults of a report with examples (collective)."""
-        tally = Tally()
-        for kind, row in KINDS.items():
-            count, position = int(report[row]), int(report[FIRST + row])
-            if count:
-                tally.add(kind, count, position, *self._example(kind, position))
-        return tally
-
-    def _example(self, kind: str, position: int) -> tuple[int, int, int, int]:
-        """Return (a, b, x, y) of a fault, for its text in faults.TEXTS (collective)."""
-        if kind in TUPLE_KINDS:
-            a, b = self._tuple(position)
-            if kind == "outside":
-                return a, b, 0, 0
-            return a, b, self._level(a), self._level(b)
-        if kind in ("level_range", "root_level", "nearer"):
-            return position, 0, self._level(position), 0
-        of = self._parent(position)
-        if kind == "set":
-            return position, 0, self._level(position), of
-        if kind == "step":
-            return position, of, self._level(position), self._level(of)
-        return position, 0, of, 0
-
-    def _tuple(self, position: int) -> tuple[int, int]:
+    def ends_of(self, position: int) -> tuple[int, int]:
+        """Return the ends of a tuple (collective)."""
         ends = np.full(2, NOT_HERE)
         if self._all.own:
             seat = self._all.own[0].seat
@@ -413,10 +354,10 @@ class _Check:
                         value[0] = int(which(shard)[local])
         return int(self._world.allreduce(value, "max")[0])
 
-    def _level(self, vertex: int) -> int:
+    def level_of(self, vertex: int) -> int:
+        """Return the level of a vertex (collective)."""
         return self._value(vertex, lambda shard: shard.level)
 
-    def _parent(self, vertex: int) -> int:
-        if not self._with_parents:
-            return UNREACHED
+    def parent_of(self, vertex: int) -> int:
+        """Return the parent of a vertex (collective)."""
         return self._value(vertex, lambda shard: shard.parent)

@@ -18,7 +18,7 @@ from distbfs.device.arrays import brought_here, host_array
 from distbfs.device.structures import address, structure
 from distbfs.partition.layout import local_count
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
-from distbfs.validation.faults import KINDS
+from distbfs.validation.faults import Tally
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     StateLayout,
@@ -40,8 +40,6 @@ VERTEX_BLOCKS = 8  # on each multiprocessor
 TUPLE_BLOCKS, KEPT_BLOCKS = 2, 4
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
-FIRST = len(KINDS)  # first position in the report of the kernels
-REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
 
 
 @dataclass(frozen=True)
@@ -196,11 +194,9 @@ class CheckingDevice:
             )
         device = cp.cuda.Device().id
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
-        empty = np.zeros(REPORT_WORDS, dtype=np.int64)
-        empty[FIRST:REACHED] = -1
         arrays = allocate(self._table(form, vertices, parts, chunk), cp.empty)
         self._turns, self.states = arrays.pop("turns"), arrays["states"]
-        self.check.set(**arrays, report=cp.asarray(empty))
+        self.check.set(**arrays, report=cp.asarray(Tally().report))
         if not form.pairs:
             return
         self._room = len(arrays["pairs"])
@@ -277,8 +273,8 @@ class CheckingDevice:
         self._shares.close()
         del self._pieces, self._shares  # unstarted generators reference self
 
-    def faults(self) -> Ids:
-        """Return the report, int64 [REPORT_WORDS], after all checks."""
+    def report(self) -> Ids:
+        """Return what its checks found so far, as of ``Tally``."""
         return host_array(self.check.held["report"])
 
     def advance(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.types import UNREACHED, slice_bounds
-from distbfs.validation.block_values import make_lookup
+from distbfs.validation.block_values import Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def levels_of_block(
             yield (waiting[start : start + chunk],)
 
     for _ in range(n.bit_length() + 1):
-        lookup = make_lookup(world, n, hops, above, limit)
+        lookup = Lookup(world, n, hops, above, limit)
         changed, further, higher = False, hops.copy(), above.copy()
         for (some,) in lookup.rounds(pieces(), (EMPTY,)):
             more, top = lookup.fetch(above[some])

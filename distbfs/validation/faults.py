@@ -1,54 +1,155 @@
-"""Faults of a search result: their kinds, counts and examples."""
+"""Faults of a search result, the texts of their rules, and the outcome made of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from distbfs.errors import UsageError
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Marks, Root, World
+    from distbfs.types import Ids, Marks, Root, World
 
-# The kinds in the order of their messages. An example is four numbers: (a, b) the
-# vertex, or the ends of the tuple, and (x, y) their values.
+# The kinds in the order of their messages; ``at`` is an ``Example``.
+VERTEX = "vertex {at.vertex} at level {at.level}"
 TEXTS = {
-    "outside": "input: {count} tuples have an end outside the graph, e.g. ({a}, {b})",
-    "level_range": "levels: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
-    "parent_range": "parents: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
-    "root_level": "rule 1: {roots} alone must be at level 0; {count} "
-    "vertices are not so, e.g. vertex {a} at level {x}",
-    "root_parent": "rule 1: {roots} alone must be {own}; {count} "
-    "vertices are not so, e.g. vertex {a} with parent {x}",
+    "outside": "input: {count} tuples have an end outside the graph, e.g. {at.ends}",
+    "level_range": "levels: {count} are outside -1 … n-1, e.g. {at.level} of vertex "
+    "{at.vertex}",
+    "parent_range": "parents: {count} are outside -1 … n-1, e.g. {at.parent} of vertex "
+    "{at.vertex}",
+    "root_level": "rule 1: {roots} alone must be at level 0; {count} vertices "
+    f"are not so, e.g. {VERTEX}",
+    "root_parent": "rule 1: {roots} alone must be {own}; {count} vertices are not so, "
+    "e.g. vertex {at.vertex} with parent {at.parent}",
     "step": "rule 2: {count} tree edges do not join levels that differ by one, e.g. "
-    "vertex {a} at level {x} with parent {b} at level {y}",
+    f"{VERTEX} with parent {{at.parent}} at level {{at.level_above}}",
     "nearer": "rule 2: {count} vertices have no neighbour one level nearer to the "
-    "root, e.g. vertex {a} at level {x}",
+    f"root, e.g. {VERTEX}",
     "span": "rule 3: {count} tuples join levels that differ by more than one, e.g. "
-    "({a}, {b}) at levels {x} and {y}",
+    "{at.ends} at levels {at.levels[0]} and {at.levels[1]}",
     "half": "rules 3 and 4: {count} tuples join a reached and an unreached vertex, "
-    "e.g. ({a}, {b}) at levels {x} and {y}",
+    "e.g. {at.ends} at levels {at.levels[0]} and {at.levels[1]}",
     "set": "rule 4: {count} vertices have a level and no parent or a parent and no "
-    "level, e.g. vertex {a} at level {x} with parent {y}",
-    "edge": "rule 5: {count} tree edges are not among the tuples, e.g. vertex {a} with "
-    "parent {x}",
+    f"level, e.g. {VERTEX} with parent {{at.parent}}",
+    "edge": "rule 5: {count} tree edges are not among the tuples, e.g. vertex "
+    "{at.vertex} with parent {at.parent}",
 }
 DERIVED = {
-    "set": "rule 1: {count} vertices have parents that lead to no root, "
-    "e.g. vertex {a} with parent {y}"
+    "set": "rule 1: {count} vertices have parents that lead to none that is its own "
+    "parent, e.g. vertex {at.vertex} with parent {at.parent}"
 }
 DIRECTED = {
     "nearer": "rule 2: {count} vertices have no edge from a vertex one level nearer to "
-    "the root, e.g. vertex {a} at level {x}",
-    "span": "rule 3: {count} tuples skip a level, e.g. ({a}, {b}) from level {x} to "
-    "level {y}",
+    f"the root, e.g. {VERTEX}",
+    "span": "rule 3: {count} tuples skip a level, e.g. {at.ends} from level "
+    "{at.levels[0]} to level {at.levels[1]}",
     "half": "rules 3 and 4: {count} tuples lead from a reached to an unreached vertex, "
-    "e.g. ({a}, {b}) from level {x} to level {y}",
+    "e.g. {at.ends} from level {at.levels[0]} to level {at.levels[1]}",
 }
 KINDS = {name: row for row, name in enumerate(TEXTS)}
+FIRST = len(KINDS)  # where first positions begin in a report
+REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * FIRST, 2 * FIRST + 4)
+NOWHERE = np.iinfo(np.int64).max  # the position of a kind without faults
+BOTH = "levels and parents: rules 1 to 5"
+LEVELS = "levels only: rules 3 and 4, and levels in place of rules 1, 2 and 5"
+PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 
+
+@dataclass(frozen=True)
+class Asked:
+    """What a search was asked for, and in which graph.
+
+    levels, parents: which of them it gave; directed: tuples are arcs from their first
+    end to their second
+    """
+
+    levels: bool
+    parents: bool
+    directed: bool
+
+    @property
+    def checked(self) -> str:
+        """The names of the rules that are checked."""
+        if not self.levels:
+            return PARENTS
+        return BOTH if self.parents else LEVELS
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each kind of fault."""
+        texts = TEXTS | DIRECTED if self.directed else TEXTS
+        return texts if self.levels else texts | DERIVED
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Outcome of a validation; equal on all ranks.
+
+    errors: one line per kind of fault, with its rule, a count and an example
+    nedge: input tuples with a reached end, or of a directed graph with a reached first
+    end, loops and repeats included
+    reached, depth: reached vertices and the largest level (-1: none is reached)
+    seconds: wall time, including generation of the tuples
+    checked: names of the checked rules
+    """
+
+    valid: bool
+    errors: list[str]
+    nedge: int
+    reached: int
+    depth: int
+    seconds: float
+    checked: str
+
+
+class Examples(Protocol):
+    """Values that messages show; methods are collective."""
+
+    def ends_of(self, position: int) -> tuple[int, int]:
+        """Return the ends of a tuple."""
+
+    def level_of(self, vertex: int) -> int:
+        """Return the level of a vertex."""
+
+    def parent_of(self, vertex: int) -> int:
+        """Return the parent of a vertex, -1 where there are levels only."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The first fault of a kind: a vertex, or a tuple by its position."""
+
+    values: Examples
+    vertex: int
+
+    @property
+    def level(self) -> int:
+        """The level of the vertex."""
+        return self.values.level_of(self.vertex)
+
+    @property
+    def parent(self) -> int:
+        """The parent of the vertex."""
+        return self.values.parent_of(self.vertex)
+
+    @property
+    def level_above(self) -> int:
+        """The level of its parent."""
+        return self.values.level_of(self.parent)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The ends of the tuple."""
+        return self.values.ends_of(self.vertex)
+
+    @property
+    def levels(self) -> list[int]:
+        """The levels of its ends."""
+        return [self.values.level_of(end) for end in self.ends]
 
 def checked_roots(root: Root, n: int) -> Ids:
     """Return the roots of a search, int64 [k], rising; UsageError for invalid ones.
@@ -66,57 +167,75 @@ def checked_roots(root: Root, n: int) -> Ids:
     return rising
 
 
-@dataclass
 class Tally:
-    """Faults of each kind: their count, the position of the first, its example.
+    """Faults of some vertices and tuples, and how many were reached.
 
-    rows: int64 [kinds, 6] of (count, position, a, b, x, y)
+    report: int64 [REPORT_WORDS], as kernels write it (cuda.cu): for each kind the
+    count of faults, then the position of the first (NOWHERE: none), reached vertices,
+    tuples that leave one, and the number of levels
     """
 
-    rows: Ids = field(default_factory=lambda: np.zeros((len(TEXTS), 6), dtype=np.int64))
+    def __init__(self) -> None:
+        self.report: Ids = np.zeros(REPORT_WORDS, dtype=np.int64)
+        self.report[FIRST:REACHED] = NOWHERE
 
-    def add(self, kind: str, count: int, position: int, *example: int) -> None:
-        """Add faults of one kind; keeps the example of the lowest position."""
-        row = self.rows[KINDS[kind]]
-        if count and (not row[0] or position < row[1]):
-            row[1:] = (position, *example)
-        row[0] += count
+    def add(self, kind: str, count: int, position: int) -> None:
+        """Add faults of one kind, the first at a position."""
+        if count:
+            row, report = KINDS[kind], self.report
+            report[row] += count
+            report[FIRST + row] = min(report[FIRST + row], position)
 
-    def add_vertices(
-        self, kind: str, wrong: Marks, ids: Ids, *values_found: Array
-    ) -> None:
-        """Add the vertices that are wrong, bool [k], of ids, int64 [k].
-
-        values_found: one or two arrays [k] of the vertices' values
-        """
+    def add_marked(self, kind: str, wrong: Marks, positions: Ids) -> None:
+        """Add faults where marked, bool [k]; positions: int64 [k], rising."""
         where = np.flatnonzero(wrong)
         if len(where):
-            at = where[0]
-            x, y = [*(int(values[at]) for values in values_found), 0][:2]
-            self.add(kind, len(where), int(ids[at]), int(ids[at]), 0, x, y)
+            self.add(kind, len(where), int(positions[where[0]]))
 
-    def merge(self, world: World) -> Tally:
-        """Sum the faults of all ranks; collective."""
-        merged = Tally()
-        for rows in world.allgather(self.rows.reshape(-1)):
-            for kind, row in zip(KINDS, rows.reshape(-1, 6).tolist(), strict=True):
-                merged.add(kind, *row)
-        return merged
+    def add_report(self, report: Ids) -> None:
+        """Add another report."""
+        firsts, deepest = self.report[FIRST:REACHED].copy(), self.report[DEPTH]
+        self.report += report
+        self.report[FIRST:REACHED] = np.minimum(firsts, report[FIRST:REACHED])
+        self.report[DEPTH] = max(deepest, report[DEPTH])
 
-    def errors(self, roots: Ids, *, derived: bool, directed: bool) -> list[str]:
-        """Return one line for each kind of fault found.
+    @property
+    def clean(self) -> bool:
+        """Whether there is no fault."""
+        return not self.report[:FIRST].any()
 
-        roots: [k], rising; derived: levels are those that parents make
+    def outcome(
+        self,
+        world: World,
+        values: Examples,
+        asked: Asked,
+        roots: Ids,
+        started: float,
+    ) -> Validation:
+        """Return what the tallies of all ranks say together (collective).
+
+        roots: [k], rising; started: the time at the beginning
         """
-        texts = TEXTS | (DIRECTED if directed else {}) | (DERIVED if derived else {})
+        total = Tally()
+        for report in world.allgather(self.report):
+            total.add_report(report)
         named, own = f"the root {roots[0]}", "its own parent"
         if len(roots) > 1:
             named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"
             own = "their own parents"
-        return [
-            text.format(count=count, roots=named, own=own, a=a, b=b, x=x, y=y)
-            for text, (count, _, a, b, x, y) in zip(
-                texts.values(), self.rows.tolist(), strict=True
-            )
+        counts, firsts = total.report[:FIRST].tolist(), total.report[FIRST:].tolist()
+        errors = [
+            text.format(count=count, roots=named, own=own, at=Example(values, first))
+            for text, count, first in zip(asked.texts.values(), counts, firsts)
             if count
         ]
+        seconds = np.array([time.perf_counter() - started])
+        return Validation(
+            valid=not errors,
+            errors=errors,
+            nedge=int(total.report[NEDGE]),
+            reached=int(total.report[REACHED]),
+            depth=int(total.report[DEPTH]) - 1,
+            seconds=float(world.allreduce(seconds, "max")[0]),
+            checked=asked.checked,
+        )

@@ -45,48 +45,23 @@ from distbfs.types import (
     World,
     slice_bounds,
 )
-from distbfs.validation import tuple_checks as scan
-from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
+from distbfs.validation import tuple_checks
+from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup
 from distbfs.validation.derived import levels_of_block
-from distbfs.validation.faults import Tally, checked_roots
+from distbfs.validation.faults import (
+    DEPTH,
+    REACHED,
+    Asked,
+    Tally,
+    Validation,
+    checked_roots,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK = 1 << 20
-BOTH = "levels and parents: rules 1 to 5"
-LEVELS = "levels only: rules 3 and 4, and levels in place of rules 1, 2 and 5"
-PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 EMPTY: Ids = np.zeros(0, dtype=np.int64)
-SCAN_FAULTS = {scan.OUTSIDE: "outside", scan.HALF: "half", scan.SPAN: "span"}
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Outcome of a validation; equal on all ranks.
-
-    errors: one line per kind of fault, with its rule, a count and an example
-    nedge: input tuples with a reached end, or of a directed graph with a reached first
-    end, loops and repeats included
-    reached, depth: reached vertices and the largest level (-1: none is reached)
-    seconds: wall time, including generation of the tuples
-    checked: names of the checked rules
-    """
-
-    valid: bool
-    errors: list[str]
-    nedge: int
-    reached: int
-    depth: int
-    seconds: float
-    checked: str
-
-
-def names_of_rules(*, levels: bool, parents: bool) -> str:
-    """Return the names of the rules checked for levels, for parents or for both."""
-    if not levels:
-        return PARENTS
-    return BOTH if parents else LEVELS
 
 
 def validate(
@@ -117,33 +92,39 @@ def validate(
     n = source.n
     roots = checked_roots(root, n)
     _check_blocks(world, n, level, parent)
-    derived = level is None
+    asked = Asked(level is not None, parent is not None, directed)
     if level is None:
         level = levels_of_block(world, n, np.asarray(parent), limit, chunk)
-    lookup = make_lookup(world, n, level, parent, limit)
+    lookup = Lookup(world, n, level, parent, limit)
     block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
     tally = Tally()
+    tally.report[REACHED] = np.count_nonzero(level >= 0)
+    tally.report[DEPTH] = int(level.max(initial=UNREACHED)) + 1
     _check_vertices(lookup, block, roots, chunk, tally)
-    rules = scan.TupleRules(parents=parent is not None, directed=directed)
-    check = scan.make_scan(lookup, rules, threads)
-    nedge = _check_tuples(world, source, lookup, check, chunk, tally)
+    _check_tuples(lookup, source, tally, chunk, directed=directed, threads=threads)
     _check_marks(lookup, block, roots, chunk, tally)
-    tally = tally.merge(world)
-    sums = np.array([nedge, np.count_nonzero(level >= 0)], dtype=np.int64)
-    nedge, reached = world.allreduce(sums, "sum").tolist()
-    deepest = np.array([level.max(initial=UNREACHED)], dtype=np.int64)
-    depth = int(world.allreduce(deepest, "max")[0])
-    errors = tally.errors(roots, derived=derived, directed=directed)
-    seconds = np.array([time.perf_counter() - started])
-    return Validation(
-        valid=not errors,
-        errors=errors,
-        nedge=nedge,
-        reached=reached,
-        depth=depth,
-        seconds=float(world.allreduce(seconds, "max")[0]),
-        checked=names_of_rules(levels=not derived, parents=parent is not None),
-    )
+    return tally.outcome(world, HostValues(source, lookup), asked, roots, started)
+
+
+@dataclass(frozen=True)
+class HostValues:
+    """Values for messages, as ``Examples``."""
+
+    source: TupleSource
+    lookup: Lookup
+
+    def ends_of(self, position: int) -> tuple[int, int]:
+        """Return the ends of a tuple."""
+        u, v = next(self.source.chunks(position, position + 1))
+        return int(u[0]), int(v[0])
+
+    def level_of(self, vertex: int) -> int:
+        """Return the level of a vertex (collective)."""
+        return int(self.lookup.fetch(np.array([vertex]))[0][0])
+
+    def parent_of(self, vertex: int) -> int:
+        """Return the parent of a vertex (collective)."""
+        return int(self.lookup.fetch(np.array([vertex]))[1][0])
 
 
 @dataclass(frozen=True)
@@ -206,74 +187,46 @@ def _check_vertices(
     empty = (EMPTY, EMPTY, EMPTY)
     for ids, level, parent in lookup.rounds(block.pieces(chunk), empty):
         is_root = among(roots, ids)
-        tally.add_vertices(
-            "level_range", (level < UNREACHED) | (level >= n), ids, level
-        )
-        tally.add_vertices("root_level", (level == 0) != is_root, ids, level)
+        tally.add_marked("level_range", (level < UNREACHED) | (level >= n), ids)
+        tally.add_marked("root_level", (level == 0) != is_root, ids)
         if block.parent is None:
             continue
         allowed = (parent >= 0) & (parent < n)
         own = parent == ids
-        tally.add_vertices(
-            "parent_range", ~allowed & (parent != UNREACHED), ids, parent
-        )
+        tally.add_marked("parent_range", ~allowed & (parent != UNREACHED), ids)
         # mutant: != is_root -> & is_root & False : test_every_single_fault_is_found
-        tally.add_vertices("root_parent", own != is_root, ids, parent)
-        tally.add_vertices(
-            "set",
-            # mutant: != (parent != UNREACHED) -> & (level < 0)
-            #   : test_every_single_fault_is_found
-            (level >= 0) != (parent != UNREACHED),
-            ids,
-            level,
-            parent,
-        )
+        tally.add_marked("root_parent", own != is_root, ids)
+        # mutant: != (parent != UNREACHED) -> & (level < 0)
+        #   : test_every_single_fault_is_found
+        tally.add_marked("set", (level >= 0) != (parent != UNREACHED), ids)
         tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
         above, _ = lookup.fetch(parent[tree])
         # mutant: != level[tree] - 1 -> > level[tree] : test_every_single_fault_is_found
-        wrong = np.flatnonzero(above != level[tree] - 1)
-        if len(wrong):
-            at = tree[wrong[0]]
-            vertex, of = int(ids[at]), int(parent[at])
-            tally.add(
-                "step",
-                len(wrong),
-                vertex,
-                vertex,
-                of,
-                int(level[at]),
-                int(above[wrong[0]]),
-            )
+        tally.add_marked("step", above != level[tree] - 1, ids[tree])
 
 
 def _check_tuples(
-    world: World,
-    source: TupleSource,
     lookup: Lookup,
-    check: scan.Scan,
-    chunk: int,
+    source: TupleSource,
     tally: Tally,
-) -> int:
-    """Check rules 3 and 4 on this rank's tuples, mark tree edges; return nedge."""
-    start, stop = slice_bounds(source.tuples, world.size, world.rank)
-    nedge, position = 0, start
-    for u, v in lookup.rounds(_cut(source, start, stop, chunk), (EMPTY, EMPTY)):
-        scanned = check(u, v)
-        nedge += scanned.reached
-        ends = np.array([[u[i], v[i]] if i < len(u) else [0, 0] for i in scanned.first])
-        inside = np.where((ends >= 0) & (ends < lookup.n), ends, 0)
-        level = lookup.fetch(inside.reshape(-1))[0].reshape(-1, 2)
-        for kind, fault in SCAN_FAULTS.items():
-            at = position + int(scanned.first[kind])
-            tally.add(
-                fault,
-                int(scanned.counts[kind]),
-                at,
-                *ends[kind].tolist(),
-                *level[kind].tolist(),
-            )
+    chunk: int,
+    *,
+    directed: bool,
+    threads: int,
+) -> None:
+    """Check rules 3 and 4 on this rank's tuples, and mark tree edges."""
+    world = lookup.world
+    position, stop = slice_bounds(source.tuples, world.size, world.rank)
+    library = None
+    if world.allreduce(np.array([tally.clean], dtype=np.int64), "min")[0]:
+        library = tuple_checks.load(lookup)
+    chunks = _cut(source, position, stop, chunk)
+    for u, v in lookup.rounds(chunks, (EMPTY, EMPTY)):
+        if library is None or not tuple_checks.scan_compiled(
+            library, lookup, tally, u, v, directed=directed, threads=threads
+        ):
+            tuple_checks.scan(lookup, tally, u, v, position, directed=directed)
         position += len(u)
-    return nedge
 
 
 def _cut(
@@ -294,8 +247,8 @@ def _check_marks(
         at = int(ids[0]) - block.low
         lacking = unmarked[at : at + len(ids)] & (level >= 0) & ~among(roots, ids)
         if block.parent is None:
-            tally.add_vertices("nearer", lacking & (level >= 1), ids, level)
+            tally.add_marked("nearer", lacking & (level >= 1), ids)
         else:
             real = (parent >= 0) & (parent < lookup.n) & (parent != ids)
             # mutant: real -> ~lacking : test_every_single_fault_is_found
-            tally.add_vertices("edge", lacking & real, ids, parent)
+            tally.add_marked("edge", lacking & real, ids)

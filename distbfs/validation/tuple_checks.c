@@ -1,151 +1,95 @@
 /* One pass over edge tuples that compares the results at their two ends.
  *
- * Method: for each tuple the results of both ends are read from a table; faults are
- * counted by kind, the position of the first of each kind is kept, and vertices whose
- * tree edge occurs are marked.  Blocks of tuples are gathered first and checked after,
- * so that many table reads are in flight.
+ * Method: blocks of tuples are taken in three steps, so that many reads at random are in
+ * flight: the levels of all ends; then the tuples that may be tree edges are listed; then
+ * their parents are compared, and vertices whose tree edge occurs are marked.  Whether any
+ * tuple is wrong is all that is said of faults.
  * Rules: Graph500 specification 2.0, Section "Validation", rules 3, 4 and 5.
  *
  * Of a symmetric graph each tuple is two arcs, of a directed one it is one.
- *
- * Data encoding: words[x] = level · 2^32 + (uint32) parent; -1 is unreached / none.
  */
 #include "../device/team.h"
 #include <stdint.h>
 
 enum { BLOCK = 256, BLOCKS = 64 /* that a thread takes at once */ };
-enum { OUTSIDE = 0, HALF = 1, SPAN = 2, KINDS = 3 };
 
+/* A pass that threads share; see scan_tuples. */
 typedef struct {
-    int64_t reached;
-    int64_t counts[KINDS];
-    int64_t first[KINDS];
-} tally;
-
-static inline void fault(tally *t, int kind, int64_t position)
-{
-    t->counts[kind]++;
-    if (position < t->first[kind])
-        t->first[kind] = position;
-}
-
-static inline void mark(uint8_t *seen, int64_t x)
-{
-    if (!__atomic_load_n(&seen[x], __ATOMIC_RELAXED))
-        __atomic_store_n(&seen[x], 1, __ATOMIC_RELAXED);
-}
-
-/* What to check.
- *
- * parents: an arc marks a vertex whose parent it comes from; else one that it comes to from
- *   a vertex one level nearer to the root
- * directed: a tuple is the arc (u, v); else it is (v, u), too
- */
-typedef struct {
-    int parents, directed;
-    int64_t n;
-    const int64_t *words;
+    int64_t tuples, n;
+    const int64_t *u, *v, *parent;
+    const int32_t *level;
     uint8_t *seen;
-} checks;
-
-/* The arc from u, whose word is a, to v, whose word is b. */
-static inline void judge_arc(const checks *c, tally *t, int64_t position, int64_t u,
-                             int64_t v, int64_t a, int64_t b)
-{
-    const int64_t from = a >> 32, to = b >> 32;
-    /* mutant: to < 0 -> 0 : test_rejects_exactly_what_is_no_search */
-    if (from >= 0 && to < 0)
-        fault(t, HALF, position);
-    /* mutant: > 1 -> > 2 : test_a_tuple_that_spans_two_levels_is_found */
-    else if (from >= 0 && to - from > 1)
-        fault(t, SPAN, position);
-    if (c->parents ? (int32_t)b == u : from >= 0 && to - from == 1)
-        mark(c->seen, v);
-}
-
-static inline void judge(const checks *c, tally *t, int64_t position, int64_t u, int64_t v,
-                         int64_t a, int64_t b)
-{
-    judge_arc(c, t, position, u, v, a, b);
-    if (!c->directed) /* mutant: !c->directed -> 1 : test_one_arc_turned_round */
-        judge_arc(c, t, position, v, u, b, a);
-    /* mutant: b >= 0 && !c->directed -> b >= 0 : test_accepts_a_search */
-    t->reached += a >= 0 || (b >= 0 && !c->directed);
-}
-
-static void judge_block(const checks *c, tally *t, int64_t start, int64_t stop,
-                        const int64_t *u, const int64_t *v)
-{
-    int64_t a[BLOCK], b[BLOCK];
-    const int64_t size = stop - start, n = c->n, *words = c->words;
-    uint64_t bad = 0;
-    for (int64_t i = 0; i < size; i++)
-        bad |= ((uint64_t)u[start + i] >= (uint64_t)n) |
-               ((uint64_t)v[start + i] >= (uint64_t)n);
-    if (bad) {
-        for (int64_t i = start; i < stop; i++) {
-            if ((uint64_t)u[i] >= (uint64_t)n || (uint64_t)v[i] >= (uint64_t)n)
-                fault(t, OUTSIDE, i);
-            else
-                judge(c, t, i, u[i], v[i], words[u[i]], words[v[i]]);
-        }
-        return;
-    }
-    for (int64_t i = 0; i < size; i++)
-        a[i] = words[u[start + i]];
-    for (int64_t i = 0; i < size; i++)
-        b[i] = words[v[start + i]];
-    for (int64_t i = 0; i < size; i++)
-        judge(c, t, start + i, u[start + i], v[start + i], a[i], b[i]);
-}
-
-/* A pass that threads share. */
-typedef struct {
-    checks c;
-    int64_t tuples;
-    const int64_t *u, *v;
-    int64_t *counts, *first, reached;
+    int directed;
+    int64_t reached, wrong;
 } pass;
 
-static void judge_blocks(void *argument, int64_t from, int64_t to)
+/* Return how many tuples leave a reached vertex, -1 if one is wrong. */
+static int64_t scan_block(const pass *p, int64_t start, int64_t size)
 {
-    pass *p = argument;
-    const int64_t tuples = p->tuples;
-    tally t = {0, {0, 0, 0}, {tuples, tuples, tuples}};
-    for (int64_t block = from; block < to; block++) {
-        const int64_t start = block * BLOCK;
-        const int64_t stop = start + BLOCK < tuples ? start + BLOCK : tuples;
-        judge_block(&p->c, &t, start, stop, p->u, p->v);
+    const int64_t *u = p->u + start, *v = p->v + start;
+    int32_t a[BLOCK], b[BLOCK];
+    int64_t child[BLOCK], of[BLOCK], reached = 0, listed = 0;
+    int wrong = 0;
+    for (int64_t i = 0; i < size; i++)
+        wrong |= ((uint64_t)u[i] >= (uint64_t)p->n) | ((uint64_t)v[i] >= (uint64_t)p->n);
+    if (wrong)
+        return -1;
+    for (int64_t i = 0; i < size; i++)
+        a[i] = p->level[u[i]];
+    for (int64_t i = 0; i < size; i++)
+        b[i] = p->level[v[i]];
+    for (int64_t i = 0; i < size; i++) {
+        const int there = a[i] >= 0;
+        /* mutant: & !p->directed -> & 1 : test_accepts_a_search */
+        const int back = (b[i] >= 0) & !p->directed;
+        /* mutant: b[i] < 0 -> 0 : test_rejects_exactly_what_is_no_search */
+        wrong |= there & ((b[i] < 0) | (b[i] - a[i] > 1));
+        /* mutant: > 1 -> > 2 : test_a_tuple_that_spans_two_levels_is_found */
+        wrong |= back & ((a[i] < 0) | (a[i] - b[i] > 1));
+        reached += there | back;
+        const int down = there & (b[i] - a[i] == 1), up = back & (a[i] - b[i] == 1);
+        child[listed] = down ? v[i] : u[i];
+        of[listed] = down ? u[i] : v[i];
+        listed += down | up;
     }
-    team_add(&p->reached, t.reached);
-    for (int k = 0; k < KINDS; k++) {
-        team_add(&p->counts[k], t.counts[k]);
-        int64_t first = __atomic_load_n(&p->first[k], __ATOMIC_RELAXED);
-        while (t.first[k] < first &&
-               !__atomic_compare_exchange_n(&p->first[k], &first, t.first[k], 0,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            ;
+    for (int64_t k = 0; p->parent && k < listed; k++)
+        of[k] = p->parent[child[k]] == of[k] ? child[k] : -1;
+    for (int64_t k = 0; k < listed; k++) {
+        const int64_t x = p->parent ? of[k] : child[k];
+        if (x >= 0 && !__atomic_load_n(&p->seen[x], __ATOMIC_RELAXED))
+            __atomic_store_n(&p->seen[x], 1, __ATOMIC_RELAXED);
     }
+    return wrong ? -1 : reached;
 }
 
-/* Return the number of tuples of which an arc leaves a reached vertex.
- *
- * u, v: [tuples] ends; words: [n] results; seen: [n] marks, set to 1 and never cleared
- * parents, directed: as of `checks`
- * counts, first: [3] faults by kind and the position of the first (tuples: none):
- *   0 an end outside 0 … n-1, 1 an arc from a reached to an unreached vertex, 2 an arc that
- *   skips a level
- */
-int64_t validate_tuples(int64_t tuples, const int64_t *u, const int64_t *v, int64_t n,
-                        const int64_t *words, uint8_t *seen, int32_t parents,
-                        int32_t directed, int32_t threads, int64_t *counts, int64_t *first)
+static void scan_blocks(void *argument, int64_t from, int64_t to)
 {
-    const int64_t blocks = (tuples + BLOCK - 1) / BLOCK;
-    pass p = {{parents, directed, n, words, seen}, tuples, u, v, counts, first, 0};
-    for (int k = 0; k < KINDS; k++) {
-        counts[k] = 0;
-        first[k] = tuples;
+    pass *p = argument;
+    int64_t reached = 0, wrong = 0;
+    for (int64_t block = from; block < to; block++) {
+        const int64_t start = block * BLOCK, left = p->tuples - start;
+        const int64_t some = scan_block(p, start, left < BLOCK ? left : BLOCK);
+        reached += some;
+        wrong += some < 0;
     }
-    team_for(threads, blocks, BLOCKS, judge_blocks, &p);
-    return p.reached;
+    team_add(&p->reached, reached);
+    team_add(&p->wrong, wrong);
+}
+
+/* Return the number of tuples of which an arc leaves a reached vertex, or -1 if an end is
+ * outside 0 … n-1, or an arc leads from a reached vertex to an unreached one or skips a
+ * level.
+ *
+ * u, v: [tuples] ends; level, parent: [n] results, parent null: levels only
+ * seen: [n] marks, set to 1 and never cleared: an arc comes from the parent, or where there
+ *   are levels only from a vertex one level nearer to the root
+ * directed: a tuple is the arc (u, v); else it is (v, u), too
+ */
+int64_t scan_tuples(int64_t tuples, const int64_t *u, const int64_t *v, int64_t n,
+                    const int32_t *level, const int64_t *parent, uint8_t *seen,
+                    int32_t directed, int32_t threads)
+{
+    pass p = {tuples, n, u, v, parent, level, seen, directed, 0, 0};
+    team_for(threads, (tuples + BLOCK - 1) / BLOCK, BLOCKS, scan_blocks, &p);
+    return p.wrong ? -1 : p.reached;
 }

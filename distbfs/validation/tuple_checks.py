@@ -1,123 +1,83 @@
-"""Checks of one chunk of edge tuples against the results at their ends.
-
-``scan_compiled`` (tuple_checks.c) and ``scan_numpy`` give the same answers; the second
-works with any lookup, the first with replicated results only.
-"""
+"""Checks of one chunk of edge tuples against the results at their ends."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from distbfs.device import cc
 from distbfs.types import Ids
-from distbfs.validation.block_values import Lookup, Replicated
+from distbfs.validation.block_values import Lookup
+from distbfs.validation.faults import NEDGE, Tally
 
 SOURCE = Path(__file__).with_name("tuple_checks.c")
-OUTSIDE, HALF, SPAN = range(3)
-KINDS = 3
 
 
-@dataclass(frozen=True)
-class Faults:
-    """Findings in one chunk.
+def scan(
+    lookup: Lookup, tally: Tally, u: Ids, v: Ids, position: int, *, directed: bool
+) -> None:
+    """Check tuples, int64 (u, v), by rules 3 and 4; mark vertices of their tree edges.
 
-    reached: tuples of which an arc leaves a reached vertex
-    counts, first: int64 [3], faults by kind (an end is outside 0 … n-1, an arc leads
-    from a reached vertex to an unreached one, an arc skips a level) and the index of
-    the first of each
-    """
-
-    reached: int
-    counts: Ids
-    first: Ids
-
-
-@dataclass(frozen=True)
-class TupleRules:
-    """The rules that tuples are checked for.
-
-    parents: a tuple marks a vertex that it joins to its parent, else one that it joins
-    to a vertex one level nearer to the root
-    directed: tuples are arcs from u to v, else from v to u as well
-    """
-
-    parents: bool
-    directed: bool
-
-
-Scan: TypeAlias = Callable[[Ids, Ids], Faults]
-
-
-def make_scan(lookup: Lookup, rules: TupleRules, threads: int = 0) -> Scan:
-    """Return scan(u, v), compiled where the lookup and the machine allow."""
-    if isinstance(lookup, Replicated):
-        library = cc.load_or_none(SOURCE)
-        if library is not None:
-            count = cc.thread_count(threads)
-            return partial(scan_compiled, library, lookup, rules, count)
-    return partial(scan_numpy, lookup, rules)
-
-
-def scan_numpy(lookup: Lookup, rules: TupleRules, u: Ids, v: Ids) -> Faults:
-    """Check tuples, int64 (u, v); mark vertices whose tree edge occurs.
-
-    Collective where the lookup is routed.
+    For levels alone, mark vertices to which an arc comes from one level nearer to the
+    root. position: of the first; directed: tuples are arcs from u to v, else from v to
+    u as well. Collective unless the lookup is whole.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
-    position = np.flatnonzero(inside)
-    ends = np.stack((u[position], v[position]))
+    position_of = position + np.arange(len(u), dtype=np.int64)
+    tally.add_marked("outside", ~inside, position_of)
+    ends, position_of = np.stack((u[inside], v[inside])), position_of[inside]
     level, parent = (x.reshape(2, -1) for x in lookup.fetch(ends.ravel()))
     reached = level >= 0
-    leaves, half, span = np.zeros((3, len(position)), dtype=np.bool_)
+    leaves, half, span = np.zeros((3, ends.shape[1]), dtype=np.bool_)
     children = []
-    for a, b in ((0, 1),) if rules.directed else ((0, 1), (1, 0)):
+    for a, b in ((0, 1),) if directed else ((0, 1), (1, 0)):
         both, step = reached[a] & reached[b], level[b] - level[a]
         leaves |= reached[a]
         half |= reached[a] & ~reached[b]
         span |= both & (step > 1)
-        child = parent[b] == ends[a] if rules.parents else both & (step == 1)
+        child = both & (step == 1) if lookup.parent is None else parent[b] == ends[a]
         children.append(ends[b, child])
     lookup.mark(np.concatenate(children))
-    places = np.flatnonzero(~inside), position[half], position[span]
-    return Faults(
-        int(np.count_nonzero(leaves)),
-        np.array([len(place) for place in places], dtype=np.int64),
-        np.array([place[0] if len(place) else len(u) for place in places]),
-    )
+    tally.add_marked("half", half, position_of)
+    tally.add_marked("span", span, position_of)
+    tally.report[NEDGE] += np.count_nonzero(leaves)
+
+
+def load(lookup: Lookup) -> ctypes.CDLL | None:
+    """Return the compiled scan where the lookup and the machine allow."""
+    library = cc.load_or_none(SOURCE) if lookup.whole else None
+    if library is not None:
+        library.scan_tuples.restype = ctypes.c_int64
+    return library
 
 
 def scan_compiled(
     library: ctypes.CDLL,
-    lookup: Replicated,
-    rules: TupleRules,
-    threads: int,
+    lookup: Lookup,
+    tally: Tally,
     u: Ids,
     v: Ids,
-) -> Faults:
-    """Check tuples (u, v), int64 [k], and mark vertices as ``scan_numpy``; local."""
+    *,
+    directed: bool,
+    threads: int,
+) -> bool:
+    """Do as ``scan`` for tuples without faults; return whether they have none.
+
+    The levels and parents must satisfy rules 1 and 2; the lookup is whole.
+    """
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
-    counts = np.zeros(KINDS, dtype=np.int64)
-    first = np.zeros(KINDS, dtype=np.int64)
-    check = library.validate_tuples
-    check.restype = ctypes.c_int64
-    reached = check(
+    reached = library.scan_tuples(
         ctypes.c_int64(len(u)),
         cc.pointer(u),
         cc.pointer(v),
         ctypes.c_int64(lookup.n),
-        cc.pointer(lookup.words),
+        cc.pointer(lookup.level),
+        cc.pointer(lookup.parent),
         cc.pointer(lookup.seen),
-        ctypes.c_int32(rules.parents),
-        ctypes.c_int32(rules.directed),
+        ctypes.c_int32(directed),
         ctypes.c_int32(threads),
-        cc.pointer(counts),
-        cc.pointer(first),
     )
-    return Faults(reached, counts, first)
+    tally.report[NEDGE] += max(reached, 0)
+    return bool(reached >= 0)

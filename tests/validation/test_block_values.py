@@ -1,10 +1,11 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import on_ranks
 
 from distbfs.types import slice_bounds
-from distbfs.validation.block_values import Replicated, Routed, make_lookup
+from distbfs.validation.block_values import Lookup
 
 
 @settings(max_examples=40, deadline=None)
@@ -18,8 +19,8 @@ def test_lookups_agree(n, size, data):
     def work(world):
         low, high = slice_bounds(n, world.size, world.rank)
         out = []
-        for kind in (Replicated, Routed):
-            table = kind(world, n, level[low:high], parent[low:high])
+        for limit in (1 << 30, 0):
+            table = Lookup(world, n, level[low:high], parent[low:high], limit)
             mine = ids[world.rank :: world.size]
             fetched = table.fetch(mine)
             assert np.array_equal(fetched[0], level[mine])
@@ -33,9 +34,10 @@ def test_lookups_agree(n, size, data):
     assert np.array_equal(np.flatnonzero(marked), np.unique(ids))
 
 
-def test_limit_chooses_the_lookup():
+@pytest.mark.parametrize("size", [1, 2])
+def test_limit_chooses_the_lookup(size):
     def work(world):
-        level = np.zeros(10, np.int32)
-        return [type(make_lookup(world, 10, level, None, x)) for x in (119, 120)]
+        level = np.zeros(10 // size, np.int32)
+        return [Lookup(world, 10, level, None, x).whole for x in (119, 120)]
 
-    assert on_ranks(1, work) == [[Routed, Replicated]]
+    assert on_ranks(size, work) == [[size == 1, True]] * size

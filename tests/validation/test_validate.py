@@ -13,8 +13,9 @@ from distbfs.errors import UsageError
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import slice_bounds
 from distbfs.validation import host as module
-from distbfs.validation import tuple_checks as scan
-from distbfs.validation.block_values import Replicated
+from distbfs.validation import tuple_checks
+from distbfs.validation.block_values import Lookup
+from distbfs.validation.faults import NEDGE, Tally
 from distbfs.validation.host import validate
 
 FAST = settings(max_examples=50, deadline=None)
@@ -513,37 +514,56 @@ def test_wrong_root_and_blocks_are_refused_on_all_ranks():
 
 
 @FEW
-@given(mutations(), st.integers(1, 5))
-def test_compiled_scan_equals_numpy(case, seed):
-    n, u, v, _root, level, parent, wanted, directed = case
-    with_parents = wanted != "level"
-    rules = scan.TupleRules(with_parents, directed)
+@given(mutations(), st.integers(1, 5), st.booleans())
+def test_compiled_scan_equals_numpy(case, seed, outside):
+    """It counts and marks alike where no tuple is wrong, and else says that one is."""
+    n, u, v, root, *_, wanted, directed = case
+    level, parent = search(n, u, v, root, directed)
     rng = np.random.default_rng(seed)
-    extra = rng.integers(-2, n + 2, (2, 700))
+    kept = [*zip(u, v, strict=True), (0, 0)]
+    extra = rng.integers(-2 * outside, n + 2 * outside, (2, 700))
+    if not outside:
+        extra = np.array(kept).T[:, rng.integers(len(kept), size=700)]
     u = np.concatenate((np.array(u, np.int64), extra[0]))
     v = np.concatenate((np.array(v, np.int64), extra[1]))
 
     def both(world):
-        given_parent = parent if with_parents else None
-        tables = [Replicated(world, n, level, given_parent) for _ in range(2)]
-        compiled = scan.make_scan(tables[0], rules, 2)
-        if compiled.func is not scan.scan_compiled:
+        some = parent if wanted != "level" else None
+        tables = [Lookup(world, n, level, some, 0) for _ in range(2)]
+        tallies = [Tally(), Tally()]
+        library = tuple_checks.load(tables[0])
+        if library is None:
             pytest.skip("no C compiler")
-        a = compiled(u, v)
-        b = scan.scan_numpy(tables[1], rules, u, v)
-        assert a.reached == b.reached
-        assert a.counts.tolist() == b.counts.tolist()
-        assert a.first.tolist() == b.first.tolist()
-        assert np.array_equal(tables[0].seen, tables[1].seen)
+        clean = tuple_checks.scan_compiled(
+            library, tables[0], tallies[0], u, v, directed=directed, threads=2
+        )
+        tuple_checks.scan(tables[1], tallies[1], u, v, 0, directed=directed)
+        assert clean == tallies[1].clean
+        assert clean or outside
+        if clean:
+            assert tallies[0].report[NEDGE] == tallies[1].report[NEDGE]
+            one, other = (table.seen[level > 0] for table in tables)  # not by loops
+            assert np.array_equal(one, other)
+        else:
+            assert tallies[0].report[NEDGE] == 0
 
     on_ranks(1, both)
+
+
+def test_right_results_need_the_compiled_scan_alone(monkeypatch):
+    if tuple_checks.cc.load_or_none(tuple_checks.SOURCE) is None:
+        pytest.skip("no C compiler")
+    monkeypatch.setattr(tuple_checks, "scan", None)
+    assert run(2, PATH, 0, PATH_LEVEL, PATH_PARENT).valid
+    with pytest.raises(TypeError):
+        run(2, PATH, 0, np.minimum(PATH_LEVEL, 2), PATH_PARENT)
 
 
 def test_without_a_compiler_the_answer_is_the_same(monkeypatch):
     level, parent = PATH_LEVEL.copy(), PATH_PARENT.copy()
     level[3] = 5
     compiled = run(2, PATH, 0, level, parent)
-    monkeypatch.setattr(scan.cc, "load_or_none", lambda source: None)
+    monkeypatch.setattr(tuple_checks.cc, "load_or_none", lambda source: None)
     assert run(2, PATH, 0, level, parent).errors == compiled.errors
 
 
