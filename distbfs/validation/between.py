@@ -6,10 +6,11 @@ Devices of a rank read each other's memory. Ranks exchange states, parents and m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,15 +18,15 @@ from distbfs.device import cuda
 from distbfs.device.arrays import brought_here, host_array
 from distbfs.exchange.device_copies import Copy
 from distbfs.exchange.router import swap
-from distbfs.types import Array
-from distbfs.validation.cuda_device import CheckingDevice
-from distbfs.validation.states import SPREAD
+from distbfs.validation.cuda_device import CheckingDevice, Known
+from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
     from distbfs.exchange.device_copies import DeviceCopies
     from distbfs.types import World
 
 Value = TypeVar("Value")
+Pair: TypeAlias = tuple[int, int]
 
 
 def wait(_: CheckingDevice) -> None:
@@ -37,7 +38,6 @@ class Devices:
     """All devices of a validation; those of this rank run concurrently.
 
     own: of this rank; counts: number on each rank
-    seats: device of each part, uint32 [parts]
     copies: between devices of different ranks, on all ranks or on none
     """
 
@@ -46,11 +46,11 @@ class Devices:
         world: World,
         own: Sequence[CheckingDevice],
         counts: Sequence[int],
-        seats: Array,
+        known: Known,
         copies: DeviceCopies | None = None,
     ) -> None:
         self.world, self.own, self.total = world, own, sum(counts)
-        self.seats, self._copies = seats, copies
+        self.known, self.seats, self._copies = known, known.seats, copies
         ends = np.cumsum(counts).tolist()
         self._of_rank = [range(b - k, b) for k, b in zip(counts, ends, strict=True)]
         self._ranks = np.repeat(range(world.size), counts)  # of each device
@@ -80,10 +80,6 @@ class Devices:
             return list(map(run, self.own, *arguments))
         return list(self._pool.map(run, self.own, *arguments))
 
-    def most(self, work: Callable[[CheckingDevice], int]) -> int:
-        """Return the maximum of work(device) over all devices (collective)."""
-        return self.most_of(work)[0]
-
     def most_of(self, *works: Callable[[CheckingDevice], int]) -> list[int]:
         """Return the maximum of each function over all devices (collective)."""
         most = [max(self.each(work), default=-1) for work in works]
@@ -96,19 +92,23 @@ class Devices:
         """Whether the memory of all devices is copied without passing the host."""
         return self.world.size == 1 or self._copies is not None
 
-    def spread(self, words: int) -> None:
-        """Copy ``words`` words of each part's states to all devices (collective)."""
-        for parts in self._in_turn(self._ranks[self.seats], self.world.size):
+    def spread(self, form: StateLayout) -> None:
+        """Copy the states of each part to all devices (collective)."""
+        words = form.words(self.known.local_count(0))
+        ranks = self._ranks[self.seats]
+        parts = [np.flatnonzero(ranks == x).tolist() for x in range(self.world.size)]
+        in_turn: tuple[int, ...]
+        for in_turn in zip_longest(*parts, fillvalue=-1):
             for start in range(0, words, SPREAD):
-                self._spread_piece(parts, slice(start, start + SPREAD))
+                self._spread_piece(in_turn, slice(start, start + SPREAD))
         self._to_other_ranks([4 * words] * len(self.seats), lambda x: x.states)
 
-    def spread_parents(self, nbytes: Sequence[int]) -> None:
-        """Copy parents to the devices of other ranks (collective).
-
-        nbytes: of each part, the same on all devices
-        """
-        self._to_other_ranks(nbytes, lambda x: x.parents)
+    def spread_parents(self, form: StateLayout) -> None:
+        """Copy parents to the devices of other ranks (collective)."""
+        # mutant: local_count(x) for -> local_count(x) - 1 for : test_ranks_that_copy
+        counts = [self.known.local_count(x) for x in range(self.known.parts)]
+        sizes = [form.copied * count for count in counts]
+        self._to_other_ranks(sizes, lambda x: x.parents)
 
     def _to_other_ranks(
         self, nbytes: Sequence[int], arrays_of: Callable[[CheckingDevice], Any]
@@ -139,91 +139,63 @@ class Devices:
             self.each(wait)
             self._copies.move(copies)
 
-    def gather_marks(self, words: int) -> None:
+    def gather_marks(self, form: StateLayout) -> None:
         """Add to the states of own parts the marks of all other devices (collective).
 
-        words: of the states of a part; all devices have the same but for the marks
+        All devices have the same states of a part but for the marks.
         """
-
-        def take(device: CheckingDevice) -> None:
-            others = [x.states for x in self.own if x is not device]
-            own = [x.index for x in device.seat.shards]
-            for start in range(0, words, SPREAD):
-                piece = slice(start, start + SPREAD)
-                for part, states in product(own, others):
-                    marked = device.states[part][piece]
-                    # mutant: |= -> &= : test_planted_faults
-                    marked |= brought_here(states[part][piece])
-
+        words = form.words(self.known.local_count(0))
+        seats, ranks, total = self.seats.tolist(), self._ranks.tolist(), self.total
+        most = max(Counter(seats).values())  # parts of a device
+        size = min(SPREAD // most, words)
+        steps = max(SPREAD // (most * max(words, 1)), 1)  # devices asked at once
         self.each(wait)
-        self.each(take)
-        if self._copies is None:
-            return
-        length = min(words, SPREAD)
-        steps = max(SPREAD // max(words, 1), 1)  # devices that a device asks at once
-        spaces = self.each(
-            lambda _: cuda.cupy().empty((min(steps, self.total - 1), length), np.uint32)
-        )
-        for parts in self._in_turn(self.seats, self.total):
-            for start in range(0, words, SPREAD):
-                piece = slice(start, min(start + SPREAD, words))
-                # mutant: self.total -> 2 : test_pieces_of_states
-                for first in range(1, self.total, steps):
-                    last = min(first + steps, self.total)
-                    self._gather_piece(parts, piece, range(first, last), spaces)
+        # mutant: total -> 2 : test_pieces_of_states
+        for first in range(1, total, steps):
+            pairs = [
+                (part, (seat - step) % total)
+                for part, seat in enumerate(seats)
+                for step in range(first, min(first + steps, total))
+            ]
+            near = [(x, other) for x, other in pairs if ranks[other] == ranks[seats[x]]]
+            far = [pair for pair in pairs if pair not in near]
+            for start in range(0, words, size):
+                self._gather_piece(near, far, slice(start, min(start + size, words)))
 
     def _gather_piece(
-        self,
-        parts: Sequence[int],
-        piece: slice,
-        steps: Sequence[int],
-        spaces: Sequence[Any],
+        self, near: Sequence[Pair], far: Sequence[Pair], piece: slice
     ) -> None:
-        """Add the marks of a piece from the devices ``steps`` places before each.
-
-        parts: of each device, -1: none; spaces: memory of those of this rank
-        """
+        """Add marks of a piece from pairs (part, device) of one rank, and of two."""
         own = {device.own: device for device in self.own}
-        rows = dict(zip(own, spaces, strict=True))
-        length = piece.stop - piece.start
-        copies = []
-        for target, part in enumerate(parts):
-            for row, step in enumerate(steps):
-                source = (target - step) % self.total
-                if part < 0 or self._ranks[source] == self._ranks[target]:
-                    continue
-                values = own[source].states[part][piece] if source in own else None
-                into = {target: rows[target][row][:length]} if target in own else {}
-                copies.append(Copy(source, [target], 4 * length, values, into))
+        came = {(x, y): own[y].states[x][piece] for x, y in near if y in own}
+        copies, nbytes = [], 4 * (piece.stop - piece.start)
+        for part, other in far:
+            target, into = int(self.seats[part]), {}
+            values = own[other].states[part][piece] if other in own else None
+            if target in own:
+                with own[target].seat.on():
+                    into[target] = cuda.cupy().empty(nbytes // 4, np.uint32)
+                came[part, other] = into[target]
+            copies.append(Copy(other, [target], nbytes, values, into))
         self._move(copies)
 
         def take(device: CheckingDevice) -> None:
-            for copy in copies:
-                if device.own in copy.into:
-                    marked = device.states[parts[device.own]][piece]
-                    # mutant: |= -> &= : test_ranks_that_copy
-                    marked |= copy.into[device.own]
+            for (part, _), some in came.items():
+                if self.seats[part] == device.own:
+                    marked = device.states[part][piece]
+                    # mutant: |= -> &= : test_planted_faults
+                    marked |= brought_here(some)
 
         self.each(take)
-
-    def _in_turn(self, holders: Array, count: int) -> Iterator[list[int]]:
-        """Yield a part of each of ``count`` holders, -1 for those without more.
-
-        holders: device or rank of each part
-        """
-        parts = [np.flatnonzero(holders == x) for x in range(count)]
-        for turn in range(max(map(len, parts), default=0)):
-            yield [int(some[turn]) if turn < len(some) else -1 for some in parts]
 
     def _spread_piece(self, parts: Sequence[int], piece: slice) -> None:
         """Copy a piece of a part of each rank to this rank's devices (collective)."""
         world, here = self.world, parts[self.world.rank]
         holder = [x for x in self.own if here >= 0 and x.own == self.seats[here]]
-        states = [x.states[here][piece] for x in holder]
-        of_part = {here: states[0]} if states else {}
+        of_part = {here: holder[0].states[here][piece]} if holder else {}
         if not self.reachable:
-            gathered = world.allgather(self._joined(states, np.dtype(np.uint32)))
-            of_part = {**dict(zip(parts, gathered, strict=True)), **of_part}
+            sent = host_array(of_part.get(here, np.zeros(0, np.uint32)))
+            of_part = dict(zip(parts, world.allgather(sent), strict=True)) | of_part
 
         def take(device: CheckingDevice) -> None:
             for part, some in of_part.items():
@@ -238,7 +210,3 @@ class Devices:
     ) -> list[list[Any]]:
         """Exchange arrays between all devices; see ``swap`` (collective)."""
         return swap(self.world, sent, self._of_rank, kind)
-
-    def _joined(self, arrays: Sequence[Any], kind: np.dtype[Any]) -> Array:
-        """Concatenate arrays of this rank's devices in host memory."""
-        return np.concatenate([np.zeros(0, kind), *(host_array(x) for x in arrays)])

@@ -1,8 +1,8 @@
 """Level and parent of any vertex, from results distributed in blocks.
 
-Rank r holds the block slice_bounds(n, size, r). Where all blocks fit a limit, every rank
-gathers them once; else the owners are asked, chunk by chunk, with memory for one chunk
-only. The answers are the same.
+Rank r holds the block slice_bounds(n, size, r). Where all blocks fit a limit, every
+rank gathers them once; else the owners are asked, chunk by chunk, with memory for one
+chunk only. The answers are the same.
 """
 
 from __future__ import annotations
@@ -67,22 +67,18 @@ class Lookup:
         Parents are -1 where the search gave levels only. Of an owner each distinct id
         is requested once.
         """
-        values = (self.level, self.parent)
+        values = [x for x in (self.level, self.parent) if x is not None]
         if self.whole:
-            level, parent = [None if x is None else x[ids] for x in values]
+            answers = [x[ids] for x in values]
         else:
             each, where = np.unique(ids, return_inverse=True)
-            delivery = self._delivery(each)
+            delivery, where = self._delivery(each), where.reshape(-1)
             asked = [places - self._low for places in delivery.send(each)]
-            level, parent = [
-                None
-                if x is None
-                else delivery.back([x[places] for places in asked])[where.reshape(-1)]
-                for x in values
-            ]
-        if parent is None:
-            parent = np.full(len(ids), UNREACHED, dtype=np.int64)
-        return level.astype(np.int64), parent
+            answers = [delivery.back([x[y] for y in asked])[where] for x in values]
+        if self.parent is None:
+            answers.append(np.full(len(ids), UNREACHED, dtype=np.int64))
+        level, parent = answers
+        return level.astype(np.int64), parent.astype(np.int64, copy=False)
 
     def mark(self, ids: Ids) -> None:
         """Mark vertices, on whatever rank they are."""

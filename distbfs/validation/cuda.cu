@@ -2,17 +2,17 @@
  *
  * Method: each device has the results of its own vertices and a share of the tuples.
  * Passes, each with a grid that strides over its input:
- *   1. its own vertices: ranges, the root and rules 1, 2 and 4
- *   2. tuples, chunk by chunk, each an arc, or one each way: rules 3 and 4; marks each
- *      vertex to which an arc comes from its parent, or for levels only from a vertex one
- *      level nearer to the root.  A
- *      possible tree edge of another device's vertex goes to that device, which checks it
- *   3. its own vertices: rule 5, or the nearer neighbour
+ *   1. tuples, chunk by chunk, each an arc, or one each way: rules 3 and 4; marks each
+ *      vertex to which an arc comes from one level nearer to the root, and unless there
+ *      are levels only from its parent.  A possible tree edge of another device's vertex
+ *      goes to that device, which checks it
+ *   2. its own vertices: ranges, the root and rules 1, 2 and 4; where rule 2 is true, rule
+ *      5 by the marks, or the nearer neighbour
  * Before these, levels are derived where there are parents alone (derived_cuda.py).
  * Faults are counted per block, with the lowest position of each kind.
  * Rules: Graph500 specification 2.0, Section "Validation".
  *
- * Passes 1 and 2 need levels of vertices at random: they read states, which have the level
+ * Both passes need levels of vertices at random: they read states, which have the level
  * and show whether to check the parent.  One device makes a table of all; several pack those
  * of their own and have a table of all, or where it does not fit ask the owners for the
  * states of the ends of a chunk.  With a copy of the other devices' parents, too, each marks
@@ -69,28 +69,25 @@ struct Check {
                                      from item `count` on `gap` ids later */
     ID *dealt;                    /* [items][each]; null: they are counted */
     u64 *cursor;                  /* [devices], where in `dealt`, in items */
-    u64 n, root, per;
+    u64 n, per;
     u64 start, count;             /* position of the first; how many there are */
     u64 items, gap;
     u32 parts, own;               /* own: which device this is */
-    u32 part, thorough;           /* thorough: look for tree edges between any levels, not
-                                     only those that differ by one; of use only where pass
-                                     1 found faults */
+    u32 part;
     u32 shift, far, code;         /* far: bits of a state that may be another device's */
     u32 shallow;                  /* the last code of a level is one to be looked up */
     u32 print, prints;            /* bits of a hash: below marks; of states to be packed */
     u32 each;
     u32 split;                    /* log2 of `parts`; 0 where it is none */
-    const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
+    const u64 *roots;             /* [root_count], rising: the root, or those of a set */
     u64 root_count;
     u32 directed;                 /* tuples are arcs (u, v); else (v, u), too */
     u32 *fresh;                   /* [per / 32], bits of the vertices of level `depth` */
     u64 depth;
 };
 
-/* Whether a vertex is the root, or one of those of a set. */
+/* Whether a vertex is the root, or one of a set. */
 INLINE bool is_root(const Check &c, u64 x) {
-    if (!c.roots) return x == c.root;
     u64 low = 0, high = c.root_count; /* the first that is not below x */
     while (low < high) {
         const u64 mid = low + (high - low) / 2;
@@ -274,7 +271,7 @@ INLINE bool steps(const Check &c, u64 x, int found, i64 of) {
     return found >= 1 && of >= 0 && of < (i64)c.n && of != (i64)x && !is_root(c, x);
 }
 
-/* The requests of pass 1 for a part: ids: [count], parents or n */
+/* The requests of pass 2 for a part: ids: [count], parents or n */
 extern "C" __global__ void __launch_bounds__(256) list_parents(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const u64 k = c.start + i;
@@ -292,8 +289,12 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
     const bool root = is_root(c, x);
     if ((found == 0) != root)
         fault(tally, ROOT_LEVEL, x);
-    if (!parent)
+    const bool marked = state_at(c, spot_of(c, {c.part, (ID)local})) & top_bit(c);
+    if (!parent) {
+        if (found >= 1 && !root && !marked)
+            fault(tally, NEARER, x);
         return;
+    }
     const i64 of = parent[local];
     const bool allowed = of >= 0 && of < n, own = of == (i64)x;
     if (!allowed && of != -1)
@@ -311,10 +312,14 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
          * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
         if (level_of(c, state, above) != found - 1)
             fault(tally, STEP, x);
+        /* mutant: !marked -> false
+         * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
+        else if (!marked)
+            fault(tally, EDGE, x);
     }
 }
 
-/* Pass 1, of `count` vertices of one part. */
+/* Pass 2, of `count` vertices of one part: the states hold the marks of pass 1. */
 extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) {
     __shared__ Tally tally;
     clear(tally);
@@ -377,8 +382,8 @@ INLINE void load(const ID *from, ID *ids) {
 }
 
 /* Check an arc by the levels of its ends; return whether it may be a tree edge, or for
- * levels only one that marks its second end. */
-INLINE bool check_arc(Tally &tally, const Check &c, int from, int to, u64 position) {
+ * levels only marks its second end. */
+INLINE bool check_arc(Tally &tally, int from, int to, u64 position) {
     /* mutant: to < 0 -> to < -1
      * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
     if (from >= 0 && to < 0)
@@ -387,10 +392,10 @@ INLINE bool check_arc(Tally &tally, const Check &c, int from, int to, u64 positi
      * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
     if (from >= 0 && to - from > 1)
         fault(tally, SPAN, position);
-    return (from >= 0 && to - from == 1) || (c.thorough && c.parent);
+    return from >= 0 && to - from == 1;
 }
 
-/* Pass 2, one chunk; a thread takes TUPLES of them at a time.  Reads at random are made
+/* Pass 1, one chunk; a thread takes TUPLES of them at a time.  Reads at random are made
  * for all of them before the first is used, so that a warp waits once for each kind. */
 INLINE void check_ends(Tally &tally, const Check &c) {
     clear(tally);
@@ -433,9 +438,9 @@ INLINE void check_ends(Tally &tally, const Check &c) {
             if (inside[k]) {
                 const int la = level_of(c, state[k], place[k]);
                 const int lb = level_of(c, state[v], place[v]);
-                if (check_arc(tally, c, la, lb, position))
+                if (check_arc(tally, la, lb, position))
                     looks[v] = look_at(c, place[v], at[v], state[v], ends[k]);
-                if (!c.directed && check_arc(tally, c, lb, la, position))
+                if (!c.directed && check_arc(tally, lb, la, position))
                     looks[k] = look_at(c, place[k], at[k], state[k], ends[v]);
                 /* mutant: lb >= 0 && !c.directed -> lb >= 0 : test_faults_of_directed_graphs */
                 reached += la >= 0 || (lb >= 0 && !c.directed);
@@ -494,7 +499,7 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples_whole(Check c) {
     check_ends_here(tally, c, 0);
 }
 
-/* Pass 2, pairs from another device. */
+/* Pass 1, pairs from another device. */
 extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const ID y = c.came[2 * i + 1];
@@ -503,31 +508,4 @@ extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
         if (look_at(c, place, at, c.row ? 0 : state_at(c, at), y) != HERE) continue;
         if (!c.parent || parent_of(c, 0, place) == (PARENT)y) mark(c, at);
     }
-}
-
-/* Pass 3, of one part: the states hold the marks of pass 2. */
-extern "C" __global__ void __launch_bounds__(256) check_marks(const Check c) {
-    __shared__ Tally tally;
-    clear(tally);
-    const LEVEL *level = c.level[c.part];
-    const PARENT *parent = c.parent ? c.parent[c.part] : 0;
-    const ID row = spot_of(c, {c.part, 0});
-    const u64 end = locals_of(c, c.part);
-    for (u64 k = thread_of(); k < end; k += threads_of()) {
-        const u64 x = k * c.parts + c.part;
-        const int found = level[k];
-        if (is_root(c, x) || found < 0 || state_at(c, row + (ID)k) & top_bit(c))
-            continue;
-        if (!parent) {
-            if (found >= 1)
-                fault(tally, NEARER, x);
-            continue;
-        }
-        const i64 of = parent[k];
-        /* mutant: != -> ==
-         * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
-        if (of >= 0 && of < (i64)c.n && of != (i64)x)
-            fault(tally, EDGE, x);
-    }
-    tell(tally, c.report);
 }

@@ -29,21 +29,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import DeviceArray, Ids, Root, slice_bounds
 from distbfs.validation.between import Devices
-from distbfs.validation.cuda_device import CheckingDevice, ResultShard, ValidationSeat
-from distbfs.validation.derived_cuda import levels_on_devices
-from distbfs.validation.faults import (
-    FIRST,
-    Asked,
-    Tally,
-    Validation,
-    checked_roots,
+from distbfs.validation.cuda_device import (
+    CheckingDevice,
+    Known,
+    ResultShard,
+    ValidationSeat,
 )
+from distbfs.validation.derived_cuda import levels_on_devices
+from distbfs.validation.faults import Asked, Tally, Validation, checked_roots
 from distbfs.validation.states import (
     CHUNK,
     DIVISORS,
@@ -122,10 +122,8 @@ def validate_on_devices(
     _check_arguments(n, parts, seats, chunk, levels=levels, parents=parents)
     roots = checked_roots(root, n)
     asked = Asked(levels, parents, directed)
-    check = _Check(world, seats, n, parts, roots, copies, asked)
+    check = _Check(world, seats, n, parts, roots, asked, copies)
     with cuda.memory_of("validation"), closing(check):
-        if not levels:
-            check.derive()
         tally = check.run(min(chunk, MAX_CHUNK))
         return tally.outcome(world, check, asked, roots, started)
 
@@ -145,25 +143,16 @@ def _check_arguments(
             f"{n} vertices do not fit validation on devices; allowed: {MAX_VERTICES}"
         )
     if chunk < 1:
-        raise UsageError(f"chunk is {chunk}; allowed: 1 or more")
-    for shard in (shard for seat in seats for shard in seat.shards):
-        count = local_count(n, parts, shard.index)
-        if levels and not _fits(shard.level, count, LEVEL_TYPES):
+        raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
+    wanted = [("level", LEVEL_TYPES)] * levels + [("parent", PARENT_TYPES)] * parents
+    for shard, (name, types) in product(chain(*(x.shards for x in seats)), wanted):
+        array, count = getattr(shard, name), local_count(n, parts, shard.index)
+        right = array.dtype.name in types and array.shape == (count,)
+        if not (right and array.flags.c_contiguous):
             raise UsageError(
-                f"levels are not one contiguous array of {count} elements of dtype "
-                f"{', '.join(LEVEL_TYPES)}"
+                f"{name}s are not one contiguous array of {count} elements of dtype "
+                f"{', '.join(types)}"
             )
-        if parents and not _fits(shard.parent, count, PARENT_TYPES):
-            raise UsageError(
-                f"parents are not one contiguous array of {count} elements of dtype "
-                f"{', '.join(PARENT_TYPES)}"
-            )
-
-
-def _fits(array: Any, count: int, types: tuple[str, ...]) -> bool:
-    """Return whether an array has a shape and a dtype that kernels support."""
-    right = array.dtype.name in types and array.shape == (count,)
-    return bool(right and array.flags.c_contiguous)
 
 
 class _Check:
@@ -176,11 +165,10 @@ class _Check:
         n: int,
         parts: int,
         roots: Ids,
-        copies: DeviceCopies | None,
         asked: Asked,
+        copies: DeviceCopies | None,
     ) -> None:
-        self._world, self._n, self._parts, self._roots = world, n, parts, roots
-        self._asked = asked
+        self._world = world
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
         facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
         of_rank = world.allgather(facts)
@@ -188,72 +176,51 @@ class _Check:
         device_of = np.zeros(parts, dtype=np.uint32)
         for start, x in zip(accumulate([0, *counts]), of_rank, strict=False):
             device_of[x[2::2]] = start + x[1::2]
+        self._known = Known(n, parts, roots, asked, device_of)
         first, total = sum(counts[: world.rank]), sum(counts)
         devices = [
-            CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k))
+            CheckingDevice(
+                seat, k, slice_bounds(seat.tuples.tuples, total, k), self._known
+            )
             for k, seat in enumerate(seats, first)
         ]
-        self._all = Devices(world, devices, counts, device_of, copies)
-
-    def derive(self) -> None:
-        """Derive levels on devices that have parents alone (collective)."""
-        vertices = local_count(self._n, self._parts, 0)
-        levels_on_devices(self._all, self._n, self._parts, vertices)
+        self._all = Devices(world, devices, counts, self._known, copies)
 
     def run(self, chunk: int) -> Tally:
         """Return what all passes find on the devices of this rank (collective)."""
-        devices, parents = self._all, self._asked.parents
-        vertices, seats = local_count(self._n, self._parts, 0), devices.seats
-        form, chunk = self._form(vertices, chunk)
+        devices, known, parents = self._all, self._known, self._known.asked.parents
+        if not known.asked.levels:
+            levels_on_devices(devices)
+        form, chunk = self._form(chunk)
         here = {x.index: x for device in devices.own for x in device.seat.shards}
-        absent = [x for x in range(self._parts) if form.whole and x not in here]
+        absent = [x for x in range(known.parts) if form.whole and x not in here]
 
         def take(device: CheckingDevice) -> None:
-            others = [x for k, x in here.items() if seats[k] != device.own]
-            if not form.whole:
-                others = []
-            device.take(
-                form,
-                self._roots,
-                seats,
-                vertices,
-                chunk,
-                parents=parents,
-                directed=self._asked.directed,
-                others=others,
-                absent=absent,
-            )
+            others = [x for k, x in here.items() if known.seats[k] != device.own]
+            device.take(form, chunk, others if form.whole else (), absent)
 
         devices.each(take)
-        words = form.words(vertices)
         if not form.asked:
             far = form.far - form.code if parents and form.pairs else form.print
             devices.each(lambda device: device.pack(far))
         if not (form.asked or form.alone):
-            devices.spread(words)
+            devices.spread(form)
             if parents and form.pairs:  # a mark replaces a bit of them
                 # mutant: form.print -> far
                 #   : test_one_wrong_parent_or_level_of_another_device
                 devices.each(lambda device: device.pack(form.print))
         if form.whole and parents:
-            locals_of = partial(local_count, self._n, self._parts)
-            # mutant: locals_of(part) -> (locals_of(part) - 1) : test_ranks_that_copy
-            sizes = [form.copied * locals_of(part) for part in range(self._parts)]
-            devices.spread_parents(sizes)
-        if form.asked and parents:
-            self._rounds(self._asked_vertices)
-        else:
-            devices.each(lambda device: device.of_each_part("check_vertices"))
-        thorough = bool(devices.most(lambda x: int(x.report()[:FIRST].any())) > 0)
-        for device in devices.own:
-            device.check.thorough = thorough
+            devices.spread_parents(form)
         if form.pairs:
-            self._rounds(self._asked_tuples if form.asked else self._tuples)
+            self._rounds(partial(self._ask, "tuples") if form.asked else self._look)
         else:
             devices.each(CheckingDevice.advance)
         if form.whole:
-            devices.gather_marks(words)
-        devices.each(lambda device: device.of_each_part("check_marks"))
+            devices.gather_marks(form)
+        if form.asked and parents:
+            self._rounds(partial(self._ask, "vertices"))
+        else:
+            devices.each(lambda device: device.of_each_part("check_vertices"))
         tally = Tally()
         for report in devices.each(CheckingDevice.report):
             tally.add_report(report)
@@ -263,9 +230,9 @@ class _Check:
         """Stop the iteration over pieces, and the threads."""
         self._all.close()
 
-    def _form(self, vertices: int, chunk: int) -> tuple[StateLayout, int]:
+    def _form(self, chunk: int) -> tuple[StateLayout, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
-        devices, parents = self._all, self._asked.parents
+        devices, parents = self._all, self._known.asked.parents
         deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
         asked, sizes = form_asked(deepest), [chunk]
         forms = [form_alone(), asked]
@@ -275,61 +242,54 @@ class _Check:
             if devices.reachable:
                 forms.insert(0, form_whole(deepest, parents * widest))
         for form, size in product(forms, sizes):
-            if devices.most(partial(self._missing, form, vertices, size)) <= 0:
+            if devices.most_of(partial(self._missing, form, size))[0] <= 0:
                 return form, size
         return asked, sizes[-1]
 
     def _parent_bytes(self, device: CheckingDevice) -> int:
         """Return the most bytes of a parent on a device."""
         kinds = [x.parent.dtype for x in device.seat.shards if x.parent is not None]
-        kinds += [np.dtype(id_type(self._n)), np.dtype(device.seat.tuples.dtype)]
+        kinds += [np.dtype(id_type(self._known.n)), np.dtype(device.seat.tuples.dtype)]
         return max([kind.itemsize for kind in kinds])
 
-    def _missing(
-        self, form: StateLayout, vertices: int, chunk: int, device: CheckingDevice
-    ) -> int:
+    @staticmethod
+    def _missing(form: StateLayout, chunk: int, device: CheckingDevice) -> int:
         """Return the bytes that a device lacks for a form."""
-        need = device.need(form, vertices, self._parts, chunk)
+        need = total_bytes(device.table(form, chunk))
         return need - cuda.available(need)
 
-    def _rounds(self, look: Callable[[], Sequence[int]]) -> None:
+    def _rounds(self, look: Callable[[], Sequence[bool]]) -> None:
         """Call ``look`` until no device has work left (collective)."""
         more = True
         while more:
             left = np.array([sum(look())], dtype=np.int64)
             more = bool(self._world.allreduce(left)[0])
 
-    def _tuples(self) -> list[int]:
-        """Check tuples by the table; return the number left on each device."""
+    def _look(self) -> list[bool]:
+        """Check tuples by the table; return which devices have more."""
         left = self._all.each(CheckingDevice.advance)
         self._pass_on()
         return left
 
-    def _asked_vertices(self) -> list[int]:
-        """Check vertices with requested states of parents; return the number left."""
-        answers = self._answered(CheckingDevice.ask_of_vertices)
-        return self._all.each(CheckingDevice.check_asked_vertices, answers)
+    def _ask(self, what: str) -> list[bool]:
+        """Check tuples or vertices with requested states; return which may have more.
 
-    def _asked_tuples(self) -> list[int]:
-        """Check tuples with requested states of ends; return the number left."""
-        answers = self._answered(CheckingDevice.ask_of_tuples)
-        left = self._all.each(CheckingDevice.check_asked_tuples, answers)
+        The states come from the owners of the tuples' ends, or of parents.
+        """
+        devices, ids = self._all, np.dtype(id_type(self._known.n))
+        asked = devices.exchange(devices.each(lambda device: device.ask(what)), ids)
+        states = devices.each(CheckingDevice.answer, asked)
+        answers = devices.exchange(states, np.dtype(np.uint32))
+        left = devices.each(CheckingDevice.check_asked, answers)
         self._pass_on()
         return left
-
-    def _answered(self, ask: Callable[[CheckingDevice], list[Any]]) -> list[list[Any]]:
-        """Return the states that each device requests, by owner (collective)."""
-        devices = self._all
-        asked = devices.exchange(devices.each(ask), np.dtype(id_type(self._n)))
-        states = devices.each(CheckingDevice.answer, asked)
-        return devices.exchange(states, np.dtype(np.uint32))
 
     def _pass_on(self) -> None:
         """Send all pairs to the devices that check them (collective)."""
         devices = self._all
         if devices.total > 1:
             pairs = devices.each(CheckingDevice.deal_pairs)
-            came = devices.exchange(pairs, np.dtype(id_type(self._n)))
+            came = devices.exchange(pairs, np.dtype(id_type(self._known.n)))
             devices.each(CheckingDevice.look, came)
 
     def ends_of(self, position: int) -> tuple[int, int]:
@@ -346,7 +306,7 @@ class _Check:
 
     def _value(self, vertex: int, which: Callable[[ResultShard], Any]) -> int:
         value = np.full(1, NOT_HERE)
-        part, local = vertex % self._parts, vertex // self._parts
+        local, part = divmod(vertex, self._known.parts)
         for device in self._all.own:
             for shard in device.seat.shards:
                 if shard.index == part:

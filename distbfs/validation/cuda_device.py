@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.array_table import ArrayTable, allocate, total_bytes
+from distbfs.device.array_table import ArrayTable, allocate
 from distbfs.device.arrays import brought_here, host_array
 from distbfs.device.structures import address, structure
 from distbfs.partition.layout import local_count
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
-from distbfs.validation.faults import Tally
+from distbfs.validation.faults import Asked, Tally
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     StateLayout,
     array_table,
-    piece_of,
     row_length,
     whole_threads,
 )
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from distbfs.generate.cuda import DeviceTuples
 
 EMPTY: Mapping[int, Any] = MappingProxyType({})
+# vertices to ask for, how many, and the check that needs their states
+Work: TypeAlias = Generator[tuple[Any, int, Callable[[], object]], None, None]
 SOURCE = Path(__file__).with_name("cuda.cu")
 BLOCK = 256
 VERTEX_BLOCKS = 8  # on each multiprocessor
@@ -75,6 +76,24 @@ class ValidationSeat:
     kept: KeptEnds | None = None
 
 
+@dataclass(frozen=True)
+class Known:
+    """What all devices of a validation know.
+
+    roots: int64 [k], rising; seats: uint32 [parts], device of each part
+    """
+
+    n: int
+    parts: int
+    roots: Ids
+    asked: Asked
+    seats: Array
+
+    def local_count(self, part: int) -> int:
+        """Return the number of vertices of a part; of part 0 there are most."""
+        return local_count(self.n, self.parts, part)
+
+
 @cache
 def kernels_for(
     device: int,  # noqa: ARG001 - one each
@@ -95,76 +114,65 @@ class CheckingDevice:
     own: its index among all devices; share: first tuple and the one after its last
     """
 
-    def __init__(self, seat: ValidationSeat, own: int, share: tuple[int, int]) -> None:
-        self.seat, self.own = seat, own
+    def __init__(
+        self, seat: ValidationSeat, own: int, share: tuple[int, int], known: Known
+    ) -> None:
+        self.seat, self.own, self.known = seat, own, known
         self._next, self._end = share
-        self._unseen = sum([shard.count for shard in seat.shards])
         self._ids = np.dtype(seat.tuples.dtype)
         self._by_part: dict[str, Mapping[int, Any]] = {}
-        self._pieces, self._shares = self._chunks(), self._vertex_pieces()
+        self._pieces = self._chunks()
+        self._work = {"tuples": self._tuple_work(), "vertices": self._vertex_work()}
+        self._check: Callable[[], object] | None = None
 
     def have(self, shards: Sequence[ResultShard]) -> None:
         """Replace the results by the same ones with levels."""
         self.seat = replace(self.seat, shards=shards)
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Blocks and threads of kernels over vertices."""
-        return cuda.multiprocessors() * VERTEX_BLOCKS, BLOCK
 
     def deepest(self) -> int:
         """Return the deepest level on this device."""
         levels = [shard.level for shard in self.seat.shards if len(shard.level)]
         return max([int(level.max()) for level in levels], default=UNREACHED)
 
-    def need(self, form: StateLayout, vertices: int, parts: int, chunk: int) -> int:
-        """Return the bytes of a form on this device; vertices: most of a part."""
-        return total_bytes(self._table(form, vertices, parts, chunk))
-
-    def _table(
-        self, form: StateLayout, vertices: int, parts: int, chunk: int
-    ) -> ArrayTable:
-        own = len(self.seat.shards)
+    def table(self, form: StateLayout, chunk: int) -> ArrayTable:
+        """Return the arrays of a form on this device."""
+        own, known = len(self.seat.shards), self.known
         return array_table(
             form,
             self._tuples(form, chunk),
             self._ids,
-            vertices=vertices,
-            rows=own if form.asked else parts,
-            others=parts - own,
+            vertices=known.local_count(0),
+            rows=own if form.asked else known.parts,
+            others=known.parts - own,
         )
 
     def _tuples(self, form: StateLayout, chunk: int) -> int:
-        most = max(self._end - self._next, self._unseen if form.asked else 0)
-        return piece_of(chunk, most)
+        """Return the tuples, or vertices that ask, of a piece."""
+        most = self._end - self._next
+        if form.asked:
+            most = max(most, sum(shard.count for shard in self.seat.shards))
+        return max(min(chunk, most), 1)
 
     def take(
         self,
         form: StateLayout,
-        roots: Ids,
-        seats: Array,
-        vertices: int,
         chunk: int,
-        *,
-        parents: bool,
-        directed: bool,
         others: Sequence[ResultShard] = (),
         absent: Sequence[int] = (),
     ) -> None:
         """Allocate the data of all parts for the kernels.
 
-        roots: int64 [k], rising
-        seats: uint32 [parts], device of each part; vertices: most of a part
         others: shards of other devices, whose parents are copied
         absent: parts of other ranks, whose parents come later
         """
-        cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
-        self._form, ids = form, self._ids
-        self._chunk = self._tuples(form, chunk)
+        cp, known = cuda.cupy(), self.known
+        parts, roots, shards = known.parts, known.roots, self.seat.shards
+        self._form, self._chunk = form, self._tuples(form, chunk)
         self.check = structure(SOURCE, "Check")(
-            n=self.seat.tuples.n,
-            root=int(roots[0]),
-            per=row_length(vertices),
+            n=known.n,
+            roots=cp.asarray(roots.astype(np.uint64)),
+            root_count=len(roots),
+            per=row_length(known.local_count(0)),
             gap=whole_threads(self._chunk),
             parts=parts,
             own=self.own,
@@ -173,37 +181,20 @@ class CheckingDevice:
             code=form.code,
             shallow=form.alone,
             print=form.print,
-            directed=directed,
+            directed=known.asked.directed,
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )
-        if len(roots) > 1:
-            self.check.set(
-                roots=cp.asarray(roots.astype(np.uint64)), root_count=len(roots)
-            )
-        level_type = self._hold_results("level", np.dtype(np.int8), parts)
-        parent_type = np.dtype(f"i{max(ids.itemsize, form.copied)}")
-        if parents:
-            spaces = {
-                part: cp.empty(
-                    local_count(self.seat.tuples.n, parts, part), parent_type
-                )
-                for part in absent
-            }
-            parent_type = self._hold_results(
-                "parent", parent_type, parts, others, spaces
-            )
-        device = cp.cuda.Device().id
-        self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
-        arrays = allocate(self._table(form, vertices, parts, chunk), cp.empty)
+        self.hold(others, absent)
+        arrays = allocate(self.table(form, chunk), cp.empty)
         self._turns, self.states = arrays.pop("turns"), arrays["states"]
         self.check.set(**arrays, report=cp.asarray(Tally().report))
         if not form.pairs:
             return
         self._room = len(arrays["pairs"])
         self.check.set(
-            seat=cp.asarray(seats),
+            seat=cp.asarray(known.seats),
             filled=cp.zeros(1, np.uint64),
-            cursor=cp.zeros(int(seats.max()) + 1, np.uint64),
+            cursor=cp.zeros(int(known.seats.max()) + 1, np.uint64),
         )
         if form.asked:
             row = np.zeros(parts, np.uint32)
@@ -211,24 +202,31 @@ class CheckingDevice:
             self.check.set(row=cp.asarray(row))
             self.states.fill(0)
 
+    def hold(
+        self, others: Sequence[ResultShard] = (), absent: Sequence[int] = ()
+    ) -> None:
+        """Give kernels the results, as of ``take``, and load those for their types."""
+        cp = cuda.cupy()
+        level = self._hold_results("level", np.dtype(np.int8))
+        parent = np.dtype(f"i{max(self._ids.itemsize, self._form.copied)}")
+        if self.known.asked.parents:
+            more = {x: cp.empty(self.known.local_count(x), parent) for x in absent}
+            more |= {x.index: brought_here(x.parent) for x in others}
+            parent = self._hold_results("parent", parent, more)
+        device, names = cp.cuda.Device().id, (level.name, parent.name, self._ids.name)
+        self._module = kernels_for(device, *names)
+
     def _hold_results(
-        self,
-        name: str,
-        kind: np.dtype[Any],
-        parts: int,
-        others: Sequence[ResultShard] = (),
-        spaces: Mapping[int, Any] = EMPTY,
+        self, name: str, kind: np.dtype[Any], more: Mapping[int, Any] = EMPTY
     ) -> np.dtype[Any]:
         """Set levels or parents for kernels; return their dtype, at least ``kind``.
 
-        spaces: arrays of further parts, to be filled
+        more: arrays of parts that are not this device's
         """
-        some = {x.index: getattr(x, name) for x in self.seat.shards}
-        some |= {x.index: brought_here(getattr(x, name)) for x in others}
-        some |= spaces
+        some = {x.index: getattr(x, name) for x in self.seat.shards} | {**more}
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
-        by_part = np.zeros(parts, np.uint64)
+        by_part = np.zeros(self.known.parts, np.uint64)
         for index, array in some.items():
             some[index] = array.astype(kind, copy=False)
             by_part[index] = address(some[index])
@@ -252,9 +250,10 @@ class CheckingDevice:
     def of_each_part(self, name: str) -> None:
         """Launch a kernel for all vertices of each part on this device."""
         for shard in self.seat.shards:
-            self._of_part(name, shard.index, 0, len(shard.level))
+            self.of_part(name, shard.index, 0, len(shard.level))
 
-    def _of_part(self, name: str, part: int, start: int, stop: int) -> None:
+    def of_part(self, name: str, part: int, start: int, stop: int) -> None:
+        """Launch a kernel for some vertices of a part on this device."""
         self.check.part, self.check.start = part, start
         self.check.count = stop - start
         self.launch(name)
@@ -269,18 +268,18 @@ class CheckingDevice:
 
     def close(self) -> None:
         """End the iteration over pieces, finished or not."""
-        self._pieces.close()
-        self._shares.close()
-        del self._pieces, self._shares  # unstarted generators reference self
+        for pieces in (*self._work.values(), self._pieces):
+            pieces.close()
+        del self._work, self._pieces, self._check  # unstarted generators reference self
 
     def report(self) -> Ids:
         """Return what its checks found so far, as of ``Tally``."""
         return host_array(self.check.held["report"])
 
-    def advance(self) -> int:
+    def advance(self) -> bool:
         """Check tuples by the table until they end or there are many pairs.
 
-        Returns the number of tuples left.
+        Returns whether some are left.
         """
         most = 0  # most pairs
         for tuples in self._pieces:
@@ -290,7 +289,7 @@ class CheckingDevice:
                 most = int(self.check.held["filled"][0])
                 if most + 2 * self._chunk > self._room:
                     break  # mutant: break -> most = 0 : test_many_pairs
-        return self._end - self._next
+        return self._next < self._end
 
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
         self.check.start, self.check.count = start, stop - start
@@ -301,50 +300,48 @@ class CheckingDevice:
         self.launch(f"check_tuples{here}", KEPT_BLOCKS if kept else TUPLE_BLOCKS)
         self._next = stop
 
-    def ask_of_tuples(self) -> list[Any]:
-        """Return the ends of some more tuples by owning device, ID [k]."""
-        self._now = next(self._pieces, None)
-        if self._now is None:
-            return self._deal(self._turns[0], 0)
-        start, stop, ends = self._now
-        self.check.count = stop - start
-        return self._deal(ends, 2 * (stop - start))
+    def _tuple_work(self) -> Work:
+        """Yield tuples for ``ask``."""
+        for start, stop, ends in self._pieces:
+            self.check.count = stop - start
+            check = partial(self._check_tuples, start, stop, ends)
+            yield ends, 2 * (stop - start), check
 
-    def check_asked_tuples(self, answers: Sequence[Any]) -> int:
-        """Check the requested tuples; return the number left.
+    def _vertex_work(self) -> Work:
+        """Yield own vertices for ``ask``, as many as there are slots."""
+        ids, size = self._turns[0], self.check.held["slots"].size
+        for shard in self.seat.shards:
+            for start in range(0, shard.count, size):
+                some = shard.index, start, min(start + size, shard.count)
+                self.check.ids = address(ids)
+                self.of_part("list_parents", *some)
+                yield (
+                    ids,
+                    some[2] - start,
+                    partial(self.of_part, "check_vertices", *some),
+                )
+
+    def ask(self, what: str) -> list[Any]:
+        """Return vertices whose states some more checks need, by owner, ID [k].
+
+        what: is checked, "tuples" or "vertices"
+        """
+        ids, count, self._check = next(self._work[what], (self._turns[0], 0, None))
+        return self._deal(ids, count)
+
+    def check_asked(self, answers: Sequence[Any]) -> bool:
+        """Make these checks; return whether there were some.
 
         answers: uint32 [k] from each device, the requested states
         """
-        self._take_answers(answers)
-        if self._now is not None:
-            self._check_tuples(*self._now)
-        return self._end - self._next
-
-    def ask_of_vertices(self) -> list[Any]:
-        """Return the parents of some more own vertices, as ``ask_of_tuples``."""
-        self._some, ids = next(self._shares, None), self._turns[0]
-        if self._some is None:
-            return self._deal(ids, 0)
-        self.check.ids = address(ids)
-        part, start, stop = self._some
-        self._of_part("list_parents", part, start, stop)
-        return self._deal(ids, stop - start)
-
-    def check_asked_vertices(self, answers: Sequence[Any]) -> int:
-        """Check the requested vertices; return the number left."""
-        self._take_answers(answers)
-        if self._some is not None:
-            part, start, stop = self._some
-            self._of_part("check_vertices", part, start, stop)
-            self._unseen -= stop - start
-        return self._unseen
-
-    def _vertex_pieces(self) -> Generator[tuple[int, int, int], None, None]:
-        """Yield (part, start, stop) of own vertices, as many as there are slots."""
-        size = self.check.held["slots"].size
-        for shard in self.seat.shards:
-            for start in range(0, len(shard.level), size):
-                yield shard.index, start, min(start + size, len(shard.level))
+        space, at = self.check.held["answers"], 0
+        for some in answers:
+            space[at : at + len(some)] = brought_here(some)
+            at += len(some)
+        self.check.answers = address(space)
+        if self._check is not None:
+            self._check()
+        return self._check is not None
 
     def answer(self, asked: Sequence[Any]) -> list[Any]:
         """Return states of own vertices, uint32 [k], for each requesting device."""
@@ -356,13 +353,6 @@ class CheckingDevice:
             self.check.answers = address(states[-1])
             self.launch("answer")
         return states
-
-    def _take_answers(self, answers: Sequence[Any]) -> None:
-        space, at = self.check.held["answers"], 0
-        for some in answers:
-            space[at : at + len(some)] = brought_here(some)
-            at += len(some)
-        self.check.answers = address(space)
 
     def deal_pairs(self) -> list[Any]:
         """Return and clear the pairs by checking device, ID [2 k]."""

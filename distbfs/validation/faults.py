@@ -151,6 +151,7 @@ class Example:
         """The levels of its ends."""
         return [self.values.level_of(end) for end in self.ends]
 
+
 def checked_roots(root: Root, n: int) -> Ids:
     """Return the roots of a search, int64 [k], rising; UsageError for invalid ones.
 
@@ -199,11 +200,6 @@ class Tally:
         self.report[FIRST:REACHED] = np.minimum(firsts, report[FIRST:REACHED])
         self.report[DEPTH] = max(deepest, report[DEPTH])
 
-    @property
-    def clean(self) -> bool:
-        """Whether there is no fault."""
-        return not self.report[:FIRST].any()
-
     def outcome(
         self,
         world: World,
@@ -223,10 +219,12 @@ class Tally:
         if len(roots) > 1:
             named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"
             own = "their own parents"
-        counts, firsts = total.report[:FIRST].tolist(), total.report[FIRST:].tolist()
+        counts, firsts = total.report[:REACHED].reshape(2, -1).tolist()
         errors = [
             text.format(count=count, roots=named, own=own, at=Example(values, first))
-            for text, count, first in zip(asked.texts.values(), counts, firsts)
+            for text, count, first in zip(
+                asked.texts.values(), counts, firsts, strict=True
+            )
             if count
         ]
         seconds = np.array([time.perf_counter() - started])

@@ -100,9 +100,8 @@ def validate(
     tally = Tally()
     tally.report[REACHED] = np.count_nonzero(level >= 0)
     tally.report[DEPTH] = int(level.max(initial=UNREACHED)) + 1
-    _check_vertices(lookup, block, roots, chunk, tally)
     _check_tuples(lookup, source, tally, chunk, directed=directed, threads=threads)
-    _check_marks(lookup, block, roots, chunk, tally)
+    _check_vertices(lookup, block, roots, chunk, tally)
     return tally.outcome(world, HostValues(source, lookup), asked, roots, started)
 
 
@@ -182,14 +181,18 @@ def _check_blocks(
 def _check_vertices(
     lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
 ) -> None:
-    """Check ranges, the roots and rules 1, 2 and 4 on this rank's vertices."""
-    n = lookup.n
+    """Check ranges, the roots and rules 1, 2, 4 and 5 on this rank's vertices.
+
+    Rule 5 on those of which rule 2 is true; the lookup has the marks of all tuples.
+    """
+    n, marks = lookup.n, lookup.marked()
     empty = (EMPTY, EMPTY, EMPTY)
     for ids, level, parent in lookup.rounds(block.pieces(chunk), empty):
-        is_root = among(roots, ids)
+        is_root, marked = among(roots, ids), marks[ids - block.low]
         tally.add_marked("level_range", (level < UNREACHED) | (level >= n), ids)
         tally.add_marked("root_level", (level == 0) != is_root, ids)
         if block.parent is None:
+            tally.add_marked("nearer", (level >= 1) & ~is_root & ~marked, ids)
             continue
         allowed = (parent >= 0) & (parent < n)
         own = parent == ids
@@ -201,8 +204,12 @@ def _check_vertices(
         tally.add_marked("set", (level >= 0) != (parent != UNREACHED), ids)
         tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
         above, _ = lookup.fetch(parent[tree])
-        # mutant: != level[tree] - 1 -> > level[tree] : test_every_single_fault_is_found
-        tally.add_marked("step", above != level[tree] - 1, ids[tree])
+        # mutant: == level[tree] - 1 -> <= level[tree]
+        #   : test_every_single_fault_is_found
+        right = above == level[tree] - 1
+        tally.add_marked("step", ~right, ids[tree])
+        # mutant: & ~marked[tree] -> & False : test_every_single_fault_is_found
+        tally.add_marked("edge", right & ~marked[tree], ids[tree])
 
 
 def _check_tuples(
@@ -217,9 +224,7 @@ def _check_tuples(
     """Check rules 3 and 4 on this rank's tuples, and mark tree edges."""
     world = lookup.world
     position, stop = slice_bounds(source.tuples, world.size, world.rank)
-    library = None
-    if world.allreduce(np.array([tally.clean], dtype=np.int64), "min")[0]:
-        library = tuple_checks.load(lookup)
+    library = tuple_checks.load(lookup)
     chunks = _cut(source, position, stop, chunk)
     for u, v in lookup.rounds(chunks, (EMPTY, EMPTY)):
         if library is None or not tuple_checks.scan_compiled(
@@ -236,19 +241,3 @@ def _cut(
     for u, v in source.chunks(start, stop):
         for at in range(0, len(u), chunk):
             yield u[at : at + chunk], v[at : at + chunk]
-
-
-def _check_marks(
-    lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
-) -> None:
-    """Check rule 5 on this rank's vertices; for levels alone, a nearer neighbour."""
-    unmarked = ~lookup.marked()
-    for ids, level, parent in block.pieces(chunk):
-        at = int(ids[0]) - block.low
-        lacking = unmarked[at : at + len(ids)] & (level >= 0) & ~among(roots, ids)
-        if block.parent is None:
-            tally.add_marked("nearer", lacking & (level >= 1), ids)
-        else:
-            real = (parent >= 0) & (parent < lookup.n) & (parent != ids)
-            # mutant: real -> ~lacking : test_every_single_fault_is_found
-            tally.add_marked("edge", lacking & real, ids)

@@ -106,11 +106,6 @@ def form_asked(deepest: int) -> StateLayout:
     return StateLayout(1, ANSWER, code_bits(deepest), asked=True)
 
 
-def piece_of(chunk: int, most: int) -> int:
-    """Return the tuples of a piece; most: largest share of a device."""
-    return max(min(chunk, most), 1)
-
-
 def whole_threads(tuples: int) -> int:
     """Round ``tuples`` up to whole blocks of threads."""
     return -(-tuples // TUPLES_PER_THREAD) * TUPLES_PER_THREAD

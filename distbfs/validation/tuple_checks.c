@@ -39,15 +39,16 @@ static int64_t scan_block(const pass *p, int64_t start, int64_t size)
     for (int64_t i = 0; i < size; i++)
         b[i] = p->level[v[i]];
     for (int64_t i = 0; i < size; i++) {
+        const int64_t step = (int64_t)b[i] - a[i];
         const int there = a[i] >= 0;
         /* mutant: & !p->directed -> & 1 : test_accepts_a_search */
         const int back = (b[i] >= 0) & !p->directed;
         /* mutant: b[i] < 0 -> 0 : test_rejects_exactly_what_is_no_search */
-        wrong |= there & ((b[i] < 0) | (b[i] - a[i] > 1));
-        /* mutant: > 1 -> > 2 : test_a_tuple_that_spans_two_levels_is_found */
-        wrong |= back & ((a[i] < 0) | (a[i] - b[i] > 1));
+        wrong |= there & ((b[i] < 0) | (step > 1));
+        /* mutant: < -1 -> < -2 : test_a_tuple_that_spans_two_levels_is_found */
+        wrong |= back & ((a[i] < 0) | (step < -1));
         reached += there | back;
-        const int down = there & (b[i] - a[i] == 1), up = back & (a[i] - b[i] == 1);
+        const int down = there & (step == 1), up = back & (step == -1);
         child[listed] = down ? v[i] : u[i];
         of[listed] = down ? u[i] : v[i];
         listed += down | up;

@@ -20,9 +20,9 @@ def scan(
 ) -> None:
     """Check tuples, int64 (u, v), by rules 3 and 4; mark vertices of their tree edges.
 
-    For levels alone, mark vertices to which an arc comes from one level nearer to the
-    root. position: of the first; directed: tuples are arcs from u to v, else from v to
-    u as well. Collective unless the lookup is whole.
+    These lead from a vertex one level nearer to the root, and unless there are levels
+    alone from the parent. position: of the first; directed: tuples are arcs from u to
+    v, else from v to u as well. Collective unless the lookup is whole.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position_of = position + np.arange(len(u), dtype=np.int64)
@@ -37,7 +37,9 @@ def scan(
         leaves |= reached[a]
         half |= reached[a] & ~reached[b]
         span |= both & (step > 1)
-        child = both & (step == 1) if lookup.parent is None else parent[b] == ends[a]
+        child = both & (step == 1)
+        if lookup.parent is not None:
+            child &= parent[b] == ends[a]
         children.append(ends[b, child])
     lookup.mark(np.concatenate(children))
     tally.add_marked("half", half, position_of)
@@ -65,7 +67,7 @@ def scan_compiled(
 ) -> bool:
     """Do as ``scan`` for tuples without faults; return whether they have none.
 
-    The levels and parents must satisfy rules 1 and 2; the lookup is whole.
+    The lookup is whole.
     """
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
     reached = library.scan_tuples(

@@ -14,11 +14,12 @@ from validation.test_validate import asked, search
 from worlds import ThreadWorld, on_ranks
 
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.exchange import device_copies
 from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
 from distbfs.ranks.world import SoloWorld
-from distbfs.validation import between, cuda_device
+from distbfs.validation import between, cuda_device, derived_cuda
 from distbfs.validation import cuda as module
 from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
@@ -116,20 +117,20 @@ def form(request, device, monkeypatch):
     forms = set()
 
     def noted(check, form, *known, **options):
-        if not form.alone:
+        if not (form.alone or form == derived_cuda.BITS):
             forms.add(WHOLE if form.whole else ASKED if form.asked else TABLE)
         return take(check, form, *known, **options)
 
-    def without_copies(check, form, *known):
-        return 1 << 62 if form.whole else need(check, form, *known)
+    def without_copies(form, chunk, check):
+        return 1 << 62 if form.whole else missing(form, chunk, check)
 
     device.multiprocessors = 1  # 8 blocks, or 2
     # else pieces of tuples are eight times smaller where nothing fits
     monkeypatch.setattr(module, "DIVISORS", module.DIVISORS[:1])
-    take, need = CheckingDevice.take, CheckingDevice.need
+    take, missing = CheckingDevice.take, module._Check._missing
     monkeypatch.setattr(CheckingDevice, "take", noted)
     if request.param == TABLE:
-        monkeypatch.setattr(CheckingDevice, "need", without_copies)
+        monkeypatch.setattr(module._Check, "_missing", staticmethod(without_copies))
     if request.param == ASKED:
         monkeypatch.setattr(cuda, "available", lambda _: 0)
     yield request.param
@@ -269,17 +270,17 @@ def test_memory(form, device, parts, monkeypatch):
     case = source, root, *search(source.n, source.u, source.v, root)
     need, before, while_at_work, arriving, copied, pairs = [], [], [], [], [], []
 
-    def counted(check, layout, root, seats, vertices, chunk, **options):
-        need.append(check.need(layout, vertices, len(seats), chunk))
-        table = check._table(layout, vertices, len(seats), chunk)
+    def counted(check, layout, chunk, *shards):
+        table = check.table(layout, chunk)
+        need.append(total_bytes(table))
         arriving.append(table["came"].nbytes if "came" in table else 0)
         pairs.append(layout.pairs and parts > 1)
         before.append(device.arrays.bytes)
-        return take(check, layout, root, seats, vertices, chunk, **options)
+        return take(check, layout, chunk, *shards)
 
-    def measured(check, name):
+    def measured(check, *known):
         while_at_work.append(device.arrays.bytes)
-        return of_each_part(check, name)
+        return launch(check, *known)
 
     def copy(array):  # as if it were of another device
         came = array.copy()
@@ -289,9 +290,9 @@ def test_memory(form, device, parts, monkeypatch):
 
     if parts > 1:
         monkeypatch.setattr(cuda_device, "brought_here", copy)
-    take, of_each_part = CheckingDevice.take, CheckingDevice.of_each_part
+    take, launch = CheckingDevice.take, CheckingDevice.launch
     monkeypatch.setattr(CheckingDevice, "take", counted)
-    monkeypatch.setattr(CheckingDevice, "of_each_part", measured)
+    monkeypatch.setattr(CheckingDevice, "launch", measured)
     gc.collect()
     gc.disable()
     try:
@@ -445,5 +446,5 @@ def test_collectives(form, tuples, copied, monkeypatch):
     monkeypatch.setattr(ThreadWorld, "barrier", counted)
     monkeypatch.setitem(globals(), "validate_on_devices", measured)
     assert all(x.valid for x in copied(2, [[0], [1]], case, half=4096, chunk=256))
-    assert calls == [6, 6]
+    assert calls == [5, 5]
     assert len(barriers) == 2 * (3 + 1)  # rounds of two ranks, and the mailboxes' end
