@@ -320,7 +320,7 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
 }
 
 /* Pass 2, of `count` vertices of one part: the states hold the marks of pass 1. */
-extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) {
+extern "C" __global__ void __launch_bounds__(256, 8) check_vertices(const Check c) {
     __shared__ Tally tally;
     clear(tally);
     const LEVEL *level = c.level[c.part];

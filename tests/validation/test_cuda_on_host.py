@@ -34,7 +34,7 @@ STAND_INS = """
 #define __device__
 #define __forceinline__ inline
 #define __shared__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 struct uint4 { unsigned x, y, z, w; };
 struct index { unsigned x; };
 static index threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
