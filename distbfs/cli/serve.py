@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,22 +21,19 @@ from distbfs.cli.shared import (
     open_terminal,
     stop_requests,
 )
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.service.doors import (
     Door,
     Front,
-    HttpDoor,
-    SocketDoor,
     StreamDoor,
     clear_place,
     listen,
     listen_http,
     standard_streams,
 )
-from distbfs.service.http import load_libraries
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.service import Service
@@ -68,13 +67,23 @@ def about(
     }
 
 
+def http_door() -> Callable[[Service, socket.socket, Guard], Door]:
+    """Return what makes a door of HTTP; LibraryMissing without the extra."""
+    try:
+        from distbfs.service.http import http_door  # noqa: PLC0415 - needs h11
+    except ImportError as error:
+        text = "HTTP needs the extra 'serve'; pip install '.[serve]'"
+        raise LibraryMissing(text) from error
+    return http_door
+
+
 def check_ways(asked: ServeOptions) -> None:
     """Check, before the graph is loaded, that the doors can be opened."""
     if asked.socket is not None:
         clear_place(asked.socket)
     if asked.http is None:
         return
-    load_libraries()
+    http_door()
     check_host(asked.http_host, remote=asked.allow_remote)
     if asked.token_file is None:
         raise UsageError("--http needs --token-file")
@@ -91,13 +100,13 @@ def open_doors(
     """Return the doors, which already listen; stdin is read once ``ready`` is set."""
     doors: list[Door] = []
     if asked.socket is not None:
-        doors.append(SocketDoor(service, listen(asked.socket)))
+        doors.append(Door(service, listen(asked.socket)))
         stack.callback(asked.socket.unlink, missing_ok=True)
     if asked.http is not None and asked.token_file is not None:
         listening = listen_http(asked.http_host, asked.http)
         guard = Guard(read_token(asked.token_file))
         stack.enter_context(renewed(guard, asked.token_file))
-        doors.append(HttpDoor(service, listening, guard))
+        doors.append(http_door()(service, listening, guard))
         terminal.say(f"http://{asked.http_host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))

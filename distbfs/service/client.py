@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -379,12 +378,7 @@ class Client(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -481,16 +475,11 @@ class SocketClient(Client):
         """Send a request, once more where the connection had ended before."""
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             return self._answer(request)
-        except (BrokenPipeError, ConnectionResetError):
-            self._last_word()
+        self.close()
         self._connect()  # an idle client has given way; nothing was read of this
-        try:
-            return self._answer(request)
-        except (BrokenPipeError, ConnectionResetError):
-            self._last_word()
-            raise
+        return self._answer(request)
 
     def _answer(self, request: bytes) -> object:
         """Send the last request and return its answer."""
@@ -502,14 +491,6 @@ class SocketClient(Client):
             if not isinstance(answer, dict) or answer.get("id") in numbers:
                 return answer
         raise ServiceError("broken", f"{self._address}: the connection has ended")
-
-    def _last_word(self) -> None:
-        """Raise ServiceError if the service has said why it ended the connection."""
-        last = b""
-        with contextlib.closing(self._socket), contextlib.suppress(OSError):
-            last = self._line()
-        if last:
-            checked(decode(last))
 
     def close(self) -> None:
         """Leave the service."""

@@ -46,6 +46,7 @@ class Connection(ABC):
     encodes answers.
 
     left: called on the loop when the client has disconnected
+    refused: why there is no room for it, which answers what it asks; None if there is
     lasting: whether it may say nothing, or half a request, for any time
     since: when it last became idle
     """
@@ -58,13 +59,14 @@ class Connection(ABC):
         self,
         service: Service,
         connected: socket.socket,
-        left: Callable[[Connection], object],
         parts: Parts,
+        left: Callable[[Connection], object],
+        refused: ServiceError | None = None,
         *,
         lasting: bool = False,
     ) -> None:
         self._service, self._socket, self._left = service, connected, left
-        self._splitter = parts
+        self._splitter, self._refused = parts, refused
         self._handle = connected.fileno()
         self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
@@ -89,6 +91,10 @@ class Connection(ABC):
         self._arrivals.add(self._handle, self.read)
 
     # an encoding
+
+    def ends(self, part: Any) -> bool:  # noqa: ARG002
+        """Return whether nothing is read after a part, which is to be answered."""
+        return self._refused is not None
 
     @abstractmethod
     def request_of(self, part: Any) -> Request | Answer | Any:
@@ -179,6 +185,11 @@ class Connection(ABC):
         answer: Any
         self._name = name
         try:
+            if self.ends(part):
+                self._parts.clear()
+                self.stop_reading()
+            if self._refused is not None:
+                raise self._refused
             answer = self.request_of(part)
             if isinstance(answer, Request):
                 request = answer

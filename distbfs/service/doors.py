@@ -10,17 +10,15 @@ import socket
 import stat
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.connection import WATCH, Connection
-from distbfs.service.http import HttpConnection, Site, load_libraries
-from distbfs.service.json_lines import LineConnection, Splitter
+from distbfs.service.json_lines import LineConnection
 from distbfs.service.service import Service
-from distbfs.service.tokens import Guard
 
 LOG = logging.getLogger("distbfs.service")
 SETTLE = 0.2  # seconds to send the last answers
@@ -29,31 +27,24 @@ RARELY = 10.0  # seconds between two such warnings
 AGAIN = 1.0  # seconds until clients are accepted again after an error
 BACKLOG = 128  # most clients waiting to be accepted
 LONGEST_PATH = 107  # bytes of a Unix socket's path
+Made: TypeAlias = Callable[
+    [socket.socket, Callable[[Connection], object], "ServiceError | None"], Connection
+]
 
 
-class Door(ABC):
-    """A way for clients to connect, on the loop of the front."""
+class Door:
+    """A listening socket on which clients connect, on the loop of the front.
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    made: of (connected socket, function to call at its end, why there is no room for
+    it or None), the client
+    """
+
+    def __init__(
+        self, service: Service, listening: socket.socket, made: Made | None = None
+    ) -> None:
+        self.service, self._listening = service, listening
+        self._made = made or partial(LineConnection, service)
         self.clients: set[Connection] = set()
-
-    @abstractmethod
-    async def meet(self) -> None:
-        """Accept clients, until cancelled."""
-
-    def add(self, connection: Connection) -> None:
-        """Accept a client."""
-        self.clients.add(connection)
-        connection.start()
-
-
-class ListeningDoor(Door):
-    """Accepts clients on a listening socket."""
-
-    def __init__(self, service: Service, listening: socket.socket) -> None:
-        super().__init__(service)
-        self._listening = listening
         listening.setblocking(False)
 
     async def meet(self) -> None:
@@ -72,9 +63,18 @@ class ListeningDoor(Door):
             loop.call_exception_handler(context)
             await asyncio.sleep(AGAIN)
 
-    @abstractmethod
     def let_in(self, connected: socket.socket) -> None:
-        """Accept a client, or refuse it."""
+        """Accept a client; one without room gets a refusal for what it asks."""
+        refused = self.no_room()
+        if len(self.clients) > 2 * self.service.limits.clients:
+            connected.close()
+            return
+        self.add(self._made(connected, self.clients.discard, refused))
+
+    def add(self, connection: Connection) -> None:
+        """Let a client in."""
+        self.clients.add(connection)
+        connection.start()
 
     def no_room(self) -> ServiceError | None:
         """Return the reason why one more client has no room, None where it has.
@@ -94,68 +94,13 @@ class ListeningDoor(Door):
         return ServiceError("busy", text)
 
 
-def line_connection(
-    service: Service,
-    connected: socket.socket,
-    left: Callable[[Connection], object],
-    *,
-    lasting: bool = False,
-) -> Connection:
-    """Return a client of JSON Lines."""
-    parts = Splitter(service.limits.line)
-    made = LineConnection(service, connected, left, parts, lasting=lasting)
-    made.most = service.limits.pipeline
-    return made
-
-
-class SocketDoor(ListeningDoor):
-    """Accepts clients of JSON Lines on a listening Unix socket."""
-
-    def let_in(self, connected: socket.socket) -> None:
-        """Accept a client, or tell it that there is no room."""
-        service, forget = self.service, self.clients.discard
-        refused = self.no_room()
-        made = line_connection(service, connected, forget)
-        if refused is None:
-            self.add(made)
-        else:
-            service.refused(refused, "", service.name())
-            made.send(made.encode(refused)[0])
-            made.close()
-
-
-class HttpDoor(ListeningDoor):
-    """Accepts clients of HTTP on a listening TCP socket."""
-
-    def __init__(
-        self, service: Service, listening: socket.socket, guard: Guard
-    ) -> None:
-        load_libraries()
-        super().__init__(service, listening)
-        self._site = Site(service, guard)
-
-    def let_in(self, connected: socket.socket) -> None:
-        """Accept a client; without room, refuse its requests."""
-        service, refused = self.service, self.no_room()
-        if len(self.clients) > 2 * service.limits.clients:
-            connected.close()
-            return
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        forget = self.clients.discard
-        self.add(HttpConnection(service, connected, forget, self._site, refused))
-
-
 class StreamDoor(Door):
     """Serves one client on a connected socket; the service ends with it."""
 
-    def __init__(self, service: Service, connected: socket.socket) -> None:
-        super().__init__(service)
-        self._connected = connected
-
     async def meet(self) -> None:
         """Start reading."""
-        service = self.service
-        self.add(line_connection(service, self._connected, self._left, lasting=True))
+        service, connected = self.service, self._listening
+        self.add(LineConnection(service, connected, self._left, lasting=True))
 
     def _left(self, connection: Connection) -> None:
         self.clients.discard(connection)

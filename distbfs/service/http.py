@@ -1,6 +1,6 @@
 """The service over HTTP/1.1: operations, health checks, metrics and a web page.
 
-h11 (extra ``serve``) parses requests, and is imported with the first client.
+h11 (extra ``serve``) parses requests.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from distbfs.errors import LibraryMissing, ServiceError, legible
+import h11
+
+from distbfs.errors import ServiceError, legible
 from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.connection import Connection
+from distbfs.service.doors import Door
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import TEXT
@@ -26,9 +29,6 @@ from distbfs.service.openapi import describe_api
 from distbfs.service.operations import OPERATIONS, Request, refusal
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
-
-if TYPE_CHECKING:
-    import h11
 
 PAGE = Path(__file__).with_name("page")
 FILES = {
@@ -53,16 +53,6 @@ NO_HTTP = "not a request of HTTP/1.1, or its head is too long"
 READ = "GET, HEAD"  # methods of pages
 
 
-def load_libraries() -> None:
-    """Raise LibraryMissing where the package of the extra is missing."""
-    try:
-        import h11  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise LibraryMissing(
-            "HTTP needs the extra 'serve'; pip install '.[serve]'"
-        ) from error
-
-
 class Sent(NamedTuple):
     """The answer of a page: status, media type, and body."""
 
@@ -75,23 +65,20 @@ class Site:
     """The pages that a service answers to ``GET``, and the guard of its operations."""
 
     def __init__(self, service: Service, guard: Guard) -> None:
-        self.guard = guard
-        self._service = service
+        self.service, self.guard = service, guard
         described = encode(describe_api(service.names, service.limits))[0]
-        kept = {
-            path: Sent(200, kind, (PAGE / name).read_bytes())
-            for path, (name, kind) in FILES.items()
-        }
-        kept["/openapi.json"] = Sent(200, JSON, bytes(described))
+        kept = [Sent(200, JSON, bytes(described))]
+        kept += [Sent(200, kind, (PAGE / x).read_bytes()) for x, kind in FILES.values()]
         self.pages: dict[str, Callable[[], Sent]] = {
-            path: partial(Sent, *sent) for path, sent in kept.items()
+            path: partial(Sent, *sent)
+            for path, sent in zip(("/openapi.json", *FILES), kept, strict=True)
         }
         self.pages["/healthz"] = lambda: self._state(bad=("stuck",))
         self.pages["/readyz"] = lambda: self._state(bad=("stuck", "draining"))
         self.pages["/metrics"] = lambda: Sent(200, TEXT, service.metrics.text())
 
     def _state(self, bad: tuple[str, ...]) -> Sent:
-        health = self._service.health()
+        health = self.service.health()
         status = 503 if health["state"] in bad else 200
         return Sent(status, JSON, bytes(encode(health)[0]))
 
@@ -126,23 +113,20 @@ class HttpSplitter:
     """
 
     def __init__(self, limits: Limits, go: Callable[[], object]) -> None:
-        import h11  # noqa: PLC0415
-
-        self._h11, self._limits, self._go = h11, limits, go
+        self._limits, self._go = limits, go
         self._begin(b"")
 
     def _begin(self, data: bytes) -> None:
-        """Expect a new request; some of its data are here."""
-        role = self._h11.SERVER
-        self._parser = self._h11.Connection(role, max_incomplete_event_size=HEAD)
+        """Expect a new request, of which some data are here."""
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD)
         self.begun: HttpRequest | None = None  # whose head is complete
         self.within = bool(data)
         if data:
             self._parser.receive_data(data)
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """Return complete requests, and last a broken one if there is; b"": the end."""
-        h11, made = self._h11, []
+        """Return complete requests, and as the last one what is none; b"": the end."""
+        made = []
         self.within = self.within or bool(data)
         try:
             self._parser.receive_data(data)
@@ -195,25 +179,16 @@ class HttpSplitter:
 
 
 class HttpConnection(Connection):
-    """A client that speaks HTTP, with one request open at a time.
-
-    refused: why there is no room for it, which answers what it asks; None if there is
-    """
+    """A client that speaks HTTP, with one request open at a time."""
 
     ENDS = select.POLLRDHUP  # whoever says no more has left
     KEPT = 30.0
 
-    def __init__(
-        self,
-        service: Service,
-        connected: socket.socket,
-        left: Callable[[Connection], object],
-        site: Site,
-        refused: ServiceError | None,
-    ) -> None:
-        parts = HttpSplitter(service.limits, self._let_go)
-        super().__init__(service, connected, left, parts)
-        self._site, self._refused = site, refused
+    def __init__(self, site: Site, connected: socket.socket, *known: Any) -> None:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        parts = HttpSplitter(site.service.limits, self._let_go)
+        super().__init__(site.service, connected, parts, *known)
+        self._site = site
         self._part = HttpRequest()  # that is being answered
 
     def _let_go(self) -> None:
@@ -226,15 +201,14 @@ class HttpConnection(Connection):
         """Return the operation of a path."""
         return part.op or ""
 
+    def ends(self, part: HttpRequest) -> bool:
+        """Return whether the client is disconnected after a part."""
+        self._part = part
+        part.close = part.close or super().ends(part)
+        return part.close
+
     def request_of(self, part: HttpRequest) -> Request | Sent:
         """Return the request of an operation, or a page."""
-        self._part = part
-        if self._refused is not None or part.close:
-            part.close = True
-            self._parts.clear()
-            self.stop_reading()
-        if self._refused is not None:
-            raise self._refused
         if part.op is None:
             return self._page(part)
         if part.op not in OPERATIONS:
@@ -309,3 +283,8 @@ def _check_kind(headers: dict[str, str]) -> None:
     if packing.strip().lower() != "identity":
         text = f"Content-Encoding is {legible(packing)}; send the body as it is"
         raise ServiceError("not_json", text)
+
+
+def http_door(service: Service, listening: socket.socket, guard: Guard) -> Door:
+    """Return a door for clients of HTTP on a listening TCP socket."""
+    return Door(service, listening, partial(HttpConnection, Site(service, guard)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from distbfs.errors import ServiceError
@@ -9,6 +10,7 @@ from distbfs.service.checker import too_long
 from distbfs.service.connection import Connection
 from distbfs.service.encoding import Buffer, encode
 from distbfs.service.operations import Request, refusal
+from distbfs.service.service import Service
 
 
 class Splitter:
@@ -56,6 +58,13 @@ class Splitter:
 
 class LineConnection(Connection):
     """A client that sends a request a line, and more before it has the answers."""
+
+    def __init__(
+        self, service: Service, connected: socket.socket, *known: Any, **options: Any
+    ) -> None:
+        parts = Splitter(service.limits.line)
+        super().__init__(service, connected, parts, *known, **options)
+        self.most = service.limits.pipeline
 
     def request_of(self, part: bytes | None) -> Request:
         """Return the request in a line."""

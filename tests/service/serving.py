@@ -14,7 +14,7 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.session import Session
-from distbfs.service.doors import Front, SocketDoor, listen
+from distbfs.service.doors import Door, Front, listen
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import ServiceRank
@@ -116,7 +116,7 @@ def serving(folder, source=SOURCE, **options):
     """Yield (service, path of its socket)."""
     service = make_service(source, **options)
     path = Path(folder) / "s"
-    door = SocketDoor(service, listen(path))
+    door = Door(service, listen(path))
     with running(service, [door]):
         yield service, path
     path.unlink()

@@ -17,15 +17,14 @@ from serving import LONE, SECONDS, SOURCE, make_service, running, wait_for
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
-from distbfs.service.doors import HttpDoor, listen_http
+from distbfs.service.doors import listen_http
 from distbfs.service.encoding import MEDIA_TYPE, fill
-from distbfs.service.http import FILES, PAGE
 from distbfs.service.openapi import CODES
 from distbfs.service.operations import OPERATIONS
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
 httpx = pytest.importorskip("httpx", reason="needs the extra 'test'")
-pytest.importorskip("h11", reason="needs the extra 'serve'")
+http = pytest.importorskip("distbfs.service.http", reason="needs the extra 'serve'")
 
 TOKEN = "a-token-of-some-length"
 WANTED = SOURCE.distances(3)
@@ -39,7 +38,7 @@ def serving(**options):
     service = make_service(**options)
     listening = listen_http("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with running(service, [HttpDoor(service, listening, Guard(TOKEN))]):
+    with running(service, [http.http_door(service, listening, Guard(TOKEN))]):
         yield service, address
 
 
@@ -93,7 +92,7 @@ def test_no_operation_without_the_token(shared, op, header):
     assert not shared[0].draining
 
 
-@pytest.mark.parametrize("path", [*FILES, "/openapi.json", "/healthz", "/readyz"])
+@pytest.mark.parametrize("path", [*http.FILES, "/openapi.json", "/healthz", "/readyz"])
 def test_what_needs_no_token(shared, path):
     answer = httpx.get(shared[1] + path, **DIRECT)
     assert answer.status_code == 200
@@ -102,8 +101,8 @@ def test_what_needs_no_token(shared, path):
 
 
 def test_pages_load_nothing_from_elsewhere():
-    for name, _ in FILES.values():
-        text = (PAGE / name).read_text()
+    for name, _ in http.FILES.values():
+        text = (http.PAGE / name).read_text()
         assert not re.findall(r"(?:src|href)=\"(?!/)|https?://", text)
 
 

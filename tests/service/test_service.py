@@ -35,7 +35,7 @@ from distbfs.search.result import Result
 from distbfs.service import rank_calls
 from distbfs.service.checker import Checker
 from distbfs.service.client import connect
-from distbfs.service.doors import SocketDoor, listen
+from distbfs.service.doors import Door, listen
 from distbfs.service.encoding import fill
 
 N = SOURCE.n
@@ -580,7 +580,7 @@ def test_too_many_clients(tmp_path):
                 talker.say({"op": "distances", "source": 3, "targets": [3]})
             wait_for(lambda: len(service._unanswered) == 2)
             with Talker(path) as three:
-                assert code_of(three.hear()) == "busy"
+                assert code_of(three.ask({"op": "health"})) == "busy"
                 assert three.hear() is None
             with pytest.raises(ServiceError, match="are open already") as caught:
                 connect(path).health()
@@ -614,7 +614,7 @@ def test_an_error_of_a_search_ends_the_service(tmp_path, monkeypatch):
         raise MemoryError("gone")
 
     monkeypatch.setattr(service.ranks.session, "path", fault)
-    door = SocketDoor(service, listen(tmp_path / "s"))
+    door = Door(service, listen(tmp_path / "s"))
     heard = []
 
     def ask():

@@ -19,7 +19,7 @@ from distbfs.options import SearchOptions
 from distbfs.plan import memory
 from distbfs.ranks.signals import StopFlag
 from distbfs.service import shared_traversal
-from distbfs.service.doors import SocketDoor
+from distbfs.service.doors import Door
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
@@ -134,7 +134,7 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
     service = Service(ranks, Limits(), {"n": SOURCE.n})
     slow = ranks.session
     slow.slow = True
-    door = SocketDoor(service, listen(tmp_path / "s"))
+    door = Door(service, listen(tmp_path / "s"))
     targets = list(range(SOURCE.n))
     with running(service, [door]), Talker(tmp_path / "s") as talker:
         talker.say({"id": 0, "op": "bfs", "source": 0, "result": "summary"})
@@ -205,7 +205,7 @@ def test_lone_requests_are_answered_by_lookups(tmp_path, seed):
     known = [int(v) for v in range(SOURCE.n) if 0 <= wanted[v] <= 4]
     far = [int(v) for v in range(SOURCE.n) if wanted[v] > 5][:2]
     with (
-        running(service, [SocketDoor(service, listen(tmp_path / "s"))]),
+        running(service, [Door(service, listen(tmp_path / "s"))]),
         Talker(tmp_path / "s") as talker,
     ):
         for searches, targets in enumerate([known, [*known, *far]]):
