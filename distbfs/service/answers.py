@@ -96,7 +96,7 @@ class Answers:
         """
         rows = len(request.sources) if request.op == "multi_bfs" else 1
         parents = rows * self._with_parents(request)
-        named = self.names.ids is not None
+        named = self.names.first is None
         text = self.names.n * (named * (parents + 1))
         arrays = self.names.n * (rows + (not named) * parents)
         if request.arrays == "json":
@@ -131,7 +131,7 @@ class Answers:
         for level, parent in block:
             fields["level"] = level if as_arrays else level.tolist()
             if parent is not None and request.parents:
-                keep = as_arrays and self.names.ids is None
+                keep = as_arrays and self.names.first is not None
                 each = self.names.numbers if keep else self.names.each
                 fields["parent"] = each(parent)
         return fields
@@ -140,7 +140,7 @@ class Answers:
         """Return the vertices of the levels, if not all from 0 on."""
         if not self._whole(request):
             return {}
-        if self.names.ids is not None:
+        if self.names.first is None:
             return {"ids": self.names.all()}
         return {"first_id": self.names.first} if self.names.first else {}
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from distbfs.formats.ids import IdMap, first_of, name_of
-from distbfs.types import Array, Ids
+from distbfs.formats.ids import CountedIds, IdMap, first_of
+from distbfs.types import Array
 
 
 class Names:
@@ -19,8 +19,11 @@ class Names:
     """
 
     def __init__(self, n: int, ids: IdMap | None = None) -> None:
-        self.n, self.first = n, first_of(ids)
-        self.ids = ids if self.first is None else None
+        self.n = n
+        self._ids: IdMap = CountedIds(n, 0) if ids is None else ids
+        self.first = first_of(self._ids)
+        # with kept ids, an integer and its digits as text name the same vertex
+        self._types = (int, str) if self.first is None else (int,)
 
     @property
     def allowed(self) -> str:
@@ -32,16 +35,11 @@ class Names:
     def find(self, value: object) -> int:
         """Return the vertex that a JSON value names, -1 for an unknown name.
 
-        With kept ids, an integer and its digits as text name the same vertex; 3.0 is an
-        integer in JSON.
+        3.0 is an integer in JSON.
         """
         if type(value) is float and value.is_integer():
             value = int(value)
-        if self.ids is not None:
-            known = type(value) in (int, str)
-            return self.ids.find(str(value)) if known else -1
-        vertex = value - (self.first or 0) if type(value) is int else -1
-        return vertex if 0 <= vertex < self.n else -1
+        return self._ids.find(str(value)) if type(value) in self._types else -1
 
     def find_all(self, values: Sequence[object]) -> list[int]:
         """Return the vertices that JSON values name, at least one; -1 for unknown ones.
@@ -56,20 +54,16 @@ class Names:
 
     def of(self, vertex: int) -> int | str:
         """Return the name of a vertex."""
-        return (
-            int(vertex) + (self.first or 0)
-            if self.ids is None
-            else name_of(vertex, self.ids)
-        )
+        return self._ids.names(np.array([vertex]))[0]
 
     def each(self, vertices: Array) -> list[int | str | None]:
         """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
-        if self.ids is None:
+        if self.first is not None:
             numbers: list[int | str | None] = self.numbers(vertices).tolist()
             return numbers
         names: list[int | str | None] = [None] * len(vertices)
-        named: Ids = np.flatnonzero(vertices >= 0)
-        each: Sequence[int | str] = self.ids.names(vertices[named])
+        named = np.flatnonzero(vertices >= 0)
+        each: Sequence[int | str] = self._ids.names(vertices[named])
         for place, name in zip(named.tolist(), each, strict=True):
             names[place] = name
         return names

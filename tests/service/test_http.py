@@ -24,7 +24,7 @@ from distbfs.service.operations import OPERATIONS
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
 httpx = pytest.importorskip("httpx", reason="needs the extra 'test'")
-http = pytest.importorskip("distbfs.service.http", reason="needs the extra 'serve'")
+module = pytest.importorskip("distbfs.service.http", reason="needs extra 'serve'")
 
 TOKEN = "a-token-of-some-length"
 WANTED = SOURCE.distances(3)
@@ -38,7 +38,7 @@ def serving(**options):
     service = make_service(**options)
     listening = listen_http("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with running(service, [http.http_door(service, listening, Guard(TOKEN))]):
+    with running(service, [module.http_door(service, listening, Guard(TOKEN))]):
         yield service, address
 
 
@@ -92,7 +92,9 @@ def test_no_operation_without_the_token(shared, op, header):
     assert not shared[0].draining
 
 
-@pytest.mark.parametrize("path", [*http.FILES, "/openapi.json", "/healthz", "/readyz"])
+@pytest.mark.parametrize(
+    "path", [*module.FILES, "/openapi.json", "/healthz", "/readyz"]
+)
 def test_what_needs_no_token(shared, path):
     answer = httpx.get(shared[1] + path, **DIRECT)
     assert answer.status_code == 200
@@ -101,8 +103,8 @@ def test_what_needs_no_token(shared, path):
 
 
 def test_pages_load_nothing_from_elsewhere():
-    for name, _ in http.FILES.values():
-        text = (http.PAGE / name).read_text()
+    for name, _ in module.FILES.values():
+        text = (module.PAGE / name).read_text()
         assert not re.findall(r"(?:src|href)=\"(?!/)|https?://", text)
 
 
