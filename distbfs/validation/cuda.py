@@ -51,7 +51,6 @@ from distbfs.validation.states import (
     form_alone,
     form_asked,
     form_of_all,
-    form_whole,
 )
 
 if TYPE_CHECKING:
@@ -232,15 +231,16 @@ class _Check:
 
     def _form(self, chunk: int) -> tuple[StateLayout, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
-        devices, parents = self._all, self._known.asked.parents
+        devices = self._all
         deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
+        widest *= self._known.asked.parents
         asked, sizes = form_asked(deepest), [chunk]
         forms = [form_alone(), asked]
         if devices.total > 1:
-            forms = [form_of_all(deepest, parents=parents), asked]
+            forms = [form_of_all(deepest, widest, whole=False), asked]
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
             if devices.reachable:
-                forms.insert(0, form_whole(deepest, parents * widest))
+                forms.insert(0, form_of_all(deepest, widest, whole=True))
         for form, size in product(forms, sizes):
             if devices.most_of(partial(self._missing, form, size))[0] <= 0:
                 return form, size

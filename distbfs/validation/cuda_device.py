@@ -408,18 +408,16 @@ class CheckingDevice:
         try:
             for number, piece in enumerate(pieces):
                 ends, turn = kept.get(piece), number % 2
-                if ends is not None:
-                    yield *piece, ends
-                    continue
-                ends = fresh.get(piece)
-                writer.wait_event(unused[turn] if ends is None else begun)
-                with writer:
-                    tuples.fill(*piece, *(self._turns[turn] if ends is None else ends))
-                    filled = writer.record()
-                reader.wait_event(filled)
-                if ends is not None:
+                if ends is None:
+                    ends = fresh.get(piece, self._turns[turn])
+                    writer.wait_event(begun if piece in fresh else unused[turn])
+                    with writer:
+                        tuples.fill(*piece, *ends)
+                        filled = writer.record()
+                    reader.wait_event(filled)
+                if piece in fresh:
                     kept.keep(piece, ends)
-                yield *piece, self._turns[turn] if ends is None else ends
+                yield *piece, ends
                 unused[turn] = reader.record()
         finally:
             writer.synchronize()

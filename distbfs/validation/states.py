@@ -81,24 +81,20 @@ def form_alone() -> StateLayout:
     return StateLayout(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
 
 
-def form_whole(deepest: int, parent_bytes: int) -> StateLayout:
-    """Return the form where each device has states and parents of all vertices.
+def form_of_all(deepest: int, parent_bytes: int, *, whole: bool) -> StateLayout:
+    """Return the form for several devices, each with a state of all vertices.
 
     parent_bytes: of a parent; 0 where there are levels only
+    whole: each device has the parents of all vertices, too
     """
-    code = code_bits(deepest)
-    least = PRINT if parent_bytes else 0
-    bits = next(x for x in WIDTHS if x >= min(code + least + 1, WIDTHS[-1]))
-    prints = bits - code - 1 if parent_bytes else 0
-    return StateLayout(bits, bits, code, prints, whole=True, copied=parent_bytes)
-
-
-def form_of_all(deepest: int, *, parents: bool) -> StateLayout:
-    """Return the form for several devices, each with a state of all vertices."""
-    code = code_bits(deepest)
-    need = min(2 * code, WIDTHS[-1]) if parents else code + 1
-    bits = next(x for x in WIDTHS[parents:] if x >= need)
-    return StateLayout(bits, bits, code, bits - code - 1 if parents else 0)
+    code, parents = code_bits(deepest), parent_bytes > 0
+    need = code + 1 + PRINT * parents
+    if parents and not whole:
+        need = max(2 * code, WIDTHS[1])
+    bits = next(x for x in WIDTHS if x >= min(need, WIDTHS[-1]))
+    prints = bits - code - 1 if parents else 0
+    copied = parent_bytes if whole else 0
+    return StateLayout(bits, bits, code, prints, whole=whole, copied=copied)
 
 
 def form_asked(deepest: int) -> StateLayout:
@@ -159,7 +155,7 @@ def device_bytes(
     The result has as many parts as devices; asked: ``StateLayout.asked``
     """
     local, rows = local_count(n, devices, 0), devices
-    form = form_of_all(deepest, parents=parents)
+    form = form_of_all(deepest, parents, whole=False)
     if asked:
         form, rows = form_asked(deepest), 1
     elif devices == 1:
