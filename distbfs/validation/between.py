@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.arrays import brought_here, host_array
 from distbfs.exchange.device_copies import Copy
 from distbfs.exchange.router import swap
-from distbfs.validation.cuda_device import CheckingDevice, Known
+from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Known
 from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Devices:
 
     def most_of(self, *works: Callable[[CheckingDevice], int]) -> list[int]:
         """Return the maximum of each function over all devices (collective)."""
-        most = [max(self.each(work), default=-1) for work in works]
+        most = [max(self.each(work), default=NOT_HERE) for work in works]
         values = np.array(most, dtype=np.int64)
         every: list[int] = self.world.allreduce(values, "max").tolist()
         return every

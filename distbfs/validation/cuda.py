@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import accumulate, chain, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 MAX_CHUNK = 1 << 30
 LEVEL_TYPES = ("int8", "int16", "int32")
 PARENT_TYPES = ("int32", "int64")
-NOT_HERE = np.iinfo(np.int64).min
 
 
 def validate_on_device(
@@ -294,30 +293,16 @@ class _Check:
 
     def ends_of(self, position: int) -> tuple[int, int]:
         """Return the ends of a tuple (collective)."""
-        ends = np.full(2, NOT_HERE)
-        if self._all.own:
-            seat = self._all.own[0].seat
-            with seat.on():
-                u, v = (cuda.cupy().empty(1, dtype=seat.tuples.dtype) for _ in "uv")
-                seat.tuples.fill(position, position + 1, u, v)
-                ends[:] = int(u[0]), int(v[0])
-        a, b = self._world.allreduce(ends, "max").tolist()
+        a, b = self._all.most_of(
+            lambda device: device.end(position, 0),
+            lambda device: device.end(position, 1),
+        )
         return a, b
-
-    def _value(self, vertex: int, which: Callable[[ResultShard], Any]) -> int:
-        value = np.full(1, NOT_HERE)
-        local, part = divmod(vertex, self._known.parts)
-        for device in self._all.own:
-            for shard in device.seat.shards:
-                if shard.index == part:
-                    with device.seat.on():
-                        value[0] = int(which(shard)[local])
-        return int(self._world.allreduce(value, "max")[0])
 
     def level_of(self, vertex: int) -> int:
         """Return the level of a vertex (collective)."""
-        return self._value(vertex, lambda shard: shard.level)
+        return self._all.most_of(lambda device: device.value("level", vertex))[0]
 
     def parent_of(self, vertex: int) -> int:
         """Return the parent of a vertex (collective)."""
-        return self._value(vertex, lambda shard: shard.parent)
+        return self._all.most_of(lambda device: device.value("parent", vertex))[0]

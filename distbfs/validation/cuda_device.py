@@ -21,6 +21,7 @@ from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import Asked, Tally
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
+    TUPLES_PER_THREAD,
     StateLayout,
     array_table,
     row_length,
@@ -41,6 +42,7 @@ VERTEX_BLOCKS = 8  # on each multiprocessor
 TUPLE_BLOCKS, KEPT_BLOCKS = 2, 4
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
+NOT_HERE = np.iinfo(np.int64).min  # less than any value
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,18 @@ class CheckingDevice:
         """Return the deepest level on this device."""
         levels = [shard.level for shard in self.seat.shards if len(shard.level)]
         return max([int(level.max()) for level in levels], default=UNREACHED)
+
+    def value(self, name: str, vertex: int) -> int:
+        """Return the "level" or "parent" of a vertex, NOT_HERE if it is elsewhere."""
+        local, part = divmod(vertex, self.known.parts)
+        some = [getattr(x, name)[local] for x in self.seat.shards if x.index == part]
+        return int(some[0]) if some else NOT_HERE
+
+    def end(self, position: int, which: int) -> int:
+        """Return the first or the second end of a tuple."""
+        ends = cuda.cupy().empty((2, TUPLES_PER_THREAD), self._ids)
+        self.seat.tuples.fill(position, position + 1, *ends)
+        return int(ends[which, 0])
 
     def table(self, form: StateLayout, chunk: int) -> ArrayTable:
         """Return the arrays of a form on this device."""
