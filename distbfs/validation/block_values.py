@@ -31,7 +31,8 @@ class Lookup:
     ``fetch``, ``mark`` and ``rounds`` are collective unless ``whole``; ``marked`` is.
     Ids passed are int64 in 0 … n-1.
 
-    n: the number of vertices; whole: whether all results are on every rank
+    n: the number of vertices; low: the first of this rank's block
+    whole: whether all results are on every rank
     level, parent: of all vertices, or of this rank's block; None: levels only
     """
 
@@ -45,7 +46,7 @@ class Lookup:
             self.parent = np.ascontiguousarray(parent, dtype=np.int64)
         self.whole = world.size == 1 or n * BYTES_PER_VERTEX <= limit
         cuts = [slice_bounds(n, world.size, rank) for rank in range(world.size)]
-        self._low, self._high = cuts[world.rank]
+        self.low, self._high = cuts[world.rank]
         self._cuts = np.array([low for low, _ in cuts], dtype=np.int64)
         if self.whole and world.size > 1:
             self.level = np.concatenate(world.allgather(level))
@@ -73,7 +74,7 @@ class Lookup:
         else:
             each, where = np.unique(ids, return_inverse=True)
             delivery, where = self._delivery(each), where.reshape(-1)
-            asked = [places - self._low for places in delivery.send(each)]
+            asked = [places - self.low for places in delivery.send(each)]
             answers = [delivery.back([x[y] for y in asked])[where] for x in values]
         if self.parent is None:
             answers.append(np.full(len(ids), UNREACHED, dtype=np.int64))
@@ -87,7 +88,7 @@ class Lookup:
             return
         ids = distinct(ids)
         for places in self._delivery(ids).send(ids):
-            self.seen[places - self._low] = 1
+            self.seen[places - self.low] = 1
 
     def marked(self) -> Marks:
         """Return which vertices of this rank's block any rank marked, bool."""
@@ -97,7 +98,7 @@ class Lookup:
         bits.resize(-(-len(bits) // 8) * 8)
         bits = self.world.allreduce(bits.view(np.uint64), "or").view(np.uint8)
         everywhere = np.unpackbits(bits, count=self.n)
-        return everywhere[self._low : self._high].astype(np.bool_)
+        return everywhere[self.low : self._high].astype(np.bool_)
 
     def _delivery(self, ids: Ids) -> Delivery:
         """Return the way of ids to their owners."""

@@ -39,7 +39,6 @@ from distbfs.types import (
     Array,
     Ids,
     Levels,
-    Marks,
     Root,
     TupleSource,
     World,
@@ -96,12 +95,11 @@ def validate(
     if level is None:
         level = levels_of_block(world, n, np.asarray(parent), limit, chunk)
     lookup = Lookup(world, n, level, parent, limit)
-    block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
     tally = Tally()
     tally.report[REACHED] = np.count_nonzero(level >= 0)
     tally.report[DEPTH] = int(level.max(initial=UNREACHED)) + 1
     _check_tuples(lookup, source, tally, chunk, directed=directed, threads=threads)
-    _check_vertices(lookup, block, roots, chunk, tally)
+    _check_vertices(lookup, level, parent, roots, chunk, tally)
     return tally.outcome(world, HostValues(source, lookup), asked, roots, started)
 
 
@@ -124,35 +122,6 @@ class HostValues:
     def parent_of(self, vertex: int) -> int:
         """Return the parent of a vertex (collective)."""
         return int(self.lookup.fetch(np.array([vertex]))[1][0])
-
-
-@dataclass(frozen=True)
-class Block:
-    """Results of one rank: vertices low … low + len(level) - 1."""
-
-    low: int
-    level: Levels
-    parent: Array | None
-
-    def pieces(self, size: int) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield (ids, levels, parents), int64; parents -1 for levels only."""
-        for at in range(0, len(self.level), size):
-            level = self.level[at : at + size].astype(np.int64)
-            ids = np.arange(self.low + at, self.low + at + len(level), dtype=np.int64)
-            if self.parent is None:
-                parent = np.full(len(level), UNREACHED, dtype=np.int64)
-            else:
-                parent = self.parent[at : at + size].astype(np.int64)
-            yield ids, level, parent
-
-
-def among(roots: Ids, ids: Ids) -> Marks:
-    """Return which of ids, int64 [k], consecutive, are roots; roots: rising."""
-    marks = np.zeros(len(ids), dtype=np.bool_)
-    if len(ids):
-        first, stop = np.searchsorted(roots, [ids[0], ids[-1] + 1])
-        marks[roots[first:stop] - ids[0]] = True
-    return marks
 
 
 def _check_blocks(
@@ -179,21 +148,30 @@ def _check_blocks(
 
 
 def _check_vertices(
-    lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
+    lookup: Lookup,
+    levels: Levels,
+    parents: Array | None,
+    roots: Ids,
+    chunk: int,
+    tally: Tally,
 ) -> None:
     """Check ranges, the roots and rules 1, 2, 4 and 5 on this rank's vertices.
 
     Rule 5 on those of which rule 2 is true; the lookup has the marks of all tuples.
     """
     n, marks = lookup.n, lookup.marked()
-    empty = (EMPTY, EMPTY, EMPTY)
-    for ids, level, parent in lookup.rounds(block.pieces(chunk), empty):
-        is_root, marked = among(roots, ids), marks[ids - block.low]
+    starts = ((start,) for start in range(0, len(levels), chunk))
+    for (start,) in lookup.rounds(starts, (len(levels),)):
+        piece = slice(start, start + chunk)
+        level, marked = levels[piece].astype(np.int64), marks[piece]
+        ids = lookup.low + start + np.arange(len(level), dtype=np.int64)
+        is_root = np.isin(ids, roots)
         tally.add_marked("level_range", (level < UNREACHED) | (level >= n), ids)
         tally.add_marked("root_level", (level == 0) != is_root, ids)
-        if block.parent is None:
+        if parents is None:
             tally.add_marked("nearer", (level >= 1) & ~is_root & ~marked, ids)
             continue
+        parent = parents[piece].astype(np.int64)
         allowed = (parent >= 0) & (parent < n)
         own = parent == ids
         tally.add_marked("parent_range", ~allowed & (parent != UNREACHED), ids)
@@ -224,11 +202,10 @@ def _check_tuples(
     """Check rules 3 and 4 on this rank's tuples, and mark tree edges."""
     world = lookup.world
     position, stop = slice_bounds(source.tuples, world.size, world.rank)
-    library = tuple_checks.load(lookup)
     chunks = _cut(source, position, stop, chunk)
     for u, v in lookup.rounds(chunks, (EMPTY, EMPTY)):
-        if library is None or not tuple_checks.scan_compiled(
-            library, lookup, tally, u, v, directed=directed, threads=threads
+        if not tuple_checks.scan_compiled(
+            lookup, tally, u, v, directed=directed, threads=threads
         ):
             tuple_checks.scan(lookup, tally, u, v, position, directed=directed)
         position += len(u)

@@ -47,29 +47,19 @@ def scan(
     tally.report[NEDGE] += np.count_nonzero(leaves)
 
 
-def load(lookup: Lookup) -> ctypes.CDLL | None:
-    """Return the compiled scan where the lookup and the machine allow."""
-    library = cc.load_or_none(SOURCE) if lookup.whole else None
-    if library is not None:
-        library.scan_tuples.restype = ctypes.c_int64
-    return library
-
-
 def scan_compiled(
-    library: ctypes.CDLL,
-    lookup: Lookup,
-    tally: Tally,
-    u: Ids,
-    v: Ids,
-    *,
-    directed: bool,
-    threads: int,
+    lookup: Lookup, tally: Tally, u: Ids, v: Ids, *, directed: bool, threads: int
 ) -> bool:
-    """Do as ``scan`` for tuples without faults; return whether they have none.
+    """Do as ``scan`` for tuples without faults; return whether it is done.
 
-    The lookup is whole.
+    Not where tuples have faults, results are not on every rank, or there is no
+    compiler.
     """
+    library = cc.load_or_none(SOURCE) if lookup.whole else None
+    if library is None:
+        return False
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
+    library.scan_tuples.restype = ctypes.c_int64
     reached = library.scan_tuples(
         ctypes.c_int64(len(u)),
         cc.pointer(u),
@@ -79,7 +69,7 @@ def scan_compiled(
         cc.pointer(lookup.parent),
         cc.pointer(lookup.seen),
         ctypes.c_int32(directed),
-        ctypes.c_int32(threads),
+        ctypes.c_int32(cc.thread_count(threads)),
     )
     tally.report[NEDGE] += max(reached, 0)
     return bool(reached >= 0)

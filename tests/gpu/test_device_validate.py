@@ -122,7 +122,6 @@ def test_positions_and_counts_above_32_bits(cp):
     assert [error.partition(":")[0] for error in found.errors] == [
         "rule 2",
         "rules 3 and 4",
-        "rule 5",
     ]
     assert "e.g. (3, 2) at levels -1 and 2" in found.errors[1]
 
