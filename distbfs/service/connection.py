@@ -46,7 +46,7 @@ class Connection(ABC):
     encodes answers.
 
     left: called on the loop when the client has disconnected
-    refused: why there is no room for it, which answers what it asks; None if there is
+    refused: answer to its requests where there is no room for it, else None
     lasting: whether it may say nothing, or half a request, for any time
     since: when it last became idle
     """
@@ -93,7 +93,7 @@ class Connection(ABC):
     # an encoding
 
     def ends(self, part: Any) -> bool:  # noqa: ARG002
-        """Return whether nothing is read after a part, which is to be answered."""
+        """Return whether a part is the last one that is read and answered."""
         return self._refused is not None
 
     @abstractmethod

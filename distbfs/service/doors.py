@@ -35,8 +35,8 @@ Made: TypeAlias = Callable[
 class Door:
     """A listening socket on which clients connect, on the loop of the front.
 
-    made: of (connected socket, function to call at its end, why there is no room for
-    it or None), the client
+    made: function from (connected socket, function to call at its end, refusal of its
+    requests or None) to the client
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Door:
             await asyncio.sleep(AGAIN)
 
     def let_in(self, connected: socket.socket) -> None:
-        """Accept a client; one without room gets a refusal for what it asks."""
+        """Accept a client; without room, refuse its requests."""
         refused = self.no_room()
         if len(self.clients) > 2 * self.service.limits.clients:
             connected.close()
@@ -72,7 +72,7 @@ class Door:
         self.add(self._made(connected, self.clients.discard, refused))
 
     def add(self, connection: Connection) -> None:
-        """Let a client in."""
+        """Accept a client."""
         self.clients.add(connection)
         connection.start()
 

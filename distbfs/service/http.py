@@ -117,7 +117,7 @@ class HttpSplitter:
         self._begin(b"")
 
     def _begin(self, data: bytes) -> None:
-        """Expect a new request, of which some data are here."""
+        """Expect a new request; some of its data are here."""
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD)
         self.begun: HttpRequest | None = None  # whose head is complete
         self.within = bool(data)
@@ -125,7 +125,7 @@ class HttpSplitter:
             self._parser.receive_data(data)
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """Return complete requests, and as the last one what is none; b"": the end."""
+        """Return complete requests, and last a broken one if there is; b"": the end."""
         made = []
         self.within = self.within or bool(data)
         try:
@@ -184,10 +184,16 @@ class HttpConnection(Connection):
     ENDS = select.POLLRDHUP  # whoever says no more has left
     KEPT = 30.0
 
-    def __init__(self, site: Site, connected: socket.socket, *known: Any) -> None:
+    def __init__(
+        self,
+        site: Site,
+        connected: socket.socket,
+        left: Callable[[Connection], object],
+        refused: ServiceError | None,
+    ) -> None:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         parts = HttpSplitter(site.service.limits, self._let_go)
-        super().__init__(site.service, connected, parts, *known)
+        super().__init__(site.service, connected, parts, left, refused)
         self._site = site
         self._part = HttpRequest()  # that is being answered
 

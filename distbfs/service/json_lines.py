@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from distbfs.errors import ServiceError
@@ -60,10 +61,16 @@ class LineConnection(Connection):
     """A client that sends a request a line, and more before it has the answers."""
 
     def __init__(
-        self, service: Service, connected: socket.socket, *known: Any, **options: Any
+        self,
+        service: Service,
+        connected: socket.socket,
+        left: Callable[[Connection], object],
+        refused: ServiceError | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
         parts = Splitter(service.limits.line)
-        super().__init__(service, connected, parts, *known, **options)
+        super().__init__(service, connected, parts, left, refused, lasting=lasting)
         self.most = service.limits.pipeline
 
     def request_of(self, part: bytes | None) -> Request:

@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.arrays import brought_here, host_array
 from distbfs.exchange.device_copies import Copy
 from distbfs.exchange.router import swap
-from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Known
+from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Inputs
 from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Devices:
         world: World,
         own: Sequence[CheckingDevice],
         counts: Sequence[int],
-        known: Known,
+        known: Inputs,
         copies: DeviceCopies | None = None,
     ) -> None:
         self.world, self.own, self.total = world, own, sum(counts)

@@ -101,5 +101,5 @@ class Lookup:
         return everywhere[self.low : self._high].astype(np.bool_)
 
     def _delivery(self, ids: Ids) -> Delivery:
-        """Return the way of ids to their owners."""
+        """Return the delivery of ids to their owners."""
         return Delivery(self.world, np.searchsorted(self._cuts, ids, "right") - 1)

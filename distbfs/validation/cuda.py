@@ -38,7 +38,7 @@ from distbfs.types import DeviceArray, Ids, Root, slice_bounds
 from distbfs.validation.between import Devices
 from distbfs.validation.cuda_device import (
     CheckingDevice,
-    Known,
+    Inputs,
     ResultShard,
     ValidationSeat,
 )
@@ -174,7 +174,7 @@ class _Check:
         device_of = np.zeros(parts, dtype=np.uint32)
         for start, x in zip(accumulate([0, *counts]), of_rank, strict=False):
             device_of[x[2::2]] = start + x[1::2]
-        self._known = Known(n, parts, roots, asked, device_of)
+        self._known = Inputs(n, parts, roots, asked, device_of)
         first, total = sum(counts[: world.rank]), sum(counts)
         devices = [
             CheckingDevice(

@@ -79,8 +79,8 @@ class ValidationSeat:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What all devices of a validation know.
+class Inputs:
+    """The facts that all devices of a validation share.
 
     roots: int64 [k], rising; seats: uint32 [parts], device of each part
     """
@@ -117,7 +117,7 @@ class CheckingDevice:
     """
 
     def __init__(
-        self, seat: ValidationSeat, own: int, share: tuple[int, int], known: Known
+        self, seat: ValidationSeat, own: int, share: tuple[int, int], known: Inputs
     ) -> None:
         self.seat, self.own, self.known = seat, own, known
         self._next, self._end = share
@@ -227,8 +227,9 @@ class CheckingDevice:
             more = {x: cp.empty(self.known.local_count(x), parent) for x in absent}
             more |= {x.index: brought_here(x.parent) for x in others}
             parent = self._hold_results("parent", parent, more)
-        device, names = cp.cuda.Device().id, (level.name, parent.name, self._ids.name)
-        self._module = kernels_for(device, *names)
+        self._module = kernels_for(
+            cp.cuda.Device().id, level.name, parent.name, self._ids.name
+        )
 
     def _hold_results(
         self, name: str, kind: np.dtype[Any], more: Mapping[int, Any] = EMPTY
@@ -326,13 +327,13 @@ class CheckingDevice:
         ids, size = self._turns[0], self.check.held["slots"].size
         for shard in self.seat.shards:
             for start in range(0, shard.count, size):
-                some = shard.index, start, min(start + size, shard.count)
+                stop = min(start + size, shard.count)
                 self.check.ids = address(ids)
-                self.of_part("list_parents", *some)
+                self.of_part("list_parents", shard.index, start, stop)
                 yield (
                     ids,
-                    some[2] - start,
-                    partial(self.of_part, "check_vertices", *some),
+                    stop - start,
+                    partial(self.of_part, "check_vertices", shard.index, start, stop),
                 )
 
     def ask(self, what: str) -> list[Any]:

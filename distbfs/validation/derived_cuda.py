@@ -21,7 +21,7 @@ BITS = StateLayout(bits=1, far=1, code=0)
 
 
 def levels_on_devices(devices: Devices) -> None:
-    """Give the shards of all devices levels, int8 or int32 (collective).
+    """Derive levels, int8 or int32, for the shards of all devices (collective).
 
     Level by level: each device has a bit of every vertex of the level before.
     """
@@ -40,7 +40,7 @@ def levels_on_devices(devices: Devices) -> None:
 
 
 def begin(device: CheckingDevice) -> None:
-    """Give a device levels of its vertices, all unreached."""
+    """Set the levels of a device to unreached, and allocate the bits."""
     cp = cuda.cupy()
     device.have(
         [
@@ -53,7 +53,7 @@ def begin(device: CheckingDevice) -> None:
 
 
 def widen(device: CheckingDevice) -> None:
-    """Give a device room for deeper levels."""
+    """Widen the levels of a device to int32."""
     device.have(
         [
             ResultShard(x.index, x.level.astype(np.int32), x.parent)
@@ -64,7 +64,7 @@ def widen(device: CheckingDevice) -> None:
 
 
 def next_level(device: CheckingDevice, depth: int) -> int:
-    """Find a device's vertices of a level; return how many there are."""
+    """Find a device's vertices of a level; return their number."""
     shards, check, states = device.seat.shards, device.check, device.states
     fresh = cuda.cupy().zeros((len(shards), states.shape[1]), np.uint32)
     check.depth = depth

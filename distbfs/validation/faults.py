@@ -39,8 +39,8 @@ TEXTS = {
     "{at.vertex} with parent {at.parent}",
 }
 DERIVED = {
-    "set": "rule 1: {count} vertices have parents that lead to none that is its own "
-    "parent, e.g. vertex {at.vertex} with parent {at.parent}"
+    "set": "rule 1: {count} vertices have parents that lead to no root, "
+    "e.g. vertex {at.vertex} with parent {at.parent}"
 }
 DIRECTED = {
     "nearer": "rule 2: {count} vertices have no edge from a vertex one level nearer to "
@@ -61,7 +61,7 @@ PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a search was asked for, and in which graph.
+    """The results that a search was asked for, and the kind of graph.
 
     levels, parents: which of them it gave; directed: tuples are arcs from their first
     end to their second
@@ -208,7 +208,7 @@ class Tally:
         roots: Ids,
         started: float,
     ) -> Validation:
-        """Return what the tallies of all ranks say together (collective).
+        """Return the outcome of the tallies of all ranks (collective).
 
         roots: [k], rising; started: the time at the beginning
         """

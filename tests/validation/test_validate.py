@@ -358,7 +358,7 @@ def test_levels_only_says_so_and_finds_a_level_without_support():
 
 
 # what parents are changed, of which vertices, to what; all messages that tell of it
-ROOTLESS = "rule 1: {} vertices have parents that lead to none that is its own parent"
+ROOTLESS = "rule 1: {} vertices have parents that lead to no root"
 HALF = "rules 3 and 4: 1 tuples join a reached and an unreached vertex, e.g. "
 LEVEL_0 = "rule 1: the root 0 alone must be at level 0"
 OWN = "rule 1: the root 0 alone must be its own parent"
