@@ -158,7 +158,7 @@ class Devices:
                 for step in range(first, min(first + steps, total))
             ]
             near = [(x, other) for x, other in pairs if ranks[other] == ranks[seats[x]]]
-            far = [pair for pair in pairs if pair not in near]
+            far = [(x, other) for x, other in pairs if ranks[other] != ranks[seats[x]]]
             for start in range(0, words, size):
                 self._gather_piece(near, far, slice(start, min(start + size, words)))
 

@@ -141,7 +141,7 @@ def _check_arguments(
             f"{n} vertices do not fit validation on devices; allowed: {MAX_VERTICES}"
         )
     if chunk < 1:
-        raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
+        raise UsageError(f"chunk is {chunk}; allowed: 1 or more")
     wanted = [("level", LEVEL_TYPES)] * levels + [("parent", PARENT_TYPES)] * parents
     for shard, (name, types) in product(chain(*(x.shards for x in seats)), wanted):
         array, count = getattr(shard, name), local_count(n, parts, shard.index)

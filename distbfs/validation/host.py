@@ -10,7 +10,7 @@ set, each vertex of it, and nothing else, is the root of a tree;
 3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
 4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
 a parent if and only if it has a level;
-5. each tree edge is among the tuples.
+5. each tree edge is among the tuples; one that breaks rule 2 counts there only.
 
 Of a directed graph each tuple is an arc from its first end to its second: rule 3 says
 that it skips no level, rule 4 that none leads from a reached vertex to an unreached
@@ -183,7 +183,7 @@ def _check_vertices(
         tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
         above, _ = lookup.fetch(parent[tree])
         # mutant: == level[tree] - 1 -> <= level[tree]
-        #   : test_every_single_fault_is_found
+        #   : test_messages_name_rule_count_and_example
         right = above == level[tree] - 1
         tally.add_marked("step", ~right, ids[tree])
         # mutant: & ~marked[tree] -> & False : test_every_single_fault_is_found

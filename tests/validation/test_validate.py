@@ -449,9 +449,10 @@ def test_levels_of_long_chains_of_parents(n):
             parent[first] = first - 1
 
 
-def test_a_tuple_that_spans_two_levels_is_found():
+@pytest.mark.parametrize("far", [(0, 2), (2, 0)])
+def test_a_tuple_that_spans_two_levels_is_found(far):
     """A path beside an edge, with the levels of the path: no other rule is broken."""
-    source = Tuples(3, [0, 1, 0], [1, 2, 2])
+    source = Tuples(3, [0, 1, far[0]], [1, 2, far[1]])
     level, parent = np.array([0, 1, 2], np.int32), np.array([0, 0, 1])
     for parents in (parent, None):
         verdict = answers(source, 0, level, parents)
