@@ -1,4 +1,7 @@
-/* The state of many searches in one traversal (bits.c), and updates by threads. */
+/* The words of vertices in many searches of one traversal (bits.c), and updates by threads.
+ *
+ * They are those of a whole graph, or of the normals of a part, the delegates, or the outer
+ * ends of a part's nn edges, whose edges are given with each step. */
 #ifndef DISTBFS_BITS_SEARCH_H
 #define DISTBFS_BITS_SEARCH_H
 #include "../device/team.h"
@@ -23,7 +26,7 @@ typedef struct {
 
 typedef struct {
     int64_t n, rows, edges;     /* vertices; those with edges come first; stored edges */
-    const OFFSET *offsets;      /* [n + 1], edges out */
+    const OFFSET *offsets;      /* [n + 1], edges out; NULL in a graph in parts */
     const uint32_t *columns;    /* [edges] */
     const OFFSET *in_offsets;   /* [n + 1], edges in; the same where symmetric */
     const uint32_t *in_columns; /* [edges] */
@@ -42,6 +45,7 @@ typedef struct {
     int64_t limit;              /* the last level that is wanted */
     int64_t level;              /* of the frontier */
     int64_t count, work;        /* vertices of the frontier, edges out of them */
+    int64_t tail;               /* vertices that got words by steps of a level in parts */
     int64_t clean, queued;      /* other is zero; the frontier is in the queue */
     uint64_t running[WIDTH];    /* searches that have a frontier */
     int32_t depth[SEARCHES];    /* the largest level of each search so far */
@@ -73,9 +77,13 @@ typedef struct {
     int64_t counts[SEARCHES];
 } tally;
 
-/* A level that threads share: work taken, and finds so far. */
+/* A level that threads share: work taken, and finds so far.  Pushes go from the frontier of
+ * `from` along edges to vertices of s. */
 typedef struct {
     bit_search *s;
+    const bit_search *from;
+    const OFFSET *offsets;
+    const uint32_t *columns;
     word light, found;
     int64_t next, size, tail, checks, aside;
     int shared;    /* several threads push */
@@ -104,7 +112,7 @@ static inline void begin_tally(const bit_search *s, tally *t) {
 static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     t->found |= gain;
     t->count++;
-    t->work += out_degree(s, v);
+    if (s->offsets) t->work += out_degree(s, v);
     if (s->keep_levels)
         for (uint64_t rest = (uint64_t)s->level; rest; rest &= rest - 1)
             s->planes[__builtin_ctzll(rest)][v] |= gain;
@@ -122,7 +130,7 @@ static void end_tally(shared_level *l, tally *t) {
     l->found |= t->found;
     s->count += t->count;
     s->work += t->work;
-    s->records[s->level].checks += t->checks;
+    if (s->records) s->records[s->level].checks += t->checks;
     if (s->counts)
         for (int k = 0; k < SEARCHES; k++)
             s->counts[s->level * SEARCHES + k] += t->counts[k];

@@ -34,6 +34,7 @@ from distbfs.multisearch.numpy_runner import (
     of_counts,
     run_batches,
 )
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Stop
@@ -78,7 +79,7 @@ class CompiledWalk:
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield the frontier of each level; see ``arrays.Walk``."""
         search = self._graph.searches(len(sources), self._threads)
-        search.run(sources, counts=True, limit=self._limit, stop=self._stop)
+        search.run(sources, Wanted(levels=True, limit=self._limit, stop=self._stop))
         search.levels(out=level)
         counts = np.ascontiguousarray(search.counts.T)  # [levels, b]
         ends = np.cumsum(counts.ravel())
@@ -180,32 +181,29 @@ class OpenMPRunner:
         n, names = graph.part.layout.n, {s.name: s for s in problem.state if s.result}
         outputs = Outputs(problem, len(sources), n)
         levels = "level" in names
-        sums = {name: outputs.values[name] for name in names if name in SUMS}
-        by_number = {name: np.zeros(n, dtype=SUMS[name]) for name in sums}
+        wanted = Wanted(
+            levels,
+            any(name in names for name in COUNTS),
+            tuple(name for name in names if name in SUMS),
+            options.depth,
+            options.stop,
+        )
         size = bits_batch(n, levels, len(sources), options)
         for first in range(0, len(sources), size):
             some = sources[first : first + size]
             rows = slice(first, first + len(some))
             search = graph.searches(min(size, len(sources)), self._threads)
-            search.run(
-                some,
-                levels=levels,
-                counts=any(name in names for name in COUNTS),
-                sums=by_number,
-                limit=options.depth,
-                direction=options.direction,
-                stop=options.stop,
-            )
+            search.run(some, wanted, options.direction)
             facts["batches"] += 1
             facts["levels"] = max(facts["levels"], search.deepest + 1)
             for name, state in names.items():
                 if name == "level":
                     check_depth(search.deepest, state.dtype)
                     search.levels(out=outputs.values[name][rows])
-                elif name not in SUMS:
+                elif name in SUMS:
+                    outputs.put(name, rows, search.sums[name][graph.part.numbers])
+                else:
                     outputs.put(name, rows, kept(search, name))
-        for name, array in sums.items():
-            array[graph.part.vertices] = by_number[name]
         return outputs.results()
 
     def extremes(self, graph: Any, vertex: int) -> None:
