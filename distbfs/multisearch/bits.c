@@ -19,7 +19,6 @@
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "bits_search.h"
-#include "word_rows.h"
 
 #define SERIAL_EDGES 2048 /* frontier edges below which one thread pushes alone */
 #define FEW_ROWS 64       /* up to which one thread makes a step in parts alone */
