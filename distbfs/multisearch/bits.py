@@ -15,7 +15,7 @@ from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_by
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, SUMS, check_depth
+from distbfs.multisearch.base import MOST, SUMS, RunOptions, check_depth
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Stop, Words
@@ -44,6 +44,19 @@ def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
 def width_for(searches: int) -> int:
     """Return the lanes for ``searches`` searches, at most the widest word."""
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
+
+
+def sources_at_once(count: int, options: RunOptions, need: Callable[[int], int]) -> int:
+    """Return how many of some sources share a traversal: as memory allows, 64 to 512.
+
+    need: bytes of searches with words of so many lanes
+    """
+    if options.batch:
+        return min(options.batch, MOST_SEARCHES)
+    lanes = width_for(count)
+    while lanes > 1 and need(lanes) > options.memory:
+        lanes //= 2
+    return LANE * lanes
 
 
 def array_table(
@@ -202,6 +215,8 @@ class BitSearch(WordRows):
     part: one part without delegates, in the ids of results
     """
 
+    adds_up = False  # sums are those of the last run
+
     def __init__(self, part: Part, width: int, threads: int) -> None:
         pulled, self._part = part.pulled, part
         super().__init__(
@@ -280,9 +295,8 @@ class BitSearch(WordRows):
         """The largest level of all searches, 0 for none."""
         return int(self.depth.max(initial=0))
 
-    @property
     def counts(self) -> Array:
-        """Vertices by search and level, int64 [k, deepest + 1]."""
+        """Return vertices by search and level, int64 [k, deepest + 1]."""
         if self.level_counts is None:
             raise ValueError("counts were not asked for")
         return self.level_counts[: self.deepest + 1, : len(self._sources)].T
@@ -314,6 +328,21 @@ class BitSearch(WordRows):
     def reachable(self) -> Array:
         """Return which vertices each search reached by id, bool [k, n]."""
         return self._spread(FLAGS, np.dtype(np.bool_), None)
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id; see ``bit_batches.Searched``."""
+        if out.dtype.name in KINDS:
+            self.levels(out=out)
+        else:
+            out[...] = self.reachable()
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS`` by id, [n]."""
+        return self.sums[name][self._part.numbers]
+
+    def tail_counts(self) -> dict[str, int]:
+        """Return {}: devices alone have tails of rows in host memory."""
+        return {}
 
     def _spread(self, kind: int, dtype: np.dtype, out: Array | None) -> Array:
         shape = (len(self._sources), self.n)

@@ -346,8 +346,8 @@ class ReferenceRunner:
         values, facts = run_batches(problem, walk, part.layout.n, sources, options)
         return Results(values, {**self.describe(), **facts})
 
-    def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: both need many searches; see ``ProblemRunner``."""
+    def levels_from(self, graph: Any) -> None:
+        """Return None; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""

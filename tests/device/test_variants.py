@@ -219,6 +219,8 @@ LOADS = {
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+    ],
+    "multisearch/one_device.py": [
         (
             "multisearch",
             ("bits.cu",),
