@@ -47,7 +47,7 @@ def width_for(searches: int) -> int:
 
 
 def sources_at_once(count: int, options: RunOptions, need: Callable[[int], int]) -> int:
-    """Return how many of some sources share a traversal: as memory allows, 64 to 512.
+    """Return the number of sources in a traversal: as memory allows, 64 to 512.
 
     need: bytes of searches with words of so many lanes
     """
@@ -298,7 +298,7 @@ class BitSearch(WordRows):
     def counts(self) -> Array:
         """Return vertices by search and level, int64 [k, deepest + 1]."""
         if self.level_counts is None:
-            raise ValueError("counts were not asked for")
+            raise ValueError("counts were not requested")
         return self.level_counts[: self.deepest + 1, : len(self._sources)].T
 
     @property

@@ -16,12 +16,12 @@ from distbfs.device import cuda, programs
 from distbfs.device.structures import Record, structure
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
-from distbfs.errors import UsageError
 from distbfs.graph.device_graph import (
     DeviceGraph,
     Tails,
     degree_class,
 )
+from distbfs.multisearch.numpy_runner import check_sources
 from distbfs.types import Array, DeviceArray, Ids
 
 KERNELS = Path(__file__).parent
@@ -49,11 +49,7 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
 def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
     """Return ids as int64 [k]; UsageError, naming ``what``, if one is no vertex."""
     ids = np.asarray(vertices, dtype=np.int64).ravel()
-    wrong = ids[(ids < 0) | (ids >= graph.n)]
-    if len(wrong):
-        raise UsageError(
-            f"{what} {wrong[0]} is not a vertex; allowed: 0 to {graph.n - 1}"
-        )
+    check_sources(ids, graph.n, what)
     return ids
 
 

@@ -24,7 +24,8 @@ from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, Share
-from distbfs.multisearch.outer_bits import exchanged
+from distbfs.multisearch.numpy_runner import check_sources
+from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.plan import pull_shares
 from distbfs.types import UNREACHED
@@ -98,22 +99,11 @@ class DomainBitSearches(PartSearches):
         self._group.agreed(make)
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
-        results = []
-        for share in self._shares:
-            with on_device(share.device):
-                results.append(work(share))
-        return results
-
-    def _check(self, ids: Ids) -> None:
-        wrong = ids[(ids < 0) | (ids >= self._layout.n)]
-        if len(wrong):
-            raise UsageError(
-                f"{wrong[0]} is not a vertex; allowed: 0 to {self._layout.n - 1}"
-            )
+        return self._group.each(self._shares, work)
 
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""
-        self._check(sources)
+        check_sources(sources, self._layout.n)
         if len(sources) > self.width:
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
         self._sources, self._levels, self._blocks = sources, wanted.levels, None
@@ -157,9 +147,7 @@ class DomainBitSearches(PartSearches):
         if self._messages is None:
             return
         sides = [share.outside for share in self._shares if share.outside is not None]
-        for device, side in zip(self._group.devices, sides, strict=True):
-            with on_device(device):
-                side.collect()
+        self._group.each(sides, Outside.collect)
         exchanged(self._messages, sides, self._group.devices)
 
     def _settle(self, depth: int) -> tuple[int, int]:
@@ -212,7 +200,7 @@ class DomainBitSearches(PartSearches):
         ``domain_paths``. stop: as in ``Wanted``
         """
         if not self._levels:
-            raise ValueError("levels were not asked for")
+            raise ValueError("levels were not requested")
         if self.deepest < 2:  # no path has a vertex between its ends
             return [np.zeros(share.member.graph.n) for share in self._shares]
         if self._paths is None:
@@ -223,7 +211,7 @@ class DomainBitSearches(PartSearches):
 
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex in each search; see ``PartSearches``."""
-        self._check(vertices)
+        check_sources(vertices, self._layout.n, "target")
         levels = np.full(len(vertices), UNREACHED, dtype=np.int32)
         for share in self._shares:
             own = self._layout.part_of(vertices) == share.part

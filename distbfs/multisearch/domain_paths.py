@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -176,7 +176,7 @@ class PathShare(Sender):
         self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
 
     def _open_outside(self, asked: AskedVertices) -> None:
-        """Show the kernels what goes to other domains, and what comes from there."""
+        """Describe the messages to other domains, and those from them, to kernels."""
         member = self.share.member
         if member.outer is None:
             raise ValueError("one domain sends nothing")
@@ -260,10 +260,8 @@ class DomainPaths:
 
         group.agreed(make)
 
-    def _each(self, work: Callable[[PathShare], None]) -> None:
-        for share in self._shares:
-            with on_device(share.share.device):
-                work(share)
+    def _each(self, work: Callable[[PathShare], Any]) -> list[Any]:
+        return self._group.each(self._shares, work)
 
     def dependencies(self, count: int, deepest: int, stop: Stop | None) -> list[Array]:
         """Return the dependencies of ``count`` searches, float64 by local id.
@@ -273,7 +271,7 @@ class DomainPaths:
         True
         """
         world = self._group.world
-        self._each(lambda share: share.clear())
+        self._each(PathShare.clear)
         for first in range(0, count, self.width):
             asked = np.array([stop is not None and stop()])
             if world.allreduce(asked, "or")[0]:
@@ -288,9 +286,7 @@ class DomainPaths:
             for level in range(deepest, 0, -1):
                 self._step(level, back=True, begins=level == deepest)
         world.doing = ""
-        sums: list[Array] = []
-        self._each(lambda share: sums.append(share.sums()))
-        return sums
+        return self._each(PathShare.sums)
 
     def _step(self, level: int, *, back: bool, begins: bool) -> None:
         """Make the values of a level on all devices."""
@@ -298,7 +294,7 @@ class DomainPaths:
         group.world.doing = f"paths of level {level}"
         self._each(lambda share: share.carry(level, back=back, begins=begins))
         if self._messages is not None:
-            self._each(lambda share: share.collect())
+            self._each(PathShare.collect)
             exchanged(self._messages, self._shares, group.devices)
-            self._each(lambda share: share.settle_delegates())
+            self._each(PathShare.settle_delegates)
         group.meet()

@@ -139,7 +139,7 @@ class Share:
             self.outside = Outside(member, member.outer, self.lanes, self.params)
 
     def clear(self, wanted: Wanted) -> None:
-        """Reset the state of searches, and what is summed and counted of them."""
+        """Reset the state of searches, and their sums and counts."""
         cp, stream = cuda.cupy(), cuda.cupy().cuda.get_current_stream()
         if not wanted.levels:
             self._planes = []

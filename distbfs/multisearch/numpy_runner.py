@@ -370,9 +370,9 @@ def check_memory(runner: Any, options: RunOptions | None) -> None:
             raise UsageError(f"{name} is no option of engine {runner.name}")
 
 
-def check_sources(sources: Ids, n: int) -> None:
-    """Raise UsageError unless all sources, int64 [k], are vertices."""
+def check_sources(sources: Ids, n: int, what: str = "source") -> None:
+    """Raise UsageError, which says what, unless all ids, int64 [k], are vertices."""
     outside = sources[(sources < 0) | (sources >= n)]
     if len(outside):
         allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-        raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
+        raise UsageError(f"{what} {outside[0]} is not a vertex; {allowed}")

@@ -151,7 +151,7 @@ class BitSearches(Share):
         if len(ids) > self.width:
             raise UsageError(f"{len(ids)} searches at once; allowed: {self.width}")
         if most is not None and most < 0:
-            raise UsageError(f"most is {most}; allowed: 0 and more")
+            raise UsageError(f"most is {most}; allowed: 0 or more")
         numbers = self.member.numbers_of(ids)
         there = numbers != ISOLATED
         self.sources, self.seconds = ids, 0.0

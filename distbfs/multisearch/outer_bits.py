@@ -126,7 +126,7 @@ class Outside(Sender):
         self.prepare(programs.Module(SOURCE, PIECES=lanes), *names)
 
     def clear(self) -> None:
-        """Forget what was sent."""
+        """Clear the record of messages."""
         self._clear("seen", "sends", "sending")
 
     def push(self, depth: int) -> None:

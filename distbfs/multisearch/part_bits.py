@@ -72,7 +72,7 @@ class OuterEnds:
         self.rows = WordRows(ends, width, 1)
 
     def table(self) -> Words:
-        """Return the ends that get words, and these: uint64 [k, 1 + width]."""
+        """Return the ends that get words, and the words: uint64 [k, 1 + width]."""
         rows, ends = self.rows, self.rows.changed
         words = rows.words("other")[ends]
         rows.words("seen")[ends] |= words
@@ -177,7 +177,7 @@ class PartBitSearches(PartSearches):
         return bool(self._world.allreduce(np.array([saved]))[0] > 0)
 
     def _saving(self, edges: CSR, back: CSR, start: WordRows, goal: WordRows) -> int:
-        """Return what a pull saves, see bits.c; back: the edges by their ends."""
+        """Return the looks a pull saves, see bits.c; back: edges by their ends."""
         if not edges.edges or not start.view.count or self.direction == "push":
             return 0
         if self.direction == "pull":

@@ -224,7 +224,7 @@ class PartsSearcher:
 
     @property
     def smallest(self) -> int:
-        """How many sources make a batch; one where they take turns."""
+        """Number of sources in a batch; 1 where they take turns."""
         most = self._traversals.most
         return min(self.options.batch or most, most)
 

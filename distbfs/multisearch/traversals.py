@@ -44,7 +44,7 @@ class Traversals(ABC):
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[SomeSearches, int]:
-        """Search from the first of some sources; return the searches, and how many.
+        """Search from the first of some sources; return the searches and their number.
 
         sources: ids; options: only ``batch``, ``memory`` and ``threads`` count
         here; limit and stop are those of ``wanted``
@@ -53,7 +53,7 @@ class Traversals(ABC):
     def dependencies(
         self, sources: Ids, options: RunOptions
     ) -> tuple[list[Array], int]:
-        """Return dependencies of the first of some sources, and how many.
+        """Return the dependencies of the first of some sources, and their number.
 
         Summed over these sources, float64, of each part by local id (Brandes 2001).
         sources, options: as in ``run``, and ``stop``. By default of one, by a search of
