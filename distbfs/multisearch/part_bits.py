@@ -200,27 +200,23 @@ class PartBitSearches(PartSearches):
         if not pulls:
             self._along(edges, start, goal)
         elif edges.edges:
-            prepare(self.lanes, edges.offsets.itemsize).bits_pull(
-                cc.pointer(back.offsets),
-                cc.pointer(back.columns),
-                start.state,
-                goal.state,
-                self._threads,
-            )
+            self._step("bits_pull", back.offsets, back.columns, start, goal)
 
     def _along(
         self, edges: CSR, start: WordRows, goal: WordRows, columns: Array | None = None
     ) -> None:
         """Push words along edges; columns: by default those of the edges."""
-        if not edges.edges or not start.view.count:
-            return
-        prepare(self.lanes, edges.offsets.itemsize).bits_push(
-            cc.pointer(edges.offsets),
-            cc.pointer(edges.columns if columns is None else columns),
-            start.state,
-            goal.state,
-            self._threads,
-        )
+        if edges.edges and start.view.count:
+            columns = edges.columns if columns is None else columns
+            self._step("bits_push", edges.offsets, columns, start, goal)
+
+    def _step(
+        self, name: str, offsets: Array, columns: Array, start: WordRows, goal: WordRows
+    ) -> None:
+        """Call a step of a level, see bits.c."""
+        step = getattr(prepare(self.lanes, offsets.itemsize), name)
+        arrays = cc.pointer(offsets), cc.pointer(columns)
+        step(*arrays, start.state, goal.state, self._threads)
 
     def _deliver(self, table: Words) -> None:
         """Send words to the parts of outer ends; see ``OuterEnds.table``."""
