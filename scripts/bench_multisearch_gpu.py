@@ -23,10 +23,12 @@ from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.apps import betweenness
-from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
+from distbfs.multisearch.apps.diameter import Bounds, extremes
+from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
-from distbfs.multisearch.exact_diameter import device_extremes
+from distbfs.multisearch.one_device import BitSearches, all_levels
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
 
 PARTS = ("bits", "methods", "betweenness", "diameter")
@@ -169,15 +171,22 @@ def diameter(args: Any) -> dict[str, Any]:
     graph = figures.built(Road(1 << (12 if args.small else 22)))
     search = XbfsEngine(SearchOptions(engine="xbfs", parents=False)).on_graph(graph)
     roots, _ = figures.roots_of(graph, 1, args.seed)
-    search.search(roots[0])
+    cp, result = cuda.cupy(), search.search(roots[0])
+    ecc, inside = int(result.levels) - 1, cp.flatnonzero(result.level >= 0)
+    ends = inside.tolist()
+
+    def rows(places: Any) -> Any:
+        for place in places.tolist():
+            yield search.search(ends[place]).level[inside].astype(np.int32)
+
     began = time.perf_counter()
-    extremes = device_extremes(search, roots[0])
+    bounds = Bounds(len(ends), cp)
+    radius, longest, searches = extremes(rows, bounds, SoloWorld())
     seconds = time.perf_counter() - began
-    ecc = int(search.search(extremes.ends[0]).levels) - 1
-    if ecc != extremes.diameter:
-        raise ValidationError(f"diameter {extremes.diameter}, but its end has {ecc}")
+    if not radius <= ecc <= longest:
+        raise ValidationError(f"{radius} to {longest}, but a vertex has {ecc}")
     row = {"n": graph.n, "m": graph.m, "seconds": seconds}
-    return {**row, **vars(extremes)}
+    return {**row, "diameter": longest, "radius": radius, "searches": searches}
 
 
 def main() -> None:

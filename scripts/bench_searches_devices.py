@@ -21,7 +21,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, UsageError, ValidationError
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import BuildOptions, SearchOptions
@@ -74,10 +74,10 @@ class Bench:
         def run(sources: Any, kept: list[Any] | None = None) -> None:
             for _, _, batch in searches.batches(sources):
                 if self.args.counts:
-                    batch.counts().get()
+                    batch.counts()
                 if kept is not None:
                     rows, targets = self._pairs(len(batch.sources))
-                    kept.append(batch.levels_at(rows, targets).get())
+                    kept.append(batch.levels_at(rows, targets))
             cuda.cupy().cuda.Device().synchronize()
 
         first = self.world.rank == 0
@@ -119,18 +119,19 @@ class Bench:
         asked = Request(domain=domain, divided=True, **more)
         session = open_source(world, graph, options, asked)
         traversals = traversals_of(session)
-        if traversals is None:
+        if traversals.most == 1:
             raise UsageError(f"searches of these parts take turns: {session.why}")
-        inside = session.vertices.inside(self.sources)
         print(f"rank {self.world.rank}: {session.why}", flush=True)
 
         wanted = Wanted(levels=True, counts=self.args.counts)
 
         def run(kept: list[Any] | None = None) -> None:
             first = 0
-            while first < len(inside):
+            while first < len(self.sources):
                 searches: Any
-                searches, some = traversals.run(inside[first:], RunOptions(), wanted)
+                searches, some = traversals.run(
+                    self.sources[first:], RunOptions(), wanted
+                )
                 if self.args.counts:
                     searches.counts()
                 if kept is not None:

@@ -16,8 +16,8 @@ from distbfs.errors import ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.report.energy import energy_figures, energy_values, joined
 from distbfs.types import TupleSource

@@ -556,8 +556,11 @@ class HostEngine(DomainEngine, Protocol):
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph of one part without delegates."""
 
-    def counter(self, part: Part) -> PathCounter:
-        """Prepare counting the shortest paths of a graph of one such part."""
+    def counter(self, part: Part) -> PathCounter | None:
+        """Prepare counting the shortest paths of a graph of one such part.
+
+        None for what counts those of parts.
+        """
 
 
 class DeviceEngine(Engine, Protocol):

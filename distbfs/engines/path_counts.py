@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.options import COUNT_DTYPES, check_choice
-from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Words
 
 LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
@@ -79,40 +78,3 @@ def totals_of(words: Array) -> tuple[Array, bool]:
     high = high + (low >> HALF)
     sums: Words = high << HALF | low & LOW
     return sums, bool((high > LOW).any())
-
-
-class NumpyCounter:
-    """A ``PathCounter`` that pushes the counts of each level to the next."""
-
-    seconds = 0.0
-
-    def __init__(self, part: Part) -> None:
-        self._part = part
-
-    def counts(
-        self,
-        level: Array,
-        levels: int,  # noqa: ARG002
-        dtype: str,
-    ) -> tuple[Array, int]:
-        """Return counts [n] by id; see ``PathCounter``."""
-        part = self._part
-        by_number = level[part.vertices]
-        lists = by_level(by_number, int(level.max(initial=-1)))
-        sigma = np.zeros(part.local_count, dtype=dtype)
-        passed = 0
-        for depth, numbers in enumerate(lists):
-            if not depth:
-                sigma[numbers] = 1
-                continue
-            above = lists[depth - 1]
-            index, columns = part.nn.edges_of(above)
-            down = by_number[columns] == depth
-            sums = Sums(len(numbers), dtype)
-            places = np.searchsorted(numbers, columns[down])
-            sums.add(places, sigma[above[index[down]]])
-            sigma[numbers], over = sums.totals()
-            passed = passed or depth * over
-        counts = np.empty_like(sigma)
-        counts[part.vertices] = sigma
-        return counts, passed

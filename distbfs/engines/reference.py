@@ -24,7 +24,6 @@ from distbfs.engines.base import (
     WholeResult,
     Work,
 )
-from distbfs.engines.path_counts import NumpyCounter
 from distbfs.errors import SearchStopped
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
@@ -97,9 +96,8 @@ class ReferenceEngine:
         """Prepare the search of one part, level by level."""
         return ReferencePart(part, self._parents)
 
-    def counter(self, part: Part) -> NumpyCounter:
-        """Prepare counting the shortest paths of a whole graph."""
-        return NumpyCounter(part)
+    def counter(self, part: Part) -> None:
+        """Return None: paths are counted as those of parts."""
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

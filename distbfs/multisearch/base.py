@@ -15,12 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
-from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill, readable
-from distbfs.types import Array, Ids, Stop, World
+from distbfs.types import AnyArray, Array, Ids, Stop, World
 
 KEPT = {
     "level": ("pair", "iu"),
@@ -166,8 +165,11 @@ class ProblemRunner(Protocol):
         named with its line; ResourceError where memory runs out.
         """
 
-    def extremes(self, graph: Any, vertex: int) -> Extremes | None:
-        """Return radius and diameter of a component where one run finds both."""
+    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:
+        """Return a function from a vertex id to levels, [n] by id, on a device.
+
+        An array lasts until the next. None where many searches run at once.
+        """
 
     def where(self, graph: Any) -> str:
         """Describe the rows of a graph that are in host memory, "" if none is."""

@@ -8,16 +8,20 @@
  * engines/openmp/fast.c.  Levels are kept as bit planes: plane j holds bit j of each
  * level.  They become bytes or wider at the end (spread.h), when the depth is known.
  *
+ * A whole graph is searched by bits_run.  Of a graph in parts the caller makes each level:
+ * bits_push or bits_pull for each subgraph, bits_take for words of other ranks, then
+ * bits_settle for each kind of vertices.
+ *
  * Sources: Then, Kaufmann, Chirigati et al., The More the Merrier: Efficient
  * Multi-Source Graph Traversal, VLDB 2014, Sections 3 and 4; McLaughlin, Riedy, Bader
- * 2015 for the abstraction.
+ * 2015 for the abstraction; Pan, Pearce, Owens 2018, Section IV, for the subgraphs of parts.
  *
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "bits_search.h"
-#include "word_rows.h"
 
 #define SERIAL_EDGES 2048 /* frontier edges below which one thread pushes alone */
+#define FEW_ROWS 64       /* up to which one thread makes a step in parts alone */
 #define LONG_ROW 4096     /* rows above this are cut among the threads of a push */
 #define PIECES 16         /* into which such a row is cut */
 #define LIGHT_SAMPLES 1024 /* frontier vertices that tell how large each search is */
@@ -93,57 +97,62 @@ static void queue_found(bit_search *s, int threads) {
     s->clean = s->queued = 1;
 }
 
-/* OR the word of a frontier vertex into the neighbours first … last - 1 of its row.
+/* Add a word to the next one of v, which goes to the spare queue.
  * shared: other threads do the same meanwhile. */
-static inline void push_range(bit_search *s, word from, OFFSET first, OFFSET last,
-                              const int shared, local_queue *q, int64_t *tail) {
+static inline void give(bit_search *s, uint32_t v, word gain, const int shared, local_queue *q,
+                        int64_t *tail) {
+    uint64_t *lanes = (uint64_t *)(s->other + v), added = 0;
+    for (int k = 0; k < WIDTH; k++) {
+        if (!shared) {
+            added |= gain[k] & ~lanes[k];
+            lanes[k] |= gain[k];
+        } else if (gain[k] & ~__atomic_load_n(lanes + k, __ATOMIC_RELAXED)) {
+            added = 1;
+            __atomic_fetch_or(lanes + k, gain[k], __ATOMIC_RELAXED);
+        }
+    }
+    if (!added) return;
+    uint64_t *claims = s->claimed + (v >> 6), bit = UINT64_C(1) << (v & 63);
+    if (__atomic_load_n(claims, __ATOMIC_RELAXED) & bit) return;
+    if (shared) {
+        if (__atomic_fetch_or(claims, bit, __ATOMIC_RELAXED) & bit) return;
+    } else {
+        *claims |= bit;
+    }
+    q->items[q->count++] = v;
+    if (q->count == LOCAL_QUEUE) flush(s->spare, q, tail);
+}
+
+/* OR the word of a frontier vertex into the neighbours first … last - 1 of its row. */
+static inline void push_range(shared_level *l, word from, OFFSET first, OFFSET last,
+                              const int shared, local_queue *q) {
+    bit_search *s = l->s;
     for (OFFSET e = first; e < last; e++) {
-        uint32_t v = s->columns[e];
+        uint32_t v = l->columns[e];
         word gain = from & ~s->seen[v];
-        if (!any(gain)) continue;
-        uint64_t *lanes = (uint64_t *)(s->other + v), added = 0;
-        for (int k = 0; k < WIDTH; k++) {
-            if (!shared) {
-                added |= gain[k] & ~lanes[k];
-                lanes[k] |= gain[k];
-            } else if (gain[k] & ~__atomic_load_n(lanes + k, __ATOMIC_RELAXED)) {
-                added = 1;
-                __atomic_fetch_or(lanes + k, gain[k], __ATOMIC_RELAXED);
-            }
-        }
-        if (!added) continue;
-        uint64_t *claims = s->claimed + (v >> 6), bit = UINT64_C(1) << (v & 63);
-        if (__atomic_load_n(claims, __ATOMIC_RELAXED) & bit) continue;
-        if (shared) {
-            if (__atomic_fetch_or(claims, bit, __ATOMIC_RELAXED) & bit) continue;
-        } else {
-            *claims |= bit;
-        }
-        q->items[q->count++] = v;
-        if (q->count == LOCAL_QUEUE) flush(s->spare, q, tail);
+        if (any(gain)) give(s, v, gain, shared, q, &l->tail);
     }
 }
 
 /* Push rows of the frontier, but set long ones aside; found vertices go to the spare
  * queue. */
 static inline void push_rows_of(shared_level *l, const int shared) {
-    bit_search *s = l->s;
     local_queue q = {.count = 0};
     int64_t from, to;
     while (team_chunk(&l->next, l->size, 32, &from, &to))
         for (int64_t k = from; k < to; k++) {
-            uint32_t u = s->queue[k];
-            if (shared && out_degree(s, u) > LONG_ROW) {
+            uint32_t u = l->from->queue[k];
+            OFFSET first = l->offsets[u], last = l->offsets[u + 1];
+            if (shared && last - first > LONG_ROW) {
                 int64_t at = __atomic_fetch_add(&l->aside, 1, __ATOMIC_RELAXED);
                 if (at < LONG_ROWS) {
                     l->rows[at] = u;
                     continue;
                 }
             }
-            push_range(s, s->seen[u], s->offsets[u], s->offsets[u + 1], shared, &q,
-                       &l->tail);
+            push_range(l, l->from->seen[u], first, last, shared, &q);
         }
-    flush(s->spare, &q, &l->tail);
+    flush(l->s->spare, &q, &l->tail);
 }
 
 static void push_rows(void *argument, int id) {
@@ -158,17 +167,16 @@ static void push_rows(void *argument, int id) {
 static void push_pieces(void *argument, int id) {
     (void)id;
     shared_level *l = argument;
-    bit_search *s = l->s;
     local_queue q = {.count = 0};
     int64_t from, to;
     while (team_chunk(&l->next, l->aside * PIECES, 1, &from, &to)) {
         uint32_t u = l->rows[from / PIECES];
-        OFFSET start = s->offsets[u];
-        int64_t d = out_degree(s, u), piece = from % PIECES;
-        push_range(s, s->seen[u], (OFFSET)(start + d * piece / PIECES),
-                   (OFFSET)(start + d * (piece + 1) / PIECES), 1, &q, &l->tail);
+        OFFSET start = l->offsets[u];
+        int64_t d = (int64_t)(l->offsets[u + 1] - start), piece = from % PIECES;
+        push_range(l, l->from->seen[u], (OFFSET)(start + d * piece / PIECES),
+                   (OFFSET)(start + d * (piece + 1) / PIECES), 1, &q);
     }
-    flush(s->spare, &q, &l->tail);
+    flush(l->s->spare, &q, &l->tail);
 }
 
 /* Turn what was pushed into bits seen, and count it. */
@@ -192,20 +200,34 @@ static void take_pushed(void *argument, int id) {
     end_tally(l, &t);
 }
 
-static void push(shared_level *l, int threads, int64_t work) {
-    bit_search *s = l->s;
-    int team = work > SERIAL_EDGES ? threads : 1;
+/* Push the frontier along edges, by a team. */
+static void push_along(shared_level *l, int team) {
     l->shared = team > 1;
-    s->records[s->level].checks = work;
     team_run(team, push_rows, l);
     l->next = 0;
     if (l->aside > LONG_ROWS) l->aside = LONG_ROWS;
     if (l->aside) team_run(team, push_pieces, l);
     l->next = 0;
+}
+
+/* Make what was pushed the frontier. */
+static void settle(shared_level *l, int team) {
+    bit_search *s = l->s;
     team_run(team, take_pushed, l);
     uint32_t *swap = s->queue;
     s->queue = s->spare;
     s->spare = swap;
+}
+
+static void push(shared_level *l, int threads, int64_t work) {
+    bit_search *s = l->s;
+    int team = work > SERIAL_EDGES ? threads : 1;
+    l->from = s;
+    l->offsets = s->offsets;
+    l->columns = s->columns;
+    s->records[s->level].checks = work;
+    push_along(l, team);
+    settle(l, team);
 }
 
 /* The searches whose frontiers have few edges, from a sample of the queue: they would keep
@@ -277,25 +299,27 @@ static void clear_words(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Begin k searches; sources: uint32 [k], vertex numbers. */
-void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) {
+/* Begin searches, int64 [k], from sources, uint32 [k], vertex numbers. */
+void bits_begin(bit_search *s, const uint32_t *sources, const int64_t *searches, int64_t k,
+                int threads) {
     team_for(threads, s->n, 4096, clear_words, s);
-    s->count = s->work = s->level = 0;
+    s->count = s->work = s->level = s->tail = 0;
     s->clean = s->queued = 1;
     memset(s->running, 0, sizeof s->running);
     memset(s->depth, 0, sizeof s->depth);
     bit_record first = {PUSH, k, 0};
-    s->records[0] = first;
+    if (s->records) s->records[0] = first;
     if (s->counts) memset(s->counts, 0, sizeof(int64_t) * SEARCHES);
-    for (int64_t i = 0; i < k; i++) {
-        uint32_t v = sources[i];
+    for (int64_t j = 0; j < k; j++) {
+        uint32_t v = sources[j];
+        int64_t i = searches[j];
         uint64_t *lane = (uint64_t *)(s->seen + v) + i / 64, bit = UINT64_C(1) << (i & 63);
         if (s->counts) s->counts[i] = 1;
         if (s->reached_from) s->reached_from[v]++;
         if (v < s->rows) {
             if (!any(s->seen[v])) {
                 s->queue[s->count++] = v;
-                s->work += out_degree(s, v);
+                if (s->offsets) s->work += out_degree(s, v);
             }
             s->running[i / 64] |= bit;
         } else { /* a pull copies rows with edges only */
@@ -303,6 +327,15 @@ void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) 
         }
         *lane |= bit;
     }
+}
+
+/* Note which searches have a frontier, and how deep they are. */
+static void end_level(const shared_level *l) {
+    bit_search *s = l->s;
+    memcpy(s->running, &l->found, sizeof l->found);
+    for (int lane = 0; lane < WIDTH; lane++)
+        for (uint64_t rest = l->found[lane]; rest; rest &= rest - 1)
+            s->depth[64 * lane + __builtin_ctzll(rest)] = (int32_t)s->level;
 }
 
 /* Continue until no search has a frontier (DONE), until level 2^digits (GROW: the caller adds
@@ -328,12 +361,82 @@ int bits_run(bit_search *s, int threads, int direction) {
             if (!s->clean) queue_found(s, threads);
             push(&l, threads, work);
         }
-        memcpy(s->running, &l.found, sizeof l.found);
-        for (int lane = 0; lane < WIDTH; lane++)
-            for (uint64_t rest = l.found[lane]; rest; rest &= rest - 1)
-                s->depth[64 * lane + __builtin_ctzll(rest)] = (int32_t)s->level;
+        end_level(&l);
     }
     return DONE;
+}
+
+/* Push the words of a frontier along edges to the vertices of `to`. */
+void bits_push(const OFFSET *offsets, const uint32_t *columns, const bit_search *from,
+               bit_search *to, int threads) {
+    shared_level l = {.s = to, .from = from, .offsets = offsets, .columns = columns,
+                      .size = from->count, .tail = to->tail};
+    push_along(&l, from->count > FEW_ROWS ? threads : 1);
+    to->tail = l.tail;
+}
+
+static void pull_words(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    bit_search *to = l->s;
+    const word wanted = running(l->from);
+    local_queue q = {.count = 0};
+    int64_t first, last, checks = 0;
+    while (team_chunk(&l->next, to->n, 1024, &first, &last))
+        for (int64_t v = first; v < last; v++) {
+            word todo = wanted & ~to->seen[v] & ~to->other[v];
+            if (!any(todo)) continue;
+            todo &= pull_row(l->offsets, l->columns, (uint64_t)v, l->from->seen, todo, &checks);
+            if (any(todo)) give(to, (uint32_t)v, todo, 0, &q, &l->tail);
+        }
+    flush(to->spare, &q, &l->tail);
+}
+
+/* Pull the words of a frontier along edges, by the rows of their ends.  Only searches in the
+ * frontier of `from` have bits that these lack. */
+void bits_pull(const OFFSET *end_offsets, const uint32_t *end_columns, const bit_search *from,
+               bit_search *to, int threads) {
+    shared_level l = {.s = to, .from = from, .offsets = end_offsets, .columns = end_columns,
+                      .tail = to->tail};
+    team_run(threads, pull_words, &l);
+    to->tail = l.tail;
+}
+
+/* The time that a pull saves of that of a push of the frontier along the same edges, in looks
+ * at an edge; negative where it takes longer.
+ *
+ * offsets: of the edges; end_offsets, end_columns: of the same by their ends, or of those that
+ * lead to these */
+int64_t bits_saving(const OFFSET *offsets, const OFFSET *end_offsets,
+                    const uint32_t *end_columns, const bit_search *from, const bit_search *to) {
+    int64_t work = 0;
+    for (int64_t k = 0; k < from->count; k++)
+        work += (int64_t)(offsets[from->queue[k] + 1] - offsets[from->queue[k]]);
+    if (work < (int64_t)(offsets[from->n] / PULL_FLOOR)) return -work;
+    const double price = pull_price(end_offsets, end_columns, to->n, to->seen, from->seen,
+                                    running(from), from->level + 1);
+    /* mutant: PUSH_PRICE - price -> -PUSH_PRICE + price : test_pulls_read_few_edges_of_hubs */
+    return (int64_t)((double)work * PUSH_PRICE - price);
+}
+
+/* Add words to the next ones of k vertices. */
+void bits_take(bit_search *to, const uint32_t *vertices, const word *words, int64_t k) {
+    local_queue q = {.count = 0};
+    for (int64_t i = 0; i < k; i++) {
+        const word gain = words[i] & ~to->seen[vertices[i]];
+        if (any(gain)) give(to, vertices[i], gain, 0, &q, &to->tail);
+    }
+    flush(to->spare, &q, &to->tail);
+}
+
+/* Make what the steps of a level gave to vertices the frontier, of the next level. */
+void bits_settle(bit_search *s, int threads) {
+    shared_level l = {.s = s, .tail = s->tail};
+    s->level++;
+    s->count = s->work = s->tail = 0;
+    if (s->counts) memset(s->counts + s->level * SEARCHES, 0, 8 * SEARCHES);
+    settle(&l, l.tail > FEW_ROWS ? threads : 1);
+    end_level(&l);
 }
 
 typedef struct {

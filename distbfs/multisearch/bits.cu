@@ -34,16 +34,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
 
 struct Begin {
     Params p;
-    const u32 *numbers; /* [n], id -> number */
-    const u32 *source;  /* [k], ids */
-    u32 k, pad[3];      /* a multiple of 16 bytes, as Params */
+    const u32 *number; /* [k], of the sources; NONE where it has no edges */
+    u32 k, pad;        /* a multiple of 16 bytes, as Params */
 };
 
 /* Level 0 of the searches, by one block; all of seen, front, mark and state is zero. */
-extern "C" __global__ void __launch_bounds__(THREADS, 1) begin(const Begin b) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) begin_level(const Begin b) {
     const Params &p = b.p;
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
-        const u32 v = b.numbers[b.source[i]];
+        const u32 v = b.number[i];
         if (p.counts) p.counts[i] = 1;
         if (v == NONE) continue;
         add_sums(p, v, 1, 0);

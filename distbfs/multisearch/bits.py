@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_by
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, check_depth
+from distbfs.multisearch.base import MOST, SUMS, RunOptions, check_depth
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.partition.part import Part, mask_words
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, Ids, Stop, Words
 
 SOURCE = Path(__file__).with_name("bits.c")
 WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
@@ -30,7 +31,7 @@ KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
 OPEN = -2  # a level that is not known yet
-NO_SUMS: Mapping[str, Array] = {}
+LEVELS = Wanted(levels=True, counts=False)
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
 
@@ -45,8 +46,23 @@ def width_for(searches: int) -> int:
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
-def array_table(n: int, rows: int, width: int, planes: int = 0) -> ArrayTable:
-    """Return the arrays of a ``BitSearch``; planes: added while it runs.
+def sources_at_once(count: int, options: RunOptions, need: Callable[[int], int]) -> int:
+    """Return the number of sources in a traversal: as memory allows, 64 to 512.
+
+    need: bytes of searches with words of so many lanes
+    """
+    if options.batch:
+        return min(options.batch, MOST_SEARCHES)
+    lanes = width_for(count)
+    while lanes > 1 and need(lanes) > options.memory:
+        lanes //= 2
+    return LANE * lanes
+
+
+def array_table(
+    n: int, rows: int, width: int, planes: int = 0, sums: Sequence[str] = ()
+) -> ArrayTable:
+    """Return the arrays of ``WordRows``; planes, sums: made by its searches.
 
     rows: vertices with edges
     """
@@ -57,6 +73,7 @@ def array_table(n: int, rows: int, width: int, planes: int = 0) -> ArrayTable:
         "queue": ArrayPlan(np.uint32, rows),
         "spare": ArrayPlan(np.uint32, rows),
         "planes": [ArrayPlan(np.uint64, n * width, later=True)] * planes,
+        **{name: ArrayPlan(SUMS[name], n, later=True) for name in sums},
     }
 
 
@@ -75,60 +92,156 @@ class BitsRecord:
     checks: int
 
 
-class BitSearch:
+class WordRows:
+    """The words of some vertices in searches that share a traversal, see bits.c.
+
+    rows: vertices that may be in a frontier, which come first; edges: members of
+    ``bit_search`` that describe the edges of a whole graph
+    sums: by vertex number, of names in ``base.SUMS``
+    """
+
+    def __init__(
+        self, n: int, width: int, threads: int, rows: int | None = None, **edges: Any
+    ) -> None:
+        rows, self.n, self.width = n if rows is None else rows, n, width
+        self.threads = ctypes.c_int(threads)
+        self.arrays = allocate(array_table(n, rows, width), cc.aligned_empty)
+        self.sums: dict[str, Array] = {}
+        self.planes: list[Array] = []
+        self.level_counts: Array | None = None
+        offsets = edges.get("offsets")
+        self.library = prepare(width, 4 if offsets is None else offsets.itemsize)
+        self.view = structure(SOURCE, "bit_search", {"WIDTH": width})(
+            n=n, rows=rows, **edges, **self.arrays
+        )
+        self.state = ctypes.byref(self.view)
+
+    def begin(
+        self,
+        numbers: Array,
+        searches: Ids,
+        wanted: Wanted,
+        call: LongCall | None = None,
+    ) -> None:
+        """Forget all searches; begin some from vertex numbers, uint32 [k].
+
+        searches: int64 [k], their numbers
+        """
+        view, self.level_counts, self.sums = self.view, None, {}
+        self.arrays["claimed"][:] = 0  # an error may have left some
+        view.keep_levels, view.digits = int(wanted.levels), HELD
+        for plane in range(HELD if wanted.levels else 0):
+            self._add_plane(plane)
+        view.set(counts=None, **dict.fromkeys(SUMS))  # they go before others come
+        self.sums = {name: np.zeros(self.n, SUMS[name]) for name in wanted.sums}
+        view.set(**self.sums)
+        if wanted.counts:
+            shape = 1 << HELD, LANE * self.width
+            self.level_counts = np.zeros(shape, dtype=np.int64)
+        self._records = np.zeros(1 << HELD, dtype=RECORD)
+        self._point()
+        (call or LongCall(self.library))(
+            self.library.bits_begin,
+            self.state,
+            cc.pointer(numbers),
+            cc.pointer(searches),
+            ctypes.c_int64(len(searches)),
+            self.threads,
+        )
+
+    def _add_plane(self, plane: int) -> None:
+        if plane == len(self.planes):
+            self.planes.append(cc.aligned_empty(self.n * self.width, np.uint64))
+            self.view.set(planes=self.planes)
+
+    def grow(self) -> None:
+        """Double the room for levels."""
+        held, counts = int(self.view.digits), self.level_counts
+        if self.view.keep_levels:
+            self._add_plane(held)
+            self.planes[held][:] = 0
+        if counts is not None:
+            self.level_counts = np.concatenate([counts, np.zeros_like(counts)])
+        self._records = np.concatenate([self._records, np.zeros_like(self._records)])
+        self.view.digits = held + 1
+        self._point()
+
+    def _point(self) -> None:
+        self.view.set(counts=self.level_counts, records=self._records)
+
+    def words(self, name: str) -> Words:
+        """Return ``seen``, or ``other``, the words of the next level, [n, width]."""
+        words: Words = self.arrays[name].reshape(-1, self.width)
+        return words
+
+    @property
+    def changed(self) -> Array:
+        """The vertices that got words by steps of a level in parts, uint32 [k]."""
+        return self._spare[: self.view.tail]
+
+    @changed.setter
+    def changed(self, numbers: Array) -> None:
+        self._spare[: len(numbers)] = numbers
+        self.view.tail = len(numbers)
+
+    @property
+    def _spare(self) -> Array:
+        """Where these are, which each level exchanges for the frontier."""
+        queue: Array = self.arrays["queue"]
+        at_queue = self.view.spare == queue.ctypes.data
+        return queue if at_queue else self.arrays["spare"]
+
+    def levels_of(self, searches: Ids, numbers: Array) -> Array:
+        """Return the level of each vertex number in each search, int32; -1 if none.
+
+        Without levels: 0 for reached vertices.
+        """
+        searches = np.ascontiguousarray(searches, dtype=np.int64)
+        numbers = np.ascontiguousarray(numbers, dtype=np.uint32)
+        levels = np.empty(len(searches), dtype=np.int32)
+        self.library.bits_levels_at(
+            self.state,
+            cc.pointer(searches),
+            cc.pointer(numbers),
+            ctypes.c_int64(len(searches)),
+            cc.pointer(levels),
+        )
+        return levels
+
+
+class BitSearch(WordRows):
     """Runs up to 64 x ``width`` searches at once; results last until the next run.
 
     part: one part without delegates, in the ids of results
     """
 
+    adds_up = False  # sums are those of the last run
+
     def __init__(self, part: Part, width: int, threads: int) -> None:
-        self.width, self._threads, self._part = width, threads, part
-        n, rows, pulled = part.local_count, part.active, part.pulled
-        self._n = n
-        self._library = prepare(width, part.nn.offsets.itemsize)
-        self._arrays = {
-            "offsets": part.nn.offsets,
-            "columns": part.nn.columns,
-            "in_offsets": pulled.offsets,
-            "in_columns": pulled.columns,
-            **allocate(array_table(n, rows, width), cc.aligned_empty),
-        }
-        self._arrays["claimed"][:] = 0
-        self._planes: list[Array] = []
-        self._view = structure(SOURCE, "bit_search", {"WIDTH": width})(
-            n=n, rows=rows, edges=part.nn.edges, **self._arrays
+        pulled, self._part = part.pulled, part
+        super().__init__(
+            part.local_count,
+            width,
+            threads,
+            part.active,
+            edges=part.nn.edges,
+            offsets=part.nn.offsets,
+            columns=part.nn.columns,
+            in_offsets=pulled.offsets,
+            in_columns=pulled.columns,
         )
         self._sources = np.zeros(0, dtype=np.int64)
-        self._counts: Array | None = None
 
     def run(
-        self,
-        sources: Ids,
-        *,
-        levels: bool = True,
-        counts: bool = False,
-        sums: Mapping[str, Array] = NO_SUMS,
-        limit: int | None = None,
-        direction: str = "auto",
-        stop: Stop | None = None,
+        self, sources: Ids, wanted: Wanted = LEVELS, direction: str = "auto"
     ) -> None:
         """Search from vertex ids, int64 [k].
 
-        levels: make ``levels`` and ``levels_at`` available
-        counts: make ``counts`` available; limit: the last level
-        sums: arrays [n] by number, of names in ``base.SUMS``, to which is added
-        Raises SearchStopped when ``stop`` returns True at a level.
+        Raises SearchStopped when ``wanted.stop`` returns True at a level.
         """
-        self._view.set(**sums)
-        state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
+        call, run = self._begun(sources, wanted), self.library.bits_run
         way = ctypes.c_int(DIRECTIONS[direction])
-        try:
-            with self._call(stop) as call:
-                self._begin(call, sources, levels=levels, counts=counts, limit=limit)
-                run = self._library.bits_run
-                self._finish(lambda: call(run, state, threads, way))
-        finally:
-            self._view.set(**dict.fromkeys(sums))
+        self._finish(lambda: call(run, self.state, self.threads, way))
 
     def meet(
         self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None
@@ -141,102 +254,52 @@ class BitSearch:
         levels = np.full(len(search), OPEN, dtype=np.int32)
         numbers = np.ascontiguousarray(self._part.numbers[vertices])
         rows = np.ascontiguousarray(search, dtype=np.int64)
-        with self._call(stop) as call:
-            self._begin(call, sources, levels=False, counts=False, limit=None)
-            self._finish(
-                lambda: call(
-                    self._library.bits_meet,
-                    ctypes.byref(self._view),
-                    cc.pointer(rows),
-                    cc.pointer(numbers),
-                    ctypes.c_int64(len(rows)),
-                    cc.pointer(levels),
-                    ctypes.c_int(self._threads),
-                )
+        call = self._begun(sources, Wanted(counts=False, stop=stop))
+        self._finish(
+            lambda: call(
+                self.library.bits_meet,
+                self.state,
+                cc.pointer(rows),
+                cc.pointer(numbers),
+                ctypes.c_int64(len(rows)),
+                cc.pointer(levels),
+                self.threads,
             )
+        )
         return levels
 
-    @contextmanager
-    def _call(self, stop: Stop | None) -> Iterator[LongCall]:
-        """Yield a function that calls C to search and may end early, repeatedly."""
-        call = LongCall(self._library, stop)
-        self._view.stop = call.stop
-        try:
-            yield call
-        except BaseException:  # perhaps during a level
-            self._arrays["claimed"][:] = 0
-            raise
-
-    def _begin(
-        self,
-        call: LongCall,
-        sources: Ids,
-        *,
-        levels: bool,
-        counts: bool,
-        limit: int | None,
-    ) -> None:
-        """Put the sources on level 0."""
-        view, self._sources = self._view, sources
-        numbers = self._part.numbers[sources]
-        view.keep_levels, view.digits = int(levels), HELD
-        view.limit = NO_LIMIT if limit is None else limit
-        for plane in range(HELD if levels else 0):
-            self._add_plane(plane)
-        self._counts = None
-        view.set(counts=None)  # they go before others come
-        if counts:
-            self._counts = np.zeros((1 << HELD, LANE * self.width), dtype=np.int64)
-        self._records = np.zeros(1 << HELD, dtype=RECORD)
-        self._point()
-        state, threads = ctypes.byref(view), ctypes.c_int(self._threads)
-        count = ctypes.c_int64(len(sources))
-        call(self._library.bits_begin, state, cc.pointer(numbers), count, threads)
+    def _begun(self, sources: Ids, wanted: Wanted) -> LongCall:
+        """Put the sources on level 0; return what calls C to search on."""
+        call, view = LongCall(self.library, wanted.stop), self.view
+        self._sources, view.stop = sources, call.stop
+        view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
+        numbers, searches = self._part.numbers[sources], np.arange(len(sources))
+        self.begin(numbers, searches, wanted, call)
+        return call
 
     def _finish(self, proceed: Callable[[], int]) -> None:
         """Continue until the searches are done."""
         while (done := proceed()) == GROW:
-            self._grow()
+            self.grow()
         if done == STOPPED:
-            level = self._view.level
+            level = self.view.level
             raise SearchStopped(f"the searches were stopped at level {level}")
-
-    def _add_plane(self, plane: int) -> None:
-        if plane == len(self._planes):
-            self._planes.append(cc.aligned_empty(self._n * self.width, np.uint64))
-            self._view.set(planes=self._planes)
-
-    def _grow(self) -> None:
-        """Double the room for levels."""
-        held = int(self._view.digits)
-        if self._view.keep_levels:
-            self._add_plane(held)
-            self._planes[held][:] = 0
-        if self._counts is not None:
-            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
-        self._records = np.concatenate([self._records, np.zeros_like(self._records)])
-        self._view.digits = held + 1
-        self._point()
-
-    def _point(self) -> None:
-        self._view.set(counts=self._counts, records=self._records)
 
     @property
     def depth(self) -> Array:
         """The largest level of each search, int32 [k]."""
-        return np.array(self._view.depth[: len(self._sources)], dtype=np.int32)
+        return np.array(self.view.depth[: len(self._sources)], dtype=np.int32)
 
     @property
     def deepest(self) -> int:
         """The largest level of all searches, 0 for none."""
         return int(self.depth.max(initial=0))
 
-    @property
     def counts(self) -> Array:
-        """Vertices by search and level, int64 [k, deepest + 1]."""
-        if self._counts is None:
+        """Return vertices by search and level, int64 [k, deepest + 1]."""
+        if self.level_counts is None:
             raise ValueError("counts were not requested")
-        return self._counts[: self.deepest + 1, : len(self._sources)].T
+        return self.level_counts[: self.deepest + 1, : len(self._sources)].T
 
     @property
     def records(self) -> list[BitsRecord]:
@@ -244,7 +307,7 @@ class BitSearch:
         names = ("push", "pull")
         return [
             BitsRecord(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
-            for r in self._records[1 : self._view.level + 1]
+            for r in self._records[1 : self.view.level + 1]
         ]
 
     def levels(self, dtype: str = "", out: Array | None = None) -> Array:
@@ -266,36 +329,40 @@ class BitSearch:
         """Return which vertices each search reached by id, bool [k, n]."""
         return self._spread(FLAGS, np.dtype(np.bool_), None)
 
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id; see ``bit_batches.Searched``."""
+        if out.dtype.name in KINDS:
+            self.levels(out=out)
+        else:
+            out[...] = self.reachable()
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS`` by id, [n]."""
+        return self.sums[name][self._part.numbers]
+
+    def tail_counts(self) -> dict[str, int]:
+        """Return {}: devices alone have tails of rows in host memory."""
+        return {}
+
     def _spread(self, kind: int, dtype: np.dtype, out: Array | None) -> Array:
-        shape = (len(self._sources), self._n)
+        shape = (len(self._sources), self.n)
         if out is None:
             flat = cc.aligned_empty(shape[0] * shape[1] * dtype.itemsize, np.uint8)
             out = flat.view(dtype).reshape(shape)
         if out.shape != shape:
             raise ValueError(f"out has shape {out.shape}, not {shape}")
-        LongCall(self._library)(
-            self._library.bits_spread,
-            ctypes.byref(self._view),
+        LongCall(self.library)(
+            self.library.bits_spread,
+            self.state,
             cc.pointer(self._part.numbers),
             ctypes.c_int64(shape[0]),
             ctypes.c_int(kind),
-            ctypes.c_int64(self._n),
+            ctypes.c_int64(self.n),
             cc.pointer(out),
-            ctypes.c_int(self._threads),
+            self.threads,
         )
         return out
 
     def levels_at(self, search: Ids, vertices: Ids) -> Array:
-        """Return the level of each vertex id in each search (row), int32; -1 if none.
-
-        Without levels: 0 for reached vertices.
-        """
-        numbers, levels = self._part.numbers[vertices], np.empty(len(search), np.int32)
-        self._library.bits_levels_at(
-            ctypes.byref(self._view),
-            cc.pointer(np.ascontiguousarray(search, dtype=np.int64)),
-            cc.pointer(numbers),
-            ctypes.c_int64(len(search)),
-            cc.pointer(levels),
-        )
-        return levels
+        """Return the level of each vertex id in a search; see ``levels_of``."""
+        return self.levels_of(search, self._part.numbers[vertices])

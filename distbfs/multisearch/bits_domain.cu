@@ -125,14 +125,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) count_searches(const Do
 }
 
 struct Begin {
-    Domain d;
+    Domain p;
     const u32 *number; /* [k], of the sources; NONE where another device has it */
     u32 k, pad;
 };
 
 /* Offers level 0 to the own rows, by one block; all own rows, marks and tallies are zero. */
 extern "C" __global__ void __launch_bounds__(THREADS, 1) begin_level(const Begin b) {
-    const Domain &d = b.d;
+    const Domain &d = b.p;
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
         if (b.number[i] == NONE) continue;
         const u32 at = place(d, b.number[i]);

@@ -19,9 +19,9 @@ from distbfs.multisearch.cuda_bits import (
     KERNELS,
     SEARCHES,
     THREADS,
-    BitSearches,
     check_ids,
 )
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.started import Started
 from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda
-from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
@@ -15,29 +15,21 @@ from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import (
     KEPT,
-    SUMS,
     Results,
     RunOptions,
-    check_depth,
     check_problem,
 )
-from distbfs.multisearch.cuda_bits import (
-    LANES,
-    LARGEST,
-    RESERVE,
-    SEARCHES,
-    BitSearches,
-    array_table,
-)
+from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
+from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.exact_diameter import Extremes, device_extremes
+from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.numpy_runner import (
     Outputs,
     check_method,
     check_sources,
     kept_value,
-    of_counts,
 )
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
@@ -68,8 +60,7 @@ class CudaRunner:
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
         def state(n: int, active: int, m: int, at_least: Ids) -> int:
-            table = array_table(active, LANES[0], levels=True, sums=tuple(SUMS))
-            need = total_bytes(table) + RESERVE
+            need = bytes_beside(n, active, 1, 0)
             return max(need, engine.state_bytes(n, active, m, at_least))
 
         room = Room(limits.device_memory, limits.host_memory, state)
@@ -126,49 +117,25 @@ class CudaRunner:
     ) -> Results:
         """Run a problem in bit-parallel batches of some sources."""
         outputs = Outputs(problem, len(sources), graph.n)
-        states = {s.name: s for s in problem.state if s.result}
-        by_pair = [s for s in states.values() if s.per == "pair"]
-        sums = [name for name in states if name in SUMS]
-        others = [x for x, s in states.items() if s.per != "pair" and x not in SUMS]
+        wanted = wanted_of(problem, options)
         widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= at_once]
         searches = BitSearches(
             graph,
-            levels=bool(by_pair),
-            counts=bool(others),
-            sums=sums,
+            levels=wanted.levels,
+            counts=wanted.counts,
+            sums=wanted.sums,
             width=widths[0] if widths else None,
             pull_edges=PULL_EDGES[options.direction],
         )
-        facts: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
-        for first, last, batch in searches.batches(
-            sources,
-            options.depth,
-            options.stop,
-            min(at_once, searches.width),
-        ):
-            ask(options, first, len(sources))
-            rows = slice(first, last)
-            facts["batches"] += 1
-            for name, count in batch.tails.items():
-                facts[name] = facts.get(name, 0) + count
-            facts["levels"] = max(facts["levels"], batch.deepest + 1)
-            if by_pair:
-                levels = batch.levels()
-            for state in by_pair:
-                if state.name == "level":
-                    check_depth(batch.deepest, state.dtype)
-                    wide = levels.astype(state.dtype, copy=False)
-                    wide.get(out=outputs.values["level"][rows])
-                else:
-                    outputs.put(state.name, rows, (levels >= 0).get())
-            if others:
-                counts = batch.counts().get()
-                for name in others:
-                    outputs.put(name, rows, of_counts(name, counts))
-        if sums and facts["batches"]:
-            for name, array in searches.sums().items():
-                outputs.values[name][...] = array
-        return Results(outputs.results(), {**self.describe(), **facts})
+        size = min(at_once, searches.width)
+
+        def search(some: Ids) -> tuple[BitSearches, int]:
+            searches.search(some[:size], options.depth, options.stop)
+            return searches, len(some[:size])
+
+        facts = run_in_batches(problem, sources, outputs, search)
+        about = {**self.describe(), "method": BITS, **facts}
+        return Results(outputs.results(), about)
 
     def _blocks(
         self,
@@ -219,9 +186,10 @@ class CudaRunner:
             "batches": runner.batches,
         }
 
-    def extremes(self, graph: DeviceGraph, vertex: int) -> Extremes:
-        """Compute diameter and radius of the component of a vertex id."""
-        return device_extremes(XbfsEngine(ONE).on_graph(graph), vertex)
+    def levels_from(self, graph: DeviceGraph) -> Callable[[int], DeviceArray]:
+        """Return what searches from one vertex; see ``ProblemRunner``."""
+        search = XbfsEngine(ONE).on_graph(graph)
+        return lambda vertex: search.search(vertex).level
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""

@@ -24,6 +24,8 @@ from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, Share
+from distbfs.multisearch.numpy_runner import check_sources
+from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.plan import pull_shares
 from distbfs.types import UNREACHED
@@ -97,22 +99,11 @@ class DomainBitSearches(PartSearches):
         self._group.agreed(make)
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
-        results = []
-        for share in self._shares:
-            with on_device(share.device):
-                results.append(work(share))
-        return results
-
-    def _check(self, ids: Ids) -> None:
-        wrong = ids[(ids < 0) | (ids >= self._layout.n)]
-        if len(wrong):
-            raise UsageError(
-                f"{wrong[0]} is not a vertex; allowed: 0 to {self._layout.n - 1}"
-            )
+        return self._group.each(self._shares, work)
 
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""
-        self._check(sources)
+        check_sources(sources, self._layout.n)
         if len(sources) > self.width:
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
         self._sources, self._levels, self._blocks = sources, wanted.levels, None
@@ -156,17 +147,8 @@ class DomainBitSearches(PartSearches):
         if self._messages is None:
             return
         sides = [share.outside for share in self._shares if share.outside is not None]
-        for share, side in zip(self._shares, sides, strict=True):
-            with on_device(share.device):
-                side.collect(depth)
-        arrived = self._messages.deliver(
-            [side.counts() for side in sides],
-            sides[0].item,
-            lambda place, group, count: sides[place].items(group, count),
-        )
-        for one in arrived:
-            with on_device(self._shares[one.place].device):
-                sides[one.place].take(depth, one.items, delegates=one.delegates)
+        self._group.each(sides, Outside.collect)
+        exchanged(self._messages, sides, self._group.devices)
 
     def _settle(self, depth: int) -> tuple[int, int]:
         """Make the new bits the frontier; count its vertices, and edges out."""
@@ -178,7 +160,7 @@ class DomainBitSearches(PartSearches):
     def _own_counts(self) -> Array:
         """Return this rank's vertices by level and search, int64 [levels, width]."""
         levels = self.deepest + 1
-        counts = sum(self._each(lambda share: share.counts(levels)))
+        counts = sum(self._each(lambda share: share.level_counts(levels)))
         own: Array = np.zeros((levels, self.width), np.int64) + counts
         for share in self._shares:
             own[0, : self._count] += self._lone_of(share)
@@ -189,17 +171,12 @@ class DomainBitSearches(PartSearches):
         own: Array = self._layout.part_of(self._sources) == share.part
         return self._lone & own
 
-    def _need_levels(self) -> None:
-        if not self._levels:
-            raise ValueError("levels were not requested")
-
     def levels(self, search: int) -> list[Array]:
         """Return the levels of a search, int32, of each part by local id."""
-        self._need_levels()
         block, row = divmod(search, BLOCK)
         if self._blocks is None or self._blocks[0] != block:
             deepest, count = self.deepest, self._count
-            read = self._each(lambda share: share.levels(deepest, block, count))
+            read = self._each(lambda share: share.block_levels(deepest, block, count))
             self._blocks = block, read
         values = [rows[row].astype(np.int32) for rows in self._blocks[1]]
         for share, level in zip(self._shares, values, strict=True):
@@ -222,7 +199,8 @@ class DomainBitSearches(PartSearches):
         Summed over the sources, float64, of each part by local id; see
         ``domain_paths``. stop: as in ``Wanted``
         """
-        self._need_levels()
+        if not self._levels:
+            raise ValueError("levels were not requested")
         if self.deepest < 2:  # no path has a vertex between its ends
             return [np.zeros(share.member.graph.n) for share in self._shares]
         if self._paths is None:
@@ -233,13 +211,12 @@ class DomainBitSearches(PartSearches):
 
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex in each search; see ``PartSearches``."""
-        self._need_levels()
-        self._check(vertices)
+        check_sources(vertices, self._layout.n, "target")
         levels = np.full(len(vertices), UNREACHED, dtype=np.int32)
         for share in self._shares:
             own = self._layout.part_of(vertices) == share.part
             with on_device(share.device):
-                levels[own] = share.levels_at(
+                levels[own] = share.levels_in(
                     self.deepest, searches[own], vertices[own]
                 )
         levels = self._world.allreduce(levels, "max")

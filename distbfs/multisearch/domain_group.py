@@ -6,7 +6,7 @@ Those of a domain map each other's memory. A rank may have devices of several do
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from distbfs.search.domains import split_by_domain
 if TYPE_CHECKING:
     from distbfs.partition.layout import Placement
     from distbfs.types import DeviceArray, Ids, World
+
+Shared = TypeVar("Shared")
 
 
 class DomainGroup:
@@ -81,6 +83,16 @@ class DomainGroup:
         if reason := first_reason(self.world, reason):
             memory = self.world.allreduce(short, "or")[0]
             raise (OutOfMemory if memory else ResourceError)(reason)
+
+    def each(
+        self, shares: Sequence[Shared], work: Callable[[Shared], Any]
+    ) -> list[Any]:
+        """Call ``work`` of all shares, with the device of each current."""
+        results = []
+        for device, share in zip(self.devices, shares, strict=True):
+            with on_device(device):
+                results.append(work(share))
+        return results
 
     def meet(self) -> None:
         """Wait until the devices of a domain have finished their steps."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,8 +35,9 @@ from distbfs.device.array_table import (
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS, THREADS
+from distbfs.multisearch.cuda_bits import KERNELS
 from distbfs.multisearch.domain_members import largest_that_fits
+from distbfs.multisearch.outer_bits import Sender, exchanged
 
 if TYPE_CHECKING:
     from distbfs.multisearch.domain_group import DomainGroup
@@ -136,7 +137,7 @@ def bytes_needed(
     return total_bytes(shared_table(member, width)) + total_bytes(own)
 
 
-class PathShare:
+class PathShare(Sender):
     """One device's share of the sweeps; call it with the device current.
 
     memory: uint8, of the bytes of ``shared_table``, zeros
@@ -154,7 +155,7 @@ class PathShare:
     ) -> None:
         cp, member, graph = cuda.cupy(), share.member, share.member.graph
         self.share, self._width = share, width
-        self._params = structure(SOURCE, "Paths")(
+        params = structure(SOURCE, "Paths")(
             row=graph.offsets,
             adj=graph.columns,
             **allocate(shared_table(member, width), pieces(memory)),
@@ -167,44 +168,27 @@ class PathShare:
             parts=member.devices,
             index=member.index,
         )
-        self._first: Ids = np.zeros(1, dtype=np.int64)
+        starts = np.zeros(1, np.int64) if asked is None else asked.first
+        super().__init__(params, ITEM, starts, member.own_lanes, width)
         if asked is not None:
             self._open_outside(asked)
-        module = programs.Module(SOURCE, WIDTH=width)
-        grid = cuda.multiprocessors()
-        self._steps = {
-            name: module.kernel(name).prepare(self._params, grid, THREADS)
-            for name in ("carry", "collect", "take", "settle_delegates")
-        }
+        names = "carry", "collect", "take", "settle_delegates"
+        self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
 
     def _open_outside(self, asked: AskedVertices) -> None:
-        """Allocate the messages to other domains, and those from them."""
-        cp, member = cuda.cupy(), self.share.member
-        outer, domains = member.outer, member.domains
-        if outer is None or domains is None:
+        """Describe the messages to other domains, and those from them, to kernels."""
+        member = self.share.member
+        if member.outer is None:
             raise ValueError("one domain sends nothing")
-        self._first = asked.first
-        sizes = cp.zeros(domains.shares + member.own_lanes, np.uint64)
         self._params.set(
-            outer_row=outer.offsets,
-            outer_adj=outer.columns,
+            outer_row=member.outer.offsets,
+            outer_adj=member.outer.columns,
             asked=asked.numbers,
             target=asked.targets,
-            asked_first=cp.asarray(asked.first.astype(np.uint32)),
-            sizes=sizes,
+            asked_first=cuda.cupy().asarray(asked.first.astype(np.uint32)),
             several=True,
             normals=member.normals,
-            shares=domains.shares,
-            lanes=member.own_lanes,
         )
-        self._sizes_copy = cuda.HostCopy(sizes)
-
-    def _run(self, name: str) -> None:
-        self._steps[name]()
-
-    def _clear(self, name: str) -> None:
-        stream = cuda.cupy().cuda.get_current_stream()
-        cuda.clear(self._params.held[name], stream)
 
     def clear(self) -> None:
         """Forget all sums."""
@@ -219,40 +203,19 @@ class PathShare:
         """Sum up the values of the level before, or after; see bits_paths.cu."""
         p = self._params
         p.level, p.back, p.begins = level, back, begins
-        self._run("carry")
+        self._steps["carry"]()
 
     def collect(self) -> None:
         """Collect the messages; start copying their sizes to the host."""
         self._clear("sizes")
-        self._run("collect")
+        self._steps["collect"]()
         self._sizes_copy.begin(cuda.cupy().cuda.get_current_stream())
         self._clear("far_bits")
-
-    def counts(self) -> Array:
-        """Return the items for each share, then of each own lane, after ``collect``."""
-        return self._sizes_copy.wait().astype(np.int64)
-
-    def items(self, group: int, count: int) -> DeviceArray:
-        """Return items of a group in ``counts``, uint64 [count * ITEM]."""
-        p = self._params
-        first = int(self._first[min(group, p.shares)])
-        if group > p.shares:
-            first += (group - p.shares) * (p.normals // p.lanes)
-        first *= self._width * ITEM
-        box: DeviceArray = p.held["box"]
-        return box[first : first + count * ITEM]
-
-    def take(self, items: DeviceArray, *, delegates: bool) -> None:
-        """Keep values that have arrived, uint64 [k * ITEM]."""
-        p = self._params
-        p.items, p.count = items.data.ptr, items.size // ITEM
-        p.delegates = delegates
-        self._run("take")
 
     def settle_delegates(self) -> None:
         """Settle delegates whose sums of all domains have arrived."""
         if self._params.normals and not self._params.begins:
-            self._run("settle_delegates")
+            self._steps["settle_delegates"]()
 
     def sums(self) -> Array:
         """Return the sums of dependencies, float64 by local id, on the host."""
@@ -297,10 +260,8 @@ class DomainPaths:
 
         group.agreed(make)
 
-    def _each(self, work: Callable[[PathShare], None]) -> None:
-        for share in self._shares:
-            with on_device(share.share.device):
-                work(share)
+    def _each(self, work: Callable[[PathShare], Any]) -> list[Any]:
+        return self._group.each(self._shares, work)
 
     def dependencies(self, count: int, deepest: int, stop: Stop | None) -> list[Array]:
         """Return the dependencies of ``count`` searches, float64 by local id.
@@ -310,7 +271,7 @@ class DomainPaths:
         True
         """
         world = self._group.world
-        self._each(lambda share: share.clear())
+        self._each(PathShare.clear)
         for first in range(0, count, self.width):
             asked = np.array([stop is not None and stop()])
             if world.allreduce(asked, "or")[0]:
@@ -325,9 +286,7 @@ class DomainPaths:
             for level in range(deepest, 0, -1):
                 self._step(level, back=True, begins=level == deepest)
         world.doing = ""
-        sums: list[Array] = []
-        self._each(lambda share: sums.append(share.sums()))
-        return sums
+        return self._each(PathShare.sums)
 
     def _step(self, level: int, *, back: bool, begins: bool) -> None:
         """Make the values of a level on all devices."""
@@ -335,15 +294,7 @@ class DomainPaths:
         group.world.doing = f"paths of level {level}"
         self._each(lambda share: share.carry(level, back=back, begins=begins))
         if self._messages is not None:
-            self._each(lambda share: share.collect())
-            arrived = self._messages.deliver(
-                [share.counts() for share in self._shares],
-                ITEM,
-                lambda place, number, count: self._shares[place].items(number, count),
-            )
-            for one in arrived:
-                share = self._shares[one.place]
-                with on_device(share.share.device):
-                    share.take(one.items, delegates=one.delegates)
-            self._each(lambda share: share.settle_delegates())
+            self._each(PathShare.collect)
+            exchanged(self._messages, self._shares, group.devices)
+            self._each(PathShare.settle_delegates)
         group.meet()

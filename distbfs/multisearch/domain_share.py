@@ -9,6 +9,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, structure
+from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.types import Array, DeviceArray, Ids
 
-SOURCE = KERNELS / "bits_domain.cu"
 TURNS, TALLY_WORDS = 3, 2
 LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
@@ -56,11 +56,16 @@ def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
 
 
 class Share:
-    """One device's share of the searches; call its methods with the device current.
+    """One device's share of searches; call its methods with the device current.
+
+    A level is made by steps that the host launches on all devices of the domain;
+    ``one_device`` makes all of them in one launch.
 
     memory: uint8, of the bytes of ``Member.shared``, zeros
     bases: [devices of the domain] addresses of their memory
     """
+
+    source = KERNELS / "bits_domain.cu"
 
     def __init__(
         self, member: Member, lanes: int, memory: DeviceArray, bases: Ids
@@ -70,8 +75,6 @@ class Share:
         cp = cuda.cupy()
         self._shared = allocate(member.shared(lanes), pieces(memory))
         self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
-        self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
-        self._tally_copy = cuda.HostCopy(self._tally)
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
@@ -79,11 +82,47 @@ class Share:
         self.tails: TailReads | None = None
         if graph.tails is not None:
             self.tails = TailReads(graph.tails, 4 * lanes)
-        self._begin = structure(SOURCE, "Begin")()
-        self.params: Record = self._begin.d
-        self._set_parameters(bases)
+        self._asked = asked_kernel()
+        self.first = structure(self.source, "Begin")()
+        self.params: Record = self.first.p
+        own = own_table(lanes, graph.n, graph.active, levels=False, sums=0)
+        self._queues = allocate(own, cp.empty)
+        hubs, wide = self._split_rows()
+        self.params.set(
+            row=graph.offsets,
+            adj=graph.columns,
+            **self._shared,
+            **self._queues,
+            active=graph.active,
+            words=len(self._shared["mark"][0]),
+            hubs=hubs,
+            wide=wide,
+        )
+        if self.tails is not None:
+            self.tails.show(self.params)
+        self._open_kernels(bases)
+
+    def _split_rows(self) -> list[int]:
+        """Return the numbers below which a block, or a warp, reads a row."""
+        return hubs_of(self.member.graph, HUB_DEGREE, WIDE_DEGREE)
+
+    def _open_kernels(self, bases: Ids) -> None:
+        """Prepare the steps of a level, and what only they know."""
+        member, devices = self.member, self.member.devices
+        self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
+        self._tally_copy = cuda.HostCopy(self._tally)
+        self.params.set(
+            tally=self._tally,
+            magic=-(-(1 << 32) // devices),
+            parts=devices,
+            index=member.index,
+            shift=(bases - bases[member.index]).tolist(),
+            # mutant: member.normals if member.domain else 0 -> 0
+            #   : test_outer_bits::test_a_last_level
+            counted=member.normals if member.domain else 0,
+        )
         split = int(self.tails is not None)
-        module = programs.Module(SOURCE, PIECES=lanes, SPLIT=split)
+        module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
         grid = cuda.multiprocessors()
         names = ["pull_level", "push_level", "list_level", "empty_level"]
         names += ["settle_level", "count_searches"]
@@ -94,65 +133,51 @@ class Share:
             for name in names
         }
         begin = module.kernel("begin_level")
-        self._steps["begin_level"] = begin.prepare(self._begin, 1, THREADS)
-        self._asked = asked_kernel()
+        self._begin_level = begin.prepare(self.first, 1, THREADS)
         self.outside: Outside | None = None
         if member.outer is not None:
-            self.outside = Outside(member, member.outer, lanes, self.params)
-
-    def _set_parameters(self, bases: Ids) -> None:
-        member, graph = self.member, self.member.graph
-        devices, active = member.devices, graph.active
-        own = own_table(self.lanes, graph.n, active, levels=False, sums=0)
-        hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
-        self.params.set(
-            row=graph.offsets,
-            adj=graph.columns,
-            **self._shared,
-            **allocate(own, cuda.cupy().empty),
-            tally=self._tally,
-            active=active,
-            words=len(self._shared["mark"][0]),
-            hubs=hubs,
-            wide=wide,
-            magic=-(-(1 << 32) // devices),
-            parts=devices,
-            index=member.index,
-            shift=(bases - bases[member.index]).tolist(),
-            # mutant: member.normals if member.domain else 0 -> 0
-            #   : test_outer_bits::test_a_last_level
-            counted=member.normals if member.domain else 0,
-        )
-        if self.tails is not None:
-            self.tails.show(self.params)
+            self.outside = Outside(member, member.outer, self.lanes, self.params)
 
     def clear(self, wanted: Wanted) -> None:
         """Reset the state of searches, and their sums and counts."""
-        cp, d = cuda.cupy(), self.params
-        stream = cp.cuda.get_current_stream()
+        cp, stream = cuda.cupy(), cuda.cupy().cuda.get_current_stream()
         if not wanted.levels:
             self._planes = []
         marks, seen = self._shared["mark"], self._shared["seen"]
-        for array in (*marks, seen, self._tally, *self._planes):
+        for array in (*marks, seen, *self._fresh(), *self._planes):
             if array.nbytes:
                 cuda.clear(array, stream)
         self._show_planes()
-        self._sums, self._counts = {}, None
-        d.set(**dict.fromkeys((*SUMS, "counts")))  # they go before others come
-        with cuda.memory_of("sums of bit-parallel searches"):
-            active = max(self.member.graph.active, 1)
-            self._sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
+        self._counts = None
+        self.params.set(counts=None)  # they go before others come
+        with cuda.memory_of("counts of bit-parallel searches"):
             if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
-        d.set(**self._sums, counts=self._counts)
-        for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
-            self.step("empty_level", depth)
+        self.params.set(counts=self._counts)
+        self._begin_sums(wanted)
         if self.tails is not None:
             # mutant: clear -> counts
             #   : test_domains_from_the_least_to_all_on_the_devices
             self.tails.clear()
+
+    def _fresh(self) -> list[DeviceArray]:
+        """Empty what other devices write, return what else begins as zero."""
+        for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
+            self.step("empty_level", depth)
         if self.outside is not None:
             self.outside.clear()
+        return [self._tally]
+
+    def _begin_sums(self, wanted: Wanted) -> None:
+        self._sums = {}
+        self.params.set(**dict.fromkeys(SUMS))  # they go before others come
+        with cuda.memory_of("sums of bit-parallel searches"):
+            self._sums = self._zero_sums(wanted)
+        self.params.set(**self._sums)
+
+    def _zero_sums(self, wanted: Wanted) -> dict[str, DeviceArray]:
+        active = max(self.member.graph.active, 1)
+        return {name: cuda.cupy().zeros(active, SUMS[name]) for name in wanted.sums}
 
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
@@ -163,8 +188,8 @@ class Share:
         bits[: len(there)] = there
         full = np.packbits(bits, bitorder="little")
         np.frombuffer(self.params.full, np.uint8)[:] = full
-        self._begin.set(number=cuda.cupy().asarray(numbers), k=len(numbers))
-        self.step("begin_level", 0)
+        self.first.set(number=cuda.cupy().asarray(numbers), k=len(numbers))
+        self._begin_level()
 
     def step(self, name: str, depth: int) -> None:
         """Launch a step of a level, see bits_domain.cu."""
@@ -208,14 +233,14 @@ class Share:
     def _show_planes(self) -> None:
         self.params.set(plane=self._planes, planes=len(self._planes))
 
-    def counts(self, levels: int) -> Array:
+    def level_counts(self, levels: int) -> Array:
         """Return the vertices counted here, int64 [levels, width]."""
         if self._counts is None:
-            raise ValueError("counts were not requested")
+            raise UsageError("these searches ran without counts")
         counts: Array = self._counts[:levels].get().astype(np.int64)
         return counts
 
-    def levels_at(self, deepest: int, searches: Ids, targets: Ids) -> Array:
+    def levels_in(self, deepest: int, searches: Ids, targets: Ids) -> Array:
         """Return the levels of targets, ids of this part, int32 on the host."""
         rows = self._seen, self._planes[: deepest.bit_length()]
         local = self.member.layout.local_of(targets)
@@ -223,7 +248,7 @@ class Share:
         levels: Array = asked_levels(self._asked, graph, rows, searches, local).get()
         return levels
 
-    def levels(self, deepest: int, block: int, count: int) -> Array:
+    def block_levels(self, deepest: int, block: int, count: int) -> Array:
         """Return the levels of searches ``block`` * BLOCK on, by local id.
 
         count: of all searches. Integers [up to BLOCK, local ids] on the host.
@@ -245,6 +270,8 @@ class Share:
     def _numbers_by_id(self) -> DeviceArray:
         """Return the number of each local id, uint32, ISOLATED for none."""
         cp, graph = cuda.cupy(), self.member.graph
+        if graph.members is None:
+            return graph.numbers
         if self._dense is None:
             with cuda.memory_of("levels"):
                 # one more element takes vertices of other devices

@@ -346,8 +346,8 @@ class ReferenceRunner:
         values, facts = run_batches(problem, walk, part.layout.n, sources, options)
         return Results(values, {**self.describe(), **facts})
 
-    def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: both need many searches; see ``ProblemRunner``."""
+    def levels_from(self, graph: Any) -> None:
+        """Return None; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
@@ -370,9 +370,9 @@ def check_memory(runner: Any, options: RunOptions | None) -> None:
             raise UsageError(f"{name} is no option of engine {runner.name}")
 
 
-def check_sources(sources: Ids, n: int) -> None:
-    """Raise UsageError unless all sources, int64 [k], are vertices."""
+def check_sources(sources: Ids, n: int, what: str = "source") -> None:
+    """Raise UsageError, which says what, unless all ids, int64 [k], are vertices."""
     outside = sources[(sources < 0) | (sources >= n)]
     if len(outside):
         allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-        raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
+        raise UsageError(f"{what} {outside[0]} is not a vertex; {allowed}")

@@ -17,13 +17,8 @@ from distbfs.device import cc
 from distbfs.device.calls import LongCall
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
-from distbfs.multisearch.base import (
-    SUMS,
-    Results,
-    RunOptions,
-    check_depth,
-    check_problem,
-)
+from distbfs.multisearch.base import Results, RunOptions, check_problem
+from distbfs.multisearch.bit_batches import Search, run_in_batches, wanted_of
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
     Outputs,
@@ -31,15 +26,13 @@ from distbfs.multisearch.numpy_runner import (
     check_method,
     check_sources,
     cuts,
-    of_counts,
     run_batches,
 )
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Stop
 
-LEVELS = ("level", "reachable")
-COUNTS = ("reached", "distance", "harmonic", "count")
 SPAN = 4096  # depth assumed in planning memory
 
 
@@ -78,9 +71,9 @@ class CompiledWalk:
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield the frontier of each level; see ``arrays.Walk``."""
         search = self._graph.searches(len(sources), self._threads)
-        search.run(sources, counts=True, limit=self._limit, stop=self._stop)
+        search.run(sources, Wanted(levels=True, limit=self._limit, stop=self._stop))
         search.levels(out=level)
-        counts = np.ascontiguousarray(search.counts.T)  # [levels, b]
+        counts = np.ascontiguousarray(search.counts().T)  # [levels, b]
         ends = np.cumsum(counts.ravel())
         at = (ends - counts.ravel()).astype(np.int64)
         row, vertex = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
@@ -157,10 +150,12 @@ class OpenMPRunner:
         if options.method == "bits" and not problem.bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
         self._threads = cc.thread_count(options.threads)
-        facts: dict[str, Any] = {"batches": 0, "levels": 0}
         n, by_bits = graph.part.layout.n, options.bits and options.method != "arrays"
         if problem.bits and by_bits:
-            values = self._run_bits(problem, graph, sources, options, facts)
+            outputs = Outputs(problem, len(sources), n)
+            search = self._searching(problem, graph, len(sources), options)
+            facts = run_in_batches(problem, sources, outputs, search)
+            values = outputs.results()
             return Results(values, {**self.describe(), "method": "bits", **facts})
         walk = CompiledWalk(graph, self._threads, options.depth, options.stop)
         values, facts = run_batches(
@@ -168,48 +163,26 @@ class OpenMPRunner:
         )
         return Results(values, {**self.describe(), "method": "arrays", **facts})
 
-    def _run_bits(
-        self,
-        problem: Problem,
-        graph: HostGraph,
-        sources: Ids,
-        options: RunOptions,
-        facts: dict[str, Any],
-    ) -> dict[str, Array]:
-        """Run a problem in bit-parallel batches."""
-        n, names = graph.part.layout.n, {s.name: s for s in problem.state if s.result}
-        outputs = Outputs(problem, len(sources), n)
-        levels = "level" in names
-        sums = {name: outputs.values[name] for name in names if name in SUMS}
-        by_number = {name: np.zeros(n, dtype=SUMS[name]) for name in sums}
-        size = bits_batch(n, levels, len(sources), options)
-        for first in range(0, len(sources), size):
-            some = sources[first : first + size]
-            rows = slice(first, first + len(some))
-            search = graph.searches(min(size, len(sources)), self._threads)
-            search.run(
-                some,
-                levels=levels,
-                counts=any(name in names for name in COUNTS),
-                sums=by_number,
-                limit=options.depth,
-                direction=options.direction,
-                stop=options.stop,
-            )
-            facts["batches"] += 1
-            facts["levels"] = max(facts["levels"], search.deepest + 1)
-            for name, state in names.items():
-                if name == "level":
-                    check_depth(search.deepest, state.dtype)
-                    search.levels(out=outputs.values[name][rows])
-                elif name not in SUMS:
-                    outputs.put(name, rows, kept(search, name))
-        for name, array in sums.items():
-            array[graph.part.vertices] = by_number[name]
-        return outputs.results()
+    def _searching(
+        self, problem: Problem, graph: HostGraph, count: int, options: RunOptions
+    ) -> Search:
+        """Return what searches from the first of some sources."""
+        n, wanted = graph.part.layout.n, wanted_of(problem, options)
 
-    def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: both need many searches; see ``ProblemRunner``."""
+        def need(lanes: int) -> int:
+            return bits.bytes_needed(n, lanes, levels=wanted.levels, depth=SPAN)
+
+        size = bits.sources_at_once(count, options, need)
+
+        def search(sources: Ids) -> tuple[BitSearch, int]:
+            searches = graph.searches(min(size, count), self._threads)
+            searches.run(sources[:size], wanted, options.direction)
+            return searches, len(sources[:size])
+
+        return search
+
+    def levels_from(self, graph: Any) -> None:
+        """Return None; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
@@ -218,27 +191,3 @@ class OpenMPRunner:
             "threads": self._threads,
             "compiler": cc.made_by(),
         }
-
-
-def kept(search: BitSearch, name: str) -> Array:
-    """Return a result of ``base.KEPT`` from finished searches."""
-    if name == "reachable":
-        return search.reachable()
-    if name == "depth":
-        return search.depth
-    return of_counts(name, search.counts)
-
-
-def bits_batch(n: int, levels: bool, count: int, options: RunOptions) -> int:
-    """Return the number of searches in a traversal: as memory allows, 64 to 512.
-
-    Level planes are planned for a depth of SPAN.
-    """
-    if options.batch:
-        return min(options.batch, bits.MOST_SEARCHES)
-    width = bits.width_for(count)
-    while width > 1 and (
-        bits.bytes_needed(n, width, levels=levels, depth=SPAN) > options.memory
-    ):
-        width //= 2
-    return bits.LANE * width

@@ -7,6 +7,7 @@ edges. ``domain_bits`` calls it; ``part_messages`` delivers the items.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,19 +15,84 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import structure
+from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
 from distbfs.multisearch.domain_members import Member, outer_table
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
     from distbfs.device.structures import Record
+    from distbfs.multisearch.part_messages import PartMessages
     from distbfs.types import Array, DeviceArray
 
 SOURCE = KERNELS / "bits_outer.cu"
 
 
-class Outside:
+class Sender:
     """What one device sends to other domains; call it with the device current.
+
+    params: of the kernels; item: uint64 of one; starts: of each share's items in the
+    box, and of those of delegates; each: items of the box for one of ``starts``
+    """
+
+    def __init__(
+        self, params: Record, item: int, starts: Array, own_lanes: int, each: int = 1
+    ) -> None:
+        self.item, self._params, self._starts, self._each = item, params, starts, each
+        sizes = cuda.cupy().zeros(len(starts) - 1 + own_lanes, np.uint64)
+        self._sizes_copy = cuda.HostCopy(sizes)
+        params.set(sizes=sizes, shares=len(starts) - 1, lanes=own_lanes)
+        self._steps: dict[str, programs.Launch] = {}
+
+    def prepare(self, module: programs.Module, *names: str) -> None:
+        """Prepare launches of kernels."""
+        grid = cuda.multiprocessors()
+        for name in names:
+            self._steps[name] = module.kernel(name).prepare(self._params, grid, THREADS)
+
+    def _clear(self, *names: str) -> None:
+        stream = cuda.cupy().cuda.get_current_stream()
+        for name in names:
+            cuda.clear(self._params.held[name], stream)
+
+    def counts(self) -> Array:
+        """Return the items for each share, then of each own lane, once collected."""
+        return self._sizes_copy.wait().astype(np.int64)
+
+    def items(self, group: int, count: int) -> DeviceArray:
+        """Return items of a group in ``counts``, uint64 [count * item]."""
+        p = self._params
+        first = int(self._starts[min(group, p.shares)])
+        if group > p.shares:
+            first += (group - p.shares) * (p.normals // p.lanes)
+        first *= self._each
+        box: DeviceArray = p.held["box"]
+        return box[first * self.item : (first + count) * self.item]
+
+    def take(self, items: DeviceArray, *, delegates: bool) -> None:
+        """Take items that have arrived, uint64 [k * item]."""
+        p = self._params
+        p.items, p.count = items.data.ptr, items.size // self.item
+        p.delegates = delegates
+        self._steps["take"]()
+
+
+def exchanged(
+    messages: PartMessages, senders: Sequence[Sender], devices: Sequence[int]
+) -> None:
+    """Send what devices have collected, and take what arrives (collective)."""
+    arrived = messages.deliver(
+        [sender.counts() for sender in senders],
+        senders[0].item,
+        lambda place, group, count: senders[place].items(group, count),
+    )
+    for one in arrived:
+        with on_device(devices[one.place]):
+            senders[one.place].take(one.items, delegates=one.delegates)
+
+
+class Outside(Sender):
+    """What one device sends of searches that share a traversal.
 
     own: of the searches inside the device's domain
     """
@@ -38,82 +104,43 @@ class Outside:
         domains = member.domains
         if domains is None:
             raise ValueError("one domain sends nothing")
-        shares, targets = domains.shares, len(outer.targets)
-        self.item = 1 + 2 * lanes
-        self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
-        self._sizes_copy = cuda.HostCopy(self.sizes)
+        targets = len(outer.targets)
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
         arrays["row"][normals:] = outer.offsets
-        self._starts, self._targets = outer.starts, targets
-        self._params = structure(SOURCE, "Outer")()
-        ctypes.memmove(
-            ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
-        )
-        self._params.set(
+        self._targets = targets
+        params: Record = structure(SOURCE, "Outer")()
+        ctypes.memmove(ctypes.byref(params), ctypes.byref(own), ctypes.sizeof(own))
+        params.set(
             **arrays,
             adj=outer.columns,
             visited=own.seen,
             starts=cp.asarray(outer.starts.astype(np.uint32)),
             target=outer.targets,
             number=member.graph.numbers,
-            sizes=self.sizes,
-            shares=shares,
-            lanes=member.own_lanes,
             normals=normals,
             targets=targets,
             wide=WIDE_DEGREE,
         )
-        module = programs.Module(SOURCE, PIECES=lanes)
-        grid = cuda.multiprocessors()
-        self._steps = {
-            name: module.kernel(name).prepare(self._params, grid, THREADS)
-            for name in ("push_outer", "collect_outer", "collect_delegates", "take")
-        }
+        super().__init__(params, 1 + 2 * lanes, outer.starts, member.own_lanes)
+        names = "push_outer", "collect_outer", "collect_delegates", "take"
+        self.prepare(programs.Module(SOURCE, PIECES=lanes), *names)
 
     def clear(self) -> None:
         """Clear the record of messages."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        for name in ("seen", "sends", "sending"):
-            cuda.clear(self._params.held[name], stream)
-
-    def _run(self, name: str, depth: int) -> None:
-        self._params.depth = depth
-        self._steps[name]()
+        self._clear("seen", "sends", "sending")
 
     def push(self, depth: int) -> None:
         """Push the frontier before ``depth`` along outer edges."""
+        self._params.depth = depth
         if self._targets:
-            self._run("push_outer", depth)
+            self._steps["push_outer"]()
 
-    def collect(self, depth: int) -> None:
-        """Collect the messages; start copying their sizes to the host."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        cuda.clear(self.sizes, stream)
+    def collect(self) -> None:
+        """Collect what is sent; start copying how much to the host."""
+        self._clear("sizes")
         if self._targets:
-            self._run("collect_outer", depth)
-            cuda.clear(self._params.held["sending"], stream)
+            self._steps["collect_outer"]()
+            self._clear("sending")
         if self._params.normals:
-            self._run("collect_delegates", depth)
-        self._sizes_copy.begin(stream)
-
-    def counts(self) -> Array:
-        """Return the items for each share, then of each own lane, after ``collect``."""
-        return self._sizes_copy.wait().astype(np.int64)
-
-    def items(self, group: int, count: int) -> DeviceArray:
-        """Return items of a group in ``counts``, uint64 [count * item]."""
-        shares = self._params.shares
-        if group < shares:
-            first = int(self._starts[group])
-        else:
-            each = self._params.normals // self._params.lanes
-            first = self._targets + (group - shares) * each
-        box: DeviceArray = self._params.held["box"]
-        return box[first * self.item : (first + count) * self.item]
-
-    def take(self, depth: int, items: DeviceArray, *, delegates: bool) -> None:
-        """Add words that have arrived, uint64 [k * item], to a level."""
-        p = self._params
-        p.items, p.count = items.data.ptr, items.size // self.item
-        p.delegates = delegates
-        self._run("take", depth)
+            self._steps["collect_delegates"]()
+        self._sizes_copy.begin(cuda.cupy().cuda.get_current_stream())

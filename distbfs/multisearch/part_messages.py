@@ -7,6 +7,7 @@ Between ranks they go through the streams of the session's exchange where it has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -132,6 +133,13 @@ class PartMessages:
             arrived += pass_on(leaving, coming)
         return arrived
 
+    @contextmanager
+    def _at_goal(self, route: Route) -> Iterator[None]:
+        """Make the device current that gets items."""
+        device = self._devices[self._placement.device_of(route.goal)]
+        with peer_memory.on_device(device), cuda.memory_of("words that arrive"):
+            yield
+
     def _arrival(self, route: Route, array: DeviceArray) -> Arrival:
         place = self._placement.device_of(route.goal)
         delegates = route.group >= self._domains.shares
@@ -166,11 +174,7 @@ class PartMessages:
             rank = self._rank_of[route.source]
             values = received[rank][at[rank] : at[rank] + size]
             at[rank] += size
-            place = self._placement.device_of(route.goal)
-            with (
-                peer_memory.on_device(self._devices[place]),
-                cuda.memory_of("words that arrive"),
-            ):
+            with self._at_goal(route):
                 array = cuda.cupy().asarray(np.ascontiguousarray(values))
             arrived.append(self._arrival(route, array))
         return arrived
@@ -186,11 +190,7 @@ class PartMessages:
             raise ValueError("there are no streams")
         arrived = []
         for route, size in coming:
-            place = place_of(route.goal)
-            with (
-                peer_memory.on_device(self._devices[place]),
-                cuda.memory_of("words that arrive"),
-            ):
+            with self._at_goal(route):
                 array = cuda.cupy().empty(size, np.uint64)
             arrived.append(self._arrival(route, array))
         streams.follow()

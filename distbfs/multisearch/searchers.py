@@ -7,7 +7,7 @@ share of the sources. Otherwise the ranks search the parts of the store together
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,16 +24,18 @@ from distbfs.multisearch.base import (
     agreeing,
     check_problem,
 )
-from distbfs.multisearch.exact_diameter import Extremes
+from distbfs.multisearch.bit_batches import add_counts, run_in_batches, wanted_of
 from distbfs.multisearch.numpy_runner import (
     Outputs,
     check_sources,
-    kept_value,
-    of_counts,
 )
-from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.traversals import Traversals, traversals_of
+from distbfs.multisearch.traversals import (
+    InTurn,
+    SomeSearches,
+    Traversals,
+    traversals_of,
+)
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -46,7 +48,7 @@ from distbfs.plan.memory import (
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.schema import Manifest
-from distbfs.types import Array, Ids, World, slice_bounds
+from distbfs.types import AnyArray, Array, Ids, World, slice_bounds
 
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
@@ -76,8 +78,8 @@ class Searcher(Protocol):
     def share(self, sources: Ids) -> Ids:
         """Return this rank's sources, int64 [k]; all if ranks search together."""
 
-    def extremes(self, vertex: int) -> Extremes | None:
-        """Return radius and diameter of a component, or None if they need many runs."""
+    def levels_from(self) -> Callable[[int], AnyArray] | None:
+        """Return what searches from one vertex; see ``ProblemRunner``."""
 
     def dependencies(self, sources: Ids) -> Array | None:
         """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
@@ -128,9 +130,9 @@ class WholeSearcher:
         self.engine, self.where = runner.name, runner.where(self.graph)
         self.tails: dict[str, int] = {}
 
-    def extremes(self, vertex: int) -> Extremes | None:
-        """Return radius and diameter of a component; see ``Searcher``."""
-        return self.runner.extremes(self.graph, vertex)
+    def levels_from(self) -> Callable[[int], AnyArray] | None:
+        """Return what searches from one vertex; see ``ProblemRunner``."""
+        return self.runner.levels_from(self.graph)
 
     def share(self, sources: Ids) -> Ids:
         """Return this rank's sources, int64 [k]."""
@@ -218,44 +220,37 @@ class PartsSearcher:
         self.n, self.engine = session.layout.n, session.options.engine
         self.part = None
         self.tails: dict[str, int] = {}
-        self._traversals = traversals_of(session)
+        self._traversals, self._in_turn = traversals_of(session), InTurn(session)
 
     @property
     def smallest(self) -> int:
         """Number of sources in a batch; 1 where they take turns."""
-        if self._traversals is None:
-            return 1
-        return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
+        most = self._traversals.most
+        return min(self.options.batch or most, most)
+
+    def _chosen(self, options: RunOptions) -> Traversals:
+        return self._traversals if options.bits else self._in_turn
 
     def share(self, sources: Ids) -> Ids:
         """Return all sources: the ranks search together."""
         return sources
 
-    def extremes(self, vertex: int) -> None:
-        """Return None: each search is one of the session's."""
+    def levels_from(self) -> None:
+        """Return None: the ranks search together."""
 
     def dependencies(self, sources: Ids) -> Array:
         """Return the sum of the dependencies of sources; see ``Searcher``."""
         check_sources(sources, self.n)
-        vertices, totals, first = self._session.vertices, list[Array](), 0
-        inside = vertices.inside(sources)
+        totals, first = list[Array](), 0
+        traversals = self._chosen(self.options)
         while first < len(sources):
-            values = None
-            if self._traversals is not None and self.options.bits:
-                values = self._traversals.dependencies(inside[first:], self.options)
-            shares, some = values or (self._dependencies_of(int(sources[first])), 1)
+            shares, some = traversals.dependencies(sources[first:], self.options)
             totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
             first += some
         if not totals:
             return np.zeros(self.n)
-        block = vertices.block(totals, np.float64)
+        block = self._session.vertices.block(totals, np.float64)
         return np.concatenate(self.world.allgather(block))
-
-    def _dependencies_of(self, root: int) -> list[Array]:
-        """Return the dependencies of a source, float64, of each shard by local id."""
-        session = self._session
-        result = session.search(root, parents=False, stop=self.options.stop)
-        return session.paths.dependencies([level for level, _ in result.shards])
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -271,10 +266,14 @@ class PartsSearcher:
             )
         width = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), width)
-        if self._traversals is not None and options.bits:
-            self._in_batches(self._traversals, problem, sources, options, outputs)
-        else:
-            self._in_turn(problem, sources, options, outputs)
+        traversals, wanted = self._chosen(options), wanted_of(problem, options)
+
+        def search(some: Ids) -> tuple[PartsSearched, int]:
+            searches, count = traversals.run(some, options, wanted)
+            return PartsSearched(self, searches), count
+
+        facts = run_in_batches(problem, sources, outputs, search)
+        add_counts(self.tails, {x: facts[x] for x in TAIL_COUNTS if x in facts})
         values = outputs.results()
         for state in problem.state:
             if state.per == "pair" and self.world.rank:
@@ -284,66 +283,9 @@ class PartsSearcher:
                 values[state.name] = np.concatenate(rows)
         return Results(values, self.describe())
 
-    def _in_turn(
-        self, problem: Problem, sources: Ids, options: RunOptions, outputs: Outputs
-    ) -> None:
-        """Search from one source after the other."""
-        for k, root in enumerate(sources.tolist()):
-            result = self._session.search(
-                root, parents=False, depth_limit=options.depth, stop=options.stop
-            )
-            level: Array | None = None
-            counts = result.level_counts()
-            for state in problem.state:
-                if state.per not in ("pair", "vertex"):
-                    value = of_counts(state.name, counts[None])
-                    outputs.put(state.name, slice(k, k + 1), value)
-                    continue
-                if level is None:
-                    level = self._on_first(result.to_numpy()[0])[None]
-                deep = len(counts) - 1
-                value = kept_value(state, level, deep)
-                outputs.put(state.name, slice(k, k + 1), value)
-
-    def _in_batches(
-        self,
-        traversals: Traversals,
-        problem: Problem,
-        sources: Ids,
-        options: RunOptions,
-        outputs: Outputs,
-    ) -> None:
-        """Search from up to 512 sources in one traversal."""
-        by_pair = [s for s in problem.state if s.per == "pair"]
-        sums = tuple(s.name for s in problem.state if s.per == "vertex")
-        others = [s.name for s in problem.state if s.per not in ("pair", "vertex")]
-        vertices, first = self._session.vertices, 0
-        inside = vertices.inside(sources)
-        wanted = Wanted(
-            levels=bool(by_pair),
-            counts=bool(others),
-            sums=sums,
-            limit=options.depth,
-            stop=options.stop,
-        )
-        while first < len(sources):
-            searches, some = traversals.run(inside[first:], options, wanted)
-            add_counts(self.tails, searches.tail_counts())
-            rows = slice(first, first + some)
-            if others:
-                counts = searches.counts()
-            for name in others:
-                outputs.put(name, rows, of_counts(name, counts))
-            for name in sums:
-                block = vertices.block(searches.sums(name), np.dtype(SUMS[name]).type)
-                outputs.put(name, rows, self._on_first(block))
-            for search in range(some if by_pair else 0):
-                block = vertices.block(searches.levels(search), np.int32)
-                level, row = self._on_first(block)[None], first + search
-                for state in by_pair:
-                    value = kept_value(state, level, searches.deepest)
-                    outputs.put(state.name, slice(row, row + 1), value)
-            first += some
+    def by_id(self, shards: Sequence[Array], dtype: type[np.number]) -> Array:
+        """Return values of each shard by local id by id on rank 0, [0] on others."""
+        return self._on_first(self._session.vertices.block(shards, dtype))
 
     def _on_first(self, block: Array) -> Array:
         """Return the blocks of all ranks, [n], on rank 0; [0] on others."""
@@ -364,10 +306,26 @@ class PartsSearcher:
         return {**self._session.describe(), "divided": "parts"}
 
 
-def add_counts(sums: dict[str, int], counts: Mapping[str, int]) -> None:
-    """Add counts to sums by name."""
-    for name, count in counts.items():
-        sums[name] = sums.get(name, 0) + count
+class PartsSearched:
+    """Results of one traversal over parts, on rank 0; methods are collective."""
+
+    adds_up = False
+
+    def __init__(self, searcher: PartsSearcher, searches: SomeSearches) -> None:
+        self._searcher, self._searches = searcher, searches
+        self.deepest = searches.deepest
+        self.counts, self.tail_counts = searches.counts, searches.tail_counts
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS``, [n]."""
+        kind = np.dtype(SUMS[name]).type
+        return self._searcher.by_id(self._searches.sums(name), kind)
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id, row by row; see ``bit_batches.Searched``."""
+        for search, row in enumerate(out):
+            level = self._searcher.by_id(self._searches.levels(search), np.int32)
+            row[...] = level if out.dtype.kind == "i" else level >= 0
 
 
 def whole_bytes(manifest: Manifest) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from distbfs.device.arrays import host_array
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
+from distbfs.multisearch.numpy_runner import sum_by_vertex
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
@@ -23,11 +25,17 @@ if TYPE_CHECKING:
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids
 
+SomeSearches: TypeAlias = "PartSearches | SessionSearch"
 SPAN = 4096  # depth assumed in planning memory
 
 
 class Traversals(ABC):
-    """Searches the parts of a session, some sources at once; methods are collective."""
+    """Searches the parts of a session, some sources at once; methods are collective.
+
+    most: sources at once
+    """
+
+    most = bits.MOST_SEARCHES
 
     def __init__(self, session: Session) -> None:
         self._session, self._world = session, session.world
@@ -35,23 +43,71 @@ class Traversals(ABC):
     @abstractmethod
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[PartSearches, int]:
+    ) -> tuple[SomeSearches, int]:
         """Search from the first of some sources; return the searches and their number.
 
-        sources: internal ids; options: only ``batch``, ``memory`` and ``threads`` count
+        sources: ids; options: only ``batch``, ``memory`` and ``threads`` count
         here; limit and stop are those of ``wanted``
         """
 
-    @abstractmethod
     def dependencies(
         self, sources: Ids, options: RunOptions
-    ) -> tuple[list[Array], int] | None:
+    ) -> tuple[list[Array], int]:
         """Return the dependencies of the first of some sources, and their number.
 
         Summed over these sources, float64, of each part by local id (Brandes 2001).
-        None, on all ranks, where a search of each source is needed. sources, options:
-        as in ``run``, and ``stop``
+        sources, options: as in ``run``, and ``stop``. By default of one, by a search of
+        its own.
         """
+        root, session = int(sources[0]), self._session
+        result = session.search(root, parents=False, stop=options.stop)
+        return session.paths.dependencies([level for level, _ in result.shards]), 1
+
+    def _inside(self, sources: Ids) -> Ids:
+        """Return the internal ids of the first sources, as many as run at once."""
+        return self._session.vertices.inside(sources[: self.most])
+
+
+class InTurn(Traversals):
+    """Searches of the session, one after the other."""
+
+    most = 1
+
+    def run(
+        self,
+        sources: Ids,
+        options: RunOptions,  # noqa: ARG002
+        wanted: Wanted,
+    ) -> tuple[SessionSearch, int]:
+        """Search from the first source; see ``Traversals``."""
+        return SessionSearch(self._session, int(sources[0]), wanted), 1
+
+
+class SessionSearch:
+    """The results of one search, as of a traversal; see ``PartSearches``."""
+
+    def __init__(self, session: Session, root: int, wanted: Wanted) -> None:
+        self._result = session.search(
+            root, parents=False, depth_limit=wanted.limit, stop=wanted.stop
+        )
+        self._counts = self._result.level_counts()
+        self.deepest = len(self._counts) - 1
+
+    def counts(self) -> Array:
+        """Return its vertices by level, int64 [1, levels]."""
+        return self._counts[None]
+
+    def levels(self, search: int) -> list[Array]:  # noqa: ARG002
+        """Return its levels of each part by local id."""
+        return [host_array(level) for level, _ in self._result.shards]
+
+    def sums(self, name: str) -> list[Array]:
+        """Return sums of ``base.SUMS`` of each part by local id."""
+        return [sum_by_vertex(name, x[None], x[None] >= 0) for x in self.levels(0)]
+
+    def tail_counts(self) -> dict[str, int]:
+        """Return {}: the session's records have what it read."""
+        return {}
 
 
 class OnHosts(Traversals):
@@ -63,14 +119,13 @@ class OnHosts(Traversals):
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        parts = self._session.held.parts
-        lanes = bits.width_for(options.batch or len(sources))
+        parts, sources = self._session.held.parts, self._inside(sources)
         planes = SPAN.bit_length() if wanted.levels else 0
         need = partial(bytes_needed, parts, planes=planes, sums=wanted.sums)
         one = np.array([need(1)])
-        fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
-        while lanes > 1 and lanes > fits and not options.batch:
-            lanes //= 2
+        of_one = int(self._world.allreduce(one, "max")[0])
+        size = bits.sources_at_once(len(sources), options, lambda x: x * of_one)
+        lanes, some = bits.width_for(size), sources[:size]
         searches = self._searches
         if searches is None or searches.lanes < lanes:
             self._searches = searches = None  # free the old one before making another
@@ -79,9 +134,8 @@ class OnHosts(Traversals):
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
         searches.direction = options.direction
-        count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
-        searches.run(sources[:count], wanted)
-        return searches, count
+        searches.run(some, wanted)
+        return searches, len(some)
 
     def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks where searches do not fit beside the parts.
@@ -96,13 +150,6 @@ class OnHosts(Traversals):
         )
         if reason := first_reason(self._world, lack if need > room else ""):
             raise OutOfMemory(reason)
-
-    def dependencies(
-        self,
-        sources: Ids,
-        options: RunOptions,
-    ) -> None:
-        """Return None; see ``Traversals``."""
 
 
 class DeviceTraversals(Traversals):
@@ -131,23 +178,25 @@ class DeviceTraversals(Traversals):
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        return self._tried(sources, options.batch or cuda_bits.LARGEST, wanted)
+        most = options.batch or cuda_bits.LARGEST
+        return self._tried(self._inside(sources), most, wanted)
 
     def dependencies(
         self, sources: Ids, options: RunOptions
-    ) -> tuple[list[Array], int] | None:
+    ) -> tuple[list[Array], int]:
         """Return dependencies of the first sources; see ``Traversals``.
 
-        Of a narrow traversal, as memory is wanted for values of its searches. None
-        where any device has rows with columns in host memory, which these do not read.
+        Of a narrow traversal, as memory is wanted for values of its searches. Of one
+        source where any device has rows with columns in host memory, which these do
+        not read.
         """
         split = any(member.graph.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:
-            return None
+            return super().dependencies(sources, options)
         stop = options.stop
         sums: list[Array] = []
         _, count = self._tried(
-            sources,
+            self._inside(sources),
             min(options.batch or cuda_bits.SEARCHES, cuda_bits.SEARCHES),
             Wanted(levels=True, counts=False, stop=stop),
             lambda searches: sums.extend(searches.dependencies(stop)),
@@ -209,11 +258,11 @@ class DeviceTraversals(Traversals):
             self._searches = None
 
 
-def traversals_of(session: Session) -> Traversals | None:
-    """Return the traversals of a session's parts, None if it has none (collective).
+def traversals_of(session: Session) -> Traversals:
+    """Return the traversals of a session's parts (collective).
 
     They are of parts in host memory with engine openmp, and of rows on devices with
-    engine xbfs.
+    engine xbfs; others search in turn.
     """
     held, engine, world = session.held, session.options.engine, session.world
     members: list[domain_members.Member] = []
@@ -232,4 +281,4 @@ def traversals_of(session: Session) -> Traversals | None:
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
         return DeviceTraversals(session, members)
-    return OnHosts(session) if on_hosts else None
+    return OnHosts(session) if on_hosts else InTurn(session)

@@ -1,4 +1,4 @@
-/* Words with a bit for each search, and what is counted of them. */
+/* Words with a bit for each search. */
 #ifndef DISTBFS_WORDS_H
 #define DISTBFS_WORDS_H
 #include <stdint.h>
@@ -25,24 +25,5 @@ static inline void transpose(uint64_t *a) {
                 a[k] ^= swap << width;
                 a[k + width] ^= swap;
             }
-}
-
-/* What 64 searches of a lane gained, a bit for each of up to 64 words. */
-static inline void gains_of(uint64_t block[64], const word *gains, int count, int lane) {
-    for (int k = 0; k < 64; k++) block[k] = k < count ? gains[k][lane] : 0;
-    transpose(block);
-}
-
-/* Add to sums of v over searches, of which `gain` found it at a level: how many, their
- * distances, and 1 / distance but for level 0; NULL: not wanted. */
-static inline void add_gain(int64_t *reached, int64_t *distance, double *harmonic, uint32_t v,
-                            word gain, int64_t level) {
-    if (!reached && !distance && !harmonic) return;
-    int64_t found = 0;
-    for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
-    if (reached) reached[v] += found;
-    /* mutant: found * level -> found : test_bits::test_named_graphs */
-    if (distance) distance[v] += found * level;
-    if (harmonic && level) harmonic[v] += (double)found / (double)level;
 }
 #endif

@@ -38,7 +38,7 @@ from distbfs.search.holding import (
     hold_rows,
     timed,
 )
-from distbfs.search.part_paths import PartPaths
+from distbfs.search.part_paths import PartPaths, WholeCounter
 from distbfs.search.paths import NoPaths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost, WholeRunner
@@ -133,7 +133,7 @@ def open_host(opening: Opening) -> Session:
     whole = first.layout.parts == 1 and not first.delegate_count
     paths: PathFinder = PartPaths(world, held.parts)
     if whole:
-        paths = host_paths(world, first, engine.counter(first))
+        paths = host_paths(world, first, engine.counter(first) or WholeCounter(first))
     if whole and not options.stepwise:
         runner = WholeRunner(world, OnHost(engine.whole(first)))
     else:

@@ -17,6 +17,7 @@ from distbfs.distinct import distinct
 from distbfs.engines.path_counts import Sums, by_level, totals_of
 from distbfs.exchange.part_rows import to_parts
 from distbfs.partition.layout import Placement
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.paths import NO_PAIRS, chosen_ends, gathered, within
 
 if TYPE_CHECKING:
@@ -290,6 +291,20 @@ class PartPaths:
             v = numbers[kept]
             tables.append(np.stack([u, ends.ids[v], above, ends.level[v]], axis=1))
         return chosen_ends(np.concatenate(tables), directed=self.directed)
+
+
+class WholeCounter:
+    """A ``PathCounter`` of a graph in one part, without delegates."""
+
+    seconds = 0.0
+
+    def __init__(self, part: Part) -> None:
+        self._paths = PartPaths(SoloWorld(), [part])
+
+    def counts(self, level: Array, levels: int, dtype: str) -> tuple[Array, int]:
+        """Return counts [n] by id; see ``PathCounter``."""
+        [counts], passed = self._paths.counts([level], levels, dtype)
+        return counts, passed
 
 
 def edges_between(rows: Ends, u: Array, columns: Ends, v: Array) -> Ids:

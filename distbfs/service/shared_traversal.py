@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch import cuda_bits, cuda_meet
+from distbfs.multisearch import cuda_bits, cuda_meet, one_device
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
 from distbfs.multisearch.lookups import Lookups
@@ -153,7 +153,8 @@ def by_level(session: Session, traversals: Traversals) -> Together:
 
     def search(sources: Ids, **wanted: Any) -> PartSearches:
         asked = Wanted(levels=True, counts=False, **wanted)
-        return traversals.run(inside(sources), RunOptions(batch=MOST), asked)[0]
+        searches, _ = traversals.run(sources, RunOptions(batch=MOST), asked)
+        return cast("PartSearches", searches)
 
     def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         return search(sources, stop=stop).levels_at(rows, inside(vertices))
@@ -173,7 +174,7 @@ def together(session: Session) -> Together | None:
     try:
         if held.rows or session.world.size > 1 or session.layout.parts > 1:
             traversals = traversals_of(session)
-            return None if traversals is None else by_level(session, traversals)
+            return None if traversals.most == 1 else by_level(session, traversals)
         if held.graph is not None:
             return _on_one_device(held.graph)
         about = session.describe()
@@ -206,11 +207,9 @@ def _on_one_device(graph: DeviceGraph) -> Together | None:
         meeting = cuda_meet.MeetingSearches(graph)
         return Together(meeting.start, meeting.near, ahead=True)
     # what looks back from vertices would read columns in host memory at each of them
-    search = cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES)
+    search = one_device.BitSearches(graph, width=cuda_bits.SEARCHES)
 
     def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        searches: Any = search.search(sources, stop=stop)
-        array: Array = searches.levels_at(rows, vertices).get()
-        return array
+        return search.search(sources, stop=stop).levels_at(rows, vertices)
 
     return Together(at_the_end(levels))

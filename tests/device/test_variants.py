@@ -216,12 +216,11 @@ LOADS = {
     "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/lookups.py": [("multisearch", ("lookups.c",), C_WIDTH)],
-    "multisearch/part_bits.py": [
-        ("multisearch", ("part_bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})
-    ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+    ],
+    "multisearch/one_device.py": [
         (
             "multisearch",
             ("bits.cu",),

@@ -12,14 +12,15 @@ from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
+from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import OPEN
-from distbfs.multisearch.cuda_bits import BitSearches, all_levels
 from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.exact_diameter import device_extremes
+from distbfs.multisearch.one_device import BitSearches, all_levels
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 
 GRAPHS = {
     **NAMED,
@@ -64,8 +65,9 @@ def test_bits(name, pull_edges):
             counts = [
                 np.bincount(x[x >= 0], minlength=batch.deepest + 1) for x in wanted
             ]
-            np.testing.assert_array_equal(batch.counts().get(), np.stack(counts))
-        sums, reached = searches.sums(), wanted >= 0  # of both batches
+            np.testing.assert_array_equal(batch.counts(), np.stack(counts))
+        sums = {name: searches.sum_by_id(name) for name in SUMS}  # of both batches
+        reached = wanted >= 0
         np.testing.assert_array_equal(sums["reached_from"], 2 * reached.sum(axis=0))
         total = np.where(reached, wanted, 0).sum(axis=0)
         np.testing.assert_array_equal(sums["distance_from"], 2 * total)
@@ -81,10 +83,10 @@ def test_many_batches():
     batch = BitSearches(made.graph, levels=False).search(roots[:512])
     rng = np.random.default_rng(5)
     rows, targets = rng.integers(0, 512, 9999), rng.integers(0, source.n, 9999)
-    found = batch.reached(rows, targets).get()
+    found = batch.levels_at(rows, targets) >= 0
     np.testing.assert_array_equal(found, wanted[rows, targets] >= 0)
     found = BitSearches(made.graph).search(roots[:512]).levels_at(rows, targets)
-    np.testing.assert_array_equal(found.get(), wanted[rows, targets])
+    np.testing.assert_array_equal(found, wanted[rows, targets])
 
 
 @pytest.mark.parametrize("lookups", [0, 2, LOOKUPS])
@@ -191,11 +193,18 @@ def test_extremes(name):
     hops = source.levels_from(part).max(axis=1)
     options = SearchOptions(engine="xbfs", parents=False)
     search = XbfsEngine(options).on_graph(HostGraph(source).graph)
-    found = device_extremes(search, start)
+    inside = cuda.cupy().asarray(part)
+
+    def rows(places):
+        for place in part[places].tolist():
+            yield search.search(place).level[inside].astype(np.int32)
+
+    bounds = Bounds(len(part), cuda.cupy())
+    radius, longest, _ = extremes(rows, bounds, SoloWorld())
     if name == "wide-grid":
-        assert (found.diameter, found.radius) == (178, 90)
+        assert (longest, radius) == (178, 90)
     else:
-        assert (found.diameter, found.radius) == (hops.max(), hops.min())
+        assert (longest, radius) == (hops.max(), hops.min())
 
 
 def test_energy():

@@ -13,8 +13,8 @@ from sessions import open_tuples
 
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.search.choose import Request
 
 pytestmark = pytest.mark.solitary

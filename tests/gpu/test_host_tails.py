@@ -26,9 +26,9 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory
 from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
@@ -106,10 +106,10 @@ def test_many_searches_with_tails_in_host_memory(name, kept):
             for first, last, batch in searches.batches(roots):
                 levels = batch.levels().get()
                 np.testing.assert_array_equal(levels, wanted[first:last])
-                read = batch.tails["tail_edges"]
-                assert 0 < 4 * read <= batch.tails["tail_bytes"]
+                read = batch.tail_counts()["tail_edges"]
+                assert 0 < 4 * read <= batch.tail_counts()["tail_bytes"]
                 assert read <= (batch.pulls + batch.pushes) * graph.held_back
-            reached = searches.sums()["reached_from"]
+            reached = searches.sum_by_id("reached_from")
             np.testing.assert_array_equal(reached, (wanted >= 0).sum(axis=0))
 
 

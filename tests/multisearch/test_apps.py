@@ -163,7 +163,7 @@ def test_diameter_takes_few_searches(source):
 
 def test_what_a_search_tells_of_others():
     """A path of five vertices, searched from one end, then from the middle."""
-    bounds = Bounds.unknown(5)
+    bounds = Bounds(5)
     assert bounds.diameter == (1, 4)
     bounds.high[:] = 9
     bounds.learn(0, np.arange(5, dtype=np.int32))

@@ -9,13 +9,8 @@ from wholes import all_levels, whole
 
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS, TooDeep
-from distbfs.multisearch.bits import (
-    LANE,
-    BitSearch,
-    array_table,
-    bytes_needed,
-    width_for,
-)
+from distbfs.multisearch.bits import LANE, BitSearch, bytes_needed, width_for
+from distbfs.multisearch.part_loop import Wanted
 
 WAYS = ("auto", "push", "pull")
 LARGER = {
@@ -25,11 +20,10 @@ LARGER = {
 }
 
 
-def check(search, wanted, rows, **options):
+def check(search, wanted, rows, limit=None, direction="auto"):
     """Search from vertices ``rows``; everything must agree with levels [k, n]."""
-    sums = {name: np.zeros(wanted.shape[1], dtype=SUMS[name]) for name in SUMS}
-    search.run(np.asarray(rows), counts=True, sums=sums, **options)
-    reached, numbers = wanted >= 0, search._part.numbers
+    search.run(np.asarray(rows), Wanted(True, True, (*SUMS,), limit), direction)
+    sums, reached, numbers = search.sums, wanted >= 0, search._part.numbers
     total = np.where(reached, wanted, 0).sum(axis=0)
     near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0).sum(axis=0)
     np.testing.assert_array_equal(sums["reached_from"][numbers], reached.sum(axis=0))
@@ -42,7 +36,7 @@ def check(search, wanted, rows, **options):
         np.testing.assert_array_equal(level, wanted.astype(level.dtype))
     np.testing.assert_array_equal(search.reachable(), wanted >= 0)
     np.testing.assert_array_equal(search.depth, wanted.max(axis=1))
-    for row, counts in zip(wanted, search.counts, strict=True):
+    for row, counts in zip(wanted, search.counts(), strict=True):
         width = search.deepest + 1
         np.testing.assert_array_equal(
             np.bincount(row[row >= 0], minlength=width), counts
@@ -102,9 +96,9 @@ def test_any_graph(source, data):
         pairs = np.indices(wanted.shape).reshape(2, -1)[:, ::few]
         check_pairs(search, wanted, roots, pairs)
     else:
-        search.run(np.zeros(0, dtype=np.int64), counts=True)
+        search.run(np.zeros(0, dtype=np.int64), Wanted(levels=True))
         assert search.levels().shape == (0, source.n)
-        assert search.counts.shape[0] == search.deepest == 0
+        assert search.counts().shape[0] == search.deepest == 0
     if directed and roots:
         turned = BitSearch(part.reversed(), search.width, 1)
         check(turned, all_levels(source, directed).T[roots], roots, direction=way)
@@ -152,12 +146,12 @@ def test_planes_are_added_while_levels_go_on():
     source = Tuples(600, range(599), range(1, 600))
     search = BitSearch(whole(source), 1, 2)
     check_path = np.abs(np.arange(600) - 5)[None]
-    search.run(np.array([5]), counts=True)
+    search.run(np.array([5]), Wanted(levels=True))
     np.testing.assert_array_equal(search.levels(), check_path)
     assert search.levels().dtype == np.int16
     with pytest.raises(TooDeep, match="level 594 does not fit int8, which ends at 126"):
         search.levels("int8")
-    search.run(np.array([0, 599]), limit=126)
+    search.run(np.array([0, 599]), Wanted(levels=True, limit=126))
     assert search.levels().dtype == np.int8
     assert search.levels()[0, 125:129].tolist() == [125, 126, -1, -1]
     assert search.depth.tolist() == [126, 126]
@@ -200,9 +194,8 @@ def test_memory_is_what_was_counted(width):
     part = whole(grid(40))
     search = BitSearch(part, width, threads=1)
     for depth in (0, 7, 78):
-        search.run(np.array([0]), levels=depth > 0, limit=depth)
-        own = [search._arrays[x] for x in array_table(1, 1, 1) if x != "planes"]
-        held = sum(array.nbytes for array in [*own, *search._planes])
+        search.run(np.array([0]), Wanted(levels=depth > 0, limit=depth))
+        held = sum(x.nbytes for x in [*search.arrays.values(), *search.planes])
         need = bytes_needed(part.local_count, width, levels=depth > 0, depth=depth)
         assert held == need
 
@@ -230,10 +223,10 @@ def test_a_search_that_is_stopped():
         return len(asked) > 3
 
     with pytest.raises(SearchStopped, match="stopped at level 3"):
-        search.run(np.array([0]), stop=stop)
+        search.run(np.array([0]), Wanted(stop=stop))
     check(search, NAMED["path"].distances(9)[None], [9])
     with pytest.raises(ZeroDivisionError):
-        search.run(np.array([0]), stop=lambda: stop() and 1 // 0)
+        search.run(np.array([0]), Wanted(stop=lambda: stop() and 1 // 0))
     check(search, NAMED["path"].distances(9)[None], [9])
     asked.clear()
     far = np.array([NAMED["path"].n - 1])
@@ -253,4 +246,4 @@ def test_results_go_where_they_are_told():
     with pytest.raises(ValueError, match="shape"):
         search.levels(out=out)
     with pytest.raises(ValueError, match="not asked"):
-        _ = search.counts
+        search.counts()

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from graphs import NAMED, grid, random_tuples, sources
 from hypothesis import given, settings
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, shortest_path
 
-from distbfs.errors import UsageError
 from distbfs.generate.road import Road
-from distbfs.multisearch.exact_diameter import extremes
+from distbfs.multisearch.apps.diameter import Bounds, extremes
+from distbfs.ranks.world import SoloWorld
 
 
 def component(source, start):
@@ -18,25 +20,26 @@ def component(source, start):
     return graph.subgraph(nx.node_connected_component(graph, start))
 
 
+def searched(inside, levels_from, most):
+    """Return radius, diameter and searches; an array of levels lasts until the next."""
+    again = np.empty(len(inside), np.int32)
+
+    def rows(places):
+        for vertex in inside[places].tolist():
+            again[:] = levels_from(vertex)[inside]
+            yield again
+
+    return extremes(rows, Bounds(len(inside)), SoloWorld(), most)
+
+
 def check(source, start):
-    part = component(source, start)
-    again = np.empty(source.n, np.int32)
-
-    def levels_from(vertex):
-        again[:] = source.distances(vertex)
-        return again
-
-    figures = extremes(levels_from, start)
-    eccentricity = nx.eccentricity(part)
-    assert figures.diameter == max(eccentricity.values())
-    assert figures.radius == min(eccentricity.values())
-    ends = [eccentricity[v] for v in figures.ends]
-    assert ends == [figures.diameter, figures.radius]
-    alone = extremes(levels_from, start, radius=False)
-    assert (alone.diameter, alone.radius) == (figures.diameter, None)
-    alone = extremes(levels_from, start, diameter=False)
-    assert (alone.diameter, alone.radius) == (None, figures.radius)
-    return figures.searches
+    """Return the number of searches, one at a time."""
+    eccentricity = nx.eccentricity(component(source, start)).values()
+    inside = np.flatnonzero(source.distances(start) >= 0)
+    for most in (64, 2, 1):
+        radius, longest, searches = searched(inside, source.distances, most)
+        assert (radius, longest) == (min(eccentricity), max(eccentricity))
+    return searches
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED) - {"kronecker"}))
@@ -62,25 +65,17 @@ def test_few_searches_are_enough():
 def test_a_road_like_graph():
     source = Road(1 << 12)
     u, v = source.tuples_at(np.arange(source.tuples))
-    graph = nx.Graph(zip(u.tolist(), v.tolist(), strict=True))
-    graph.add_nodes_from(range(source.n))
-    start = max(nx.connected_components(graph), key=len).pop()
+    ones = np.ones(len(u), dtype=np.int8)
+    matrix = coo_array((ones, (u, v)), (source.n, source.n)).tocsr()
+    _, label = connected_components(matrix, directed=False)
+    inside = np.flatnonzero(label == np.bincount(label).argmax())
+    hops = shortest_path(matrix, directed=False, unweighted=True, indices=inside)
+    far = hops[:, inside].max(axis=1)
 
     def levels_from(vertex):
-        result = np.full(source.n, -1, np.int32)
-        for node, level in nx.single_source_shortest_path_length(graph, vertex).items():
-            result[node] = level
-        return result
+        row = hops[np.searchsorted(inside, vertex)]
+        return np.where(np.isfinite(row), row, -1)
 
-    result = extremes(levels_from, start)
-    part = graph.subgraph(nx.node_connected_component(graph, start))
-    assert max(
-        nx.single_source_shortest_path_length(part, result.ends[0]).values()
-    ) == (result.diameter)
-    assert result.searches < len(part) // 10
-
-
-def test_a_limit_of_searches():
-    source = grid(20)
-    with pytest.raises(UsageError, match="2 searches do not settle"):
-        extremes(source.distances, 3, most=2)
+    radius, longest, searches = searched(inside, levels_from, 1)
+    assert (radius, longest) == (far.min(), far.max())
+    assert searches < len(inside) // 10

@@ -166,7 +166,7 @@ def test_pulls_read_few_edges_of_hubs(monkeypatch, lone):
     on, pushed = PartBitSearches(SoloWorld(), made, 1, 1), []
 
     def noted(on, edges, start, goal, columns=None):
-        pushed.append((edges is made[0].dn, int(start.view.queued)))
+        pushed.append((edges is made[0].dn, int(start.view.count)))
         along(on, edges, start, goal, columns)
 
     monkeypatch.setattr(PartBitSearches, "_along", noted)
@@ -238,11 +238,12 @@ def test_memory_is_what_was_counted(ends, threshold, least, width, levels, sums)
     parts, _ = build(source, 3, threshold=threshold)
     on = PartBitSearches(SoloWorld(), parts, width, 1)
     on.run(np.array([0, 61]), Wanted(levels=levels, sums=sums))
-    planes = len(on._delegates._planes)
+    planes = len(on._delegates.planes)
     assert planes == 3 * levels
-    holders = [*on._searched, *on._outer, *(ends.rows for ends in on._outer)]
+    holders = [(x.arrays, x.planes, x.sums) for x in on._searched]
+    holders += [(vars(x), x.rows.arrays) for x in on._outer]
     lent = [x for part in parts for x in part_arrays(part).values()]
-    held = allocated([vars(holder) for holder in holders], lent)
+    held = allocated(holders, lent)
     need = bytes_needed(parts, width, planes=planes, sums=sums)
     assert least * need <= held <= need
 

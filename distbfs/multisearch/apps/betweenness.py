@@ -18,7 +18,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.device.structures import structure
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
@@ -31,6 +32,7 @@ from distbfs.types import Array, Ids
 if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
+SOURCE = Path(__file__).with_name("brandes.c")
 SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 
 
@@ -106,41 +108,45 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
 
     By the kernel for CPUs, but for sources from which numbers of paths are too far
-    apart for it. Raises ResourceError where memory is short and SearchStopped when
+    apart for it. Raises MemoryError where memory is short and SearchStopped when
     ``options.stop`` returns True.
     """
     wide = part.nn.offsets.itemsize == 8
-    library = cc.load(
-        Path(__file__).with_name("brandes.c"), OFFSET="uint64_t" if wide else "uint32_t"
-    )
+    library = cc.load(SOURCE, OFFSET="uint64_t" if wide else "uint32_t")
     threads, n = cc.thread_count(options.threads), part.local_count
     value, far = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=np.uint8)
     numbers = part.numbers[sources]
+    shares = min(threads, len(numbers))
+    of_each = {
+        **dict.fromkeys(("sigma", "coef", "of_share"), (np.float64, n)),
+        "level": (np.int32, n),
+        "queue": (np.uint32, n + 1),
+        "begins": (np.int64, n + 2),
+        "scaled": (np.uint8, n + 2),
+    }
+    arrays = {
+        name: np.empty((shares, size), dtype) for name, (dtype, size) in of_each.items()
+    }
+    task = structure(SOURCE, "paths")(
+        offsets=part.nn.offsets,
+        columns=part.nn.columns,
+        n=n,
+        active=part.active,
+        value=value,
+        far=far,
+        **arrays,
+    )
     step = SOURCES_AT_ONCE * threads
     for first in range(0, len(numbers), step):
+        stopped = f"stopped after {first} of {len(numbers)} sources"
         if options.stop is not None and options.stop():
-            raise SearchStopped(f"stopped after {first} of {len(numbers)} sources")
+            raise SearchStopped(stopped)
         some = numbers[first : first + step]
+        task.set(sources=some, count=len(some), shares=min(threads, len(some)))
         call = LongCall(library, options.stop, often=True)
-        failed = call(
-            library.brandes,
-            cc.pointer(part.nn.offsets),
-            cc.pointer(part.nn.columns),
-            ctypes.c_int64(n),
-            ctypes.c_int64(part.active),
-            cc.pointer(some),
-            ctypes.c_int64(len(some)),
-            cc.pointer(value),
-            cc.pointer(far),
-            ctypes.c_int(threads),
-        )
+        call(library.brandes, ctypes.byref(task))
         if call.ended:
-            raise SearchStopped(f"stopped after {first} of {len(numbers)} sources")
-        if failed:
-            raise OutOfMemory(
-                f"betweenness by {threads} threads needs {threads * n * 33} bytes; "
-                "there is not enough memory"
-            )
+            raise SearchStopped(stopped)
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
     if far.any():

@@ -12,7 +12,6 @@
  * variants: OFFSET=uint32_t,uint64_t
  */
 #include "../../device/team.h"
-#include <stdlib.h>
 
 #ifndef OFFSET
 #define OFFSET uint32_t
@@ -23,16 +22,20 @@
 #define LEAST 0x1p-900 /* n / LEAST is a number */
 #define TURN 4096 /* vertices between two looks whether to end */
 
+/* The arrays of all shares, or of one: */
 typedef struct {
     int64_t n, active;       /* vertices, and those with edges */
+    int64_t shares, count;   /* of sources */
     const OFFSET *offsets;   /* [n + 1] */
     const uint32_t *columns; /* [edges] */
-    double *sigma, *coef;    /* [n] each; sigma is 0 between searches */
-    int32_t *level;          /* [n], -1 between searches */
-    uint32_t *queue;         /* [n + 1], vertices by level */
-    int64_t *begins;         /* [n + 1], where each level begins in the queue */
-    double *value;           /* [n], dependencies on each vertex so far */
-    uint8_t *scaled;         /* [n + 1], levels whose counts were scaled */
+    const uint32_t *sources; /* [count], numbers */
+    double *sigma, *coef;    /* [shares, n] each; sigma is 0 between searches */
+    int32_t *level;          /* [shares, n], -1 between searches */
+    uint32_t *queue;         /* [shares, n + 1], vertices by level */
+    int64_t *begins;         /* [shares, n + 2], where each level begins in the queue */
+    double *of_share;        /* [shares, n], dependencies on each vertex so far */
+    uint8_t *scaled;         /* [shares, n + 2], levels whose counts were scaled */
+    double *value;           /* [n], added to */
     uint8_t *far;            /* [n], sources that are left out, by number */
     int wide;                /* whether counts of a level are too far apart */
 } paths;
@@ -115,7 +118,7 @@ static void backwards(paths *p, int32_t levels) {
             for (OFFSET e = p->offsets[u]; e < end; e++)
                 sum += at[columns[e]] == level + 1 ? coef[columns[e]] : 0;
             double delta = p->sigma[u] * (sum * scale);
-            p->value[u] += delta;
+            p->of_share[u] += delta;
             coef[u] = (1 + delta) / p->sigma[u];
         }
     }
@@ -125,72 +128,26 @@ static void backwards(paths *p, int32_t levels) {
     }
 }
 
-static int allocate(paths *p) {
-    size_t n = (size_t)p->n;
-    p->sigma = calloc(n, sizeof(double));
-    p->coef = malloc(n * sizeof(double));
-    p->level = malloc(n * sizeof(int32_t));
-    p->queue = malloc((n + 1) * sizeof(uint32_t));
-    p->begins = malloc((n + 2) * sizeof(int64_t));
-    p->value = calloc(n, sizeof(double));
-    p->scaled = malloc(n + 2);
-    if (!p->sigma || !p->coef || !p->level || !p->queue || !p->begins || !p->value ||
-        !p->scaled)
-        return 0;
-    for (size_t v = 0; v < n; v++) p->level[v] = -1;
-    return 1;
-}
-
-static void release(paths *p) {
-    free(p->sigma), free(p->coef), free(p->level), free(p->queue);
-    free(p->begins), free(p->value), free(p->scaled);
-}
-
-typedef struct {
-    paths *all; /* [shares] */
-    int64_t n, k;
-    const uint32_t *sources;
-    double *value;
-    int shares, failed;
-} shared_sources;
-
 static void search_shares(void *argument, int64_t from, int64_t to) {
-    shared_sources *s = argument;
     for (int64_t t = from; t < to; t++) {
-        paths *p = s->all + t;
-        if (!allocate(p)) __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
-        if (__atomic_load_n(&s->failed, __ATOMIC_RELAXED)) return;
-        for (int64_t i = t; i < s->k && !team_ended(); i += s->shares)
-            backwards(p, forwards(p, s->sources[i]));
+        paths p = *(const paths *)argument;
+        p.sigma += t * p.n, p.coef += t * p.n, p.level += t * p.n, p.of_share += t * p.n;
+        p.queue += t * (p.n + 1), p.begins += t * (p.n + 2), p.scaled += t * (p.n + 2);
+        for (int64_t v = 0; v < p.n; v++) p.sigma[v] = p.of_share[v] = 0, p.level[v] = -1;
+        for (int64_t i = t; i < p.count && !team_ended(); i += p.shares)
+            backwards(&p, forwards(&p, p.sources[i]));
     }
 }
 
 static void add_values(void *argument, int64_t from, int64_t to) {
-    const shared_sources *s = argument;
+    const paths *p = argument;
     for (int64_t v = from; v < to; v++)
-        for (int t = 0; t < s->shares; t++) s->value[v] += s->all[t].value[v];
+        for (int64_t t = 0; t < p->shares; t++) p->value[v] += p->of_share[t * p->n + v];
 }
 
-/* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, except
- * of a source on itself, and but for those that it sets in far [n].  Returns 0, or -1 where
- * there is no memory. */
-int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t active,
-            const uint32_t *sources, int64_t k, double *value, uint8_t *far, int threads) {
-    int shares = k < threads ? (int)k : threads;
-    if (!shares) return 0;
-    shared_sources s = {calloc((size_t)shares, sizeof(paths)), n, k, sources, value,
-                        shares, 0};
-    if (!s.all) return -1;
-    for (int t = 0; t < shares; t++) {
-        s.all[t].n = n;
-        s.all[t].far = far;
-        s.all[t].active = active;
-        s.all[t].offsets = offsets;
-        s.all[t].columns = columns;
-    }
-    team_for(shares, shares, 1, search_shares, &s);
-    if (!s.failed) team_for(shares, n, 4096, add_values, &s);
-    for (int t = 0; t < shares; t++) release(s.all + t);
-    free(s.all);
-    return s.failed ? -1 : 0;
+/* Add to value [n] the dependencies of sources on each vertex, except of a source on itself,
+ * and but for those that it sets in far [n]. */
+void brandes(paths *all) {
+    team_for((int)all->shares, all->shares, 1, search_shares, all);
+    team_for((int)all->shares, all->n, 4096, add_values, all);
 }

@@ -4,7 +4,7 @@ A search from v with eccentricity e bounds the eccentricity of each vertex w at 
 d: max(d, e - d) at least, e + d at most. The next sources are, in turn, the vertices
 that may be farthest out (largest upper bound) and closest to the centre (smallest lower
 bound), more of them at once the longer it takes, until no vertex is left that could
-change diameter or radius.
+change diameter or radius. On one device, where levels and bounds stay, one at a time.
 
 Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIKM 2011
 (BoundingDiameters); Computing the Eccentricity Distribution of Large Graphs, 2013.
@@ -12,54 +12,45 @@ Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIK
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.types import Array, Ids
+from distbfs.types import AnyArray, Ids, World
 
 if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
-PROBLEM = Problem(
-    "diameter",
-    (State("level", "int32", "pair", -1), State("depth", "int64", "search")),
-    bits=True,
-)
+PROBLEM = Problem("diameter", (State("level", "int32", "pair", -1),), bits=True)
 ALONE = 8  # single searches before several run at once
 
 
-@dataclass
 class Bounds:
     """Bounds of the eccentricities of the vertices of a component.
 
-    low, high: int32 [size]; done: bool [size], vertices already searched from
+    low, high: int32 [size], equal for vertices already searched from
+    xp: the module of these arrays, numpy or cupy, so that they stay with the levels
     """
 
-    low: Array
-    high: Array
-    done: Array
+    def __init__(self, size: int, xp: Any = np) -> None:
+        self._xp = xp
+        self.low = xp.full(size, min(size - 1, 1), dtype=np.int32)
+        self.high = xp.full(size, size - 1, dtype=np.int32)
+        self._inward = False  # the next vertex, where one is searched from at a time
 
-    @classmethod
-    def unknown(cls, size: int) -> Bounds:
-        """Return the widest bounds."""
-        most = np.full(size, size - 1, dtype=np.int32)
-        low = np.full(size, min(size - 1, 1), dtype=np.int32)
-        return cls(low, most, np.zeros(size, dtype=np.bool_))
-
-    def learn(self, at: int, level: Array) -> None:
+    def learn(self, at: int, level: Any) -> None:
         """Tighten the bounds by a search from vertex ``at``; level: int32 [size]."""
-        far = int(level.max())
-        np.maximum(self.low, np.maximum(level, far - level), out=self.low)
-        np.minimum(self.high, level + far, out=self.high)
+        xp, far = self._xp, int(level.max())
+        xp.maximum(self.low, xp.maximum(level, far - level), out=self.low)
+        xp.minimum(self.high, level + far, out=self.high)
         self.low[at] = self.high[at] = far
-        self.done[at] = True
 
     @property
     def diameter(self) -> tuple[int, int]:
@@ -71,22 +62,53 @@ class Bounds:
         """The bounds of the radius."""
         return int(self.low.min()), int(self.high.min())
 
-    def next(self, count: int) -> Ids:
-        """Return the next vertices to search from, int64 [k], none when finished."""
-        outer = self.high > self.diameter[0]
-        inner = self.low < self.radius[1]
-        outward, inward = np.flatnonzero(outer), np.flatnonzero(inner)
+    def next(self, count: int) -> list[int]:
+        """Return the next vertices to search from, none when finished."""
+        outward = self._xp.flatnonzero(self.high > self.diameter[0])
+        inward = self._xp.flatnonzero(self.low < self.radius[1])
         half = -(-count // 2)
         picks = [
-            *outward[smallest(-self.high[outward], half)].tolist(),
-            *inward[smallest(self.low[inward], half)].tolist(),
+            outward[smallest(-self.high[outward], half)].tolist(),
+            inward[smallest(self.low[inward], half)].tolist(),
         ]
-        chosen = list(dict.fromkeys(k for k in picks if not self.done[k]))
-        return np.array(chosen[:count], dtype=np.int64)
+        if self._inward and count == 1:
+            picks.reverse()
+        self._inward = not self._inward
+        return [*dict.fromkeys(picks[0] + picks[1])][:count]
 
 
-def smallest(values: Array, count: int) -> Ids:
-    """Return indices int64 [count] of the smallest values, spread over equal ones."""
+def extremes(
+    rows: Callable[[Ids], Iterable[AnyArray]],
+    bounds: Bounds,
+    world: World,
+    most: int = 1,
+) -> tuple[int, int, int]:
+    """Return radius, diameter and number of searches (collective).
+
+    rows: levels of a component from some of its vertices, by place in it, int32 [size],
+    on rank 0; most: searches at once
+    """
+    searches = 0
+    while True:
+        count = min(2 if searches < ALONE else 2 * searches, most)
+        plan = world.broadcast(bounds.next(count) if world.rank == 0 else [])
+        if not plan:
+            break
+        # no rows except on rank 0
+        for at, level in zip(plan, rows(np.array(plan)), strict=False):
+            bounds.learn(at, level)
+        searches += len(plan)
+    radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
+    return radius, longest, searches
+
+
+def smallest(values: Any, count: int) -> Any:
+    """Return indices int64 [count] of the smallest values, spread over equal ones.
+
+    One, or those of an array on the host.
+    """
+    if count == 1:
+        return values.argmin().reshape(-1) if len(values) else values
     if len(values) <= count:
         return np.argsort(values, kind="stable")
     limit = np.partition(values, count - 1)[count - 1]
@@ -114,23 +136,22 @@ def diameter(searcher: Searcher) -> Facts:
     facts: Facts = {"connected": size == searcher.n, "vertices": size}
     if not size:
         return {**facts, "radius": None, "diameter": None, "searches": 0}
-    extremes = searcher.extremes(int(inside[0]))
-    if extremes is not None:
-        ends = {"radius": extremes.radius, "diameter": extremes.diameter}
-        return {**facts, **ends, "searches": extremes.searches}
-    bounds, searches = Bounds.unknown(size), 0
-    while True:
-        count = 2 if searches < ALONE else min(LANE, 2 * searches)
-        count = min(count, max(searcher.at_once(4), 1))
-        plan = world.broadcast(bounds.next(count).tolist() if world.rank == 0 else [])
-        if not plan:
-            break
-        some = np.array(plan, dtype=np.int64)
-        rows = searcher.run(PROBLEM, inside[some])["level"]
-        for at, row in zip(plan, rows, strict=False):  # no rows except on rank 0
-            bounds.learn(at, row[inside])
-        searches += len(plan)
-    radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
+    most, arrays, near = max(min(LANE, searcher.at_once(4)), 1), np, inside
+    levels_from = searcher.levels_from()
+    if levels_from is not None:
+        most, arrays = 1, cuda.cupy()
+        near = arrays.asarray(inside)
+
+    def rows(places: Ids) -> Iterable[AnyArray]:
+        some = inside[places]
+        if levels_from is None:
+            levels: Iterable[AnyArray] = searcher.run(PROBLEM, some)["level"]
+        else:
+            levels = map(levels_from, some.tolist())
+        return (level[near].astype(np.int32, copy=False) for level in levels)
+
+    bounds = Bounds(size, arrays)
+    radius, longest, searches = extremes(rows, bounds, world, most)
     return {**facts, "radius": radius, "diameter": longest, "searches": searches}
 
 

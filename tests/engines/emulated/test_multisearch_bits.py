@@ -1,9 +1,8 @@
 """Bit-parallel searches with the kernels run on the CPU, against SciPy's distances."""
 
-from itertools import chain
-
 import numpy as np
 import pytest
+from allocations import allocated
 from covering import covered
 from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
@@ -12,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distbfs.device import cuda
-from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
+from distbfs.multisearch import domain_members, one_device
 from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
+from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.one_device import BitSearches, all_levels
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
 GRAPHS["wide-star"] = Tuples(1003, [7] * 1003, range(1003))
@@ -51,7 +51,7 @@ def some_sources(source, count, seed=3):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_levels_and_counts(device, monkeypatch, width, pull_edges):
     """A third of the graphs each: all of each width, and in each way."""
-    monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
+    monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
     turn = (WIDTHS.index(width) + PULLS.index(pull_edges)) % 3
     for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         made = HostGraph(source, wide=k % 3 == 1)
@@ -65,10 +65,15 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
         counts = np.stack(
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
-        np.testing.assert_array_equal(batch.counts().get(), counts, name)
-        check_sums(searches.sums(), wanted)
+        np.testing.assert_array_equal(batch.counts(), counts, name)
+        check_sums(sums_of(searches), wanted)
         searches.search(roots[:2])
-        check_sums(searches.sums(), np.concatenate([wanted, wanted[:2]]))
+        check_sums(sums_of(searches), np.concatenate([wanted, wanted[:2]]))
+
+
+def sums_of(searches):
+    """Return the sums of all searches so far by name."""
+    return {name: searches.sum_by_id(name) for name in SUMS}
 
 
 def check_sums(sums, wanted):
@@ -107,7 +112,7 @@ def test_levels_beyond_a_byte_and_again(device):
         levels = batch.levels()
         assert levels.dtype == level_dtype(batch.deepest)
         np.testing.assert_array_equal(signed(levels), distances(source, roots))
-        assert (batch.counts().get().sum(axis=1) == 700).all()
+        assert (batch.counts().sum(axis=1) == 700).all()
 
 
 def split_after(source, kept):
@@ -125,8 +130,8 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
 
     A third of the graphs each: all of each width, and with as many columns kept.
     """
-    monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
-    monkeypatch.setattr(device_bits, "WIDE_DEGREE", 12)
+    monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
+    monkeypatch.setattr(one_device, "WIDE_DEGREE", 12)
     turn = (KEPT.index(kept) + WIDTHS.index(width)) % 3
     for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         graph = split_after(source, kept)
@@ -138,21 +143,21 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
         counts = np.stack(
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
-        np.testing.assert_array_equal(batch.counts().get(), counts, name)
-        check_sums(searches.sums(), wanted)
+        np.testing.assert_array_equal(batch.counts(), counts, name)
+        check_sums(sums_of(searches), wanted)
         if graph.tails is None:
-            assert batch.tails == {}
+            assert batch.tail_counts() == {}
             continue
         beyond = np.maximum(source.degrees - kept, 0)
         levels = range(batch.deepest + 1)
         pushed = sum(beyond[(wanted == level).any(axis=0)].sum() for level in levels)
-        read = batch.tails["tail_edges"]
+        read = batch.tail_counts()["tail_edges"]
         if pull_edges == NEVER_PULL:
             assert read == pushed
         assert read <= (batch.pulls + batch.pushes) * graph.held_back
-        assert 128 * -(-read // 32) <= batch.tails["tail_bytes"] <= 128 * read
-        again = searches.search(roots).tails  # counted anew
-        assert (again == batch.tails) or pull_edges != NEVER_PULL
+        assert 128 * -(-read // 32) <= batch.tail_counts()["tail_bytes"] <= 128 * read
+        before, again = batch.tail_counts(), searches.search(roots).tail_counts()
+        assert again == before or pull_edges != NEVER_PULL, "counted anew"
 
 
 @pytest.mark.parametrize("width", [128, 512])
@@ -163,7 +168,7 @@ def test_pulls_read_no_tail_without_need(device, width):
         ways = {"width": width, "pull_edges": ALWAYS_PULL}
         batch = BitSearches(split_after(source, 8), **ways).search(roots)
         np.testing.assert_array_equal(signed(batch.levels()), distances(source, roots))
-        return batch.pulls, batch.tails["tail_edges"]
+        return batch.pulls, batch.tail_counts()["tail_edges"]
 
     assert read(complete(60), [0, 1]) == (2, 0)
     # a hub with 198 leaves and a path of ten vertices; two vertices apart
@@ -224,7 +229,7 @@ def test_levels_of_pairs(device, width):
         found = batch.levels_at(rows[order], targets[order])
         assert found.dtype == np.int32
         wanted = distances(source, roots).ravel()
-        np.testing.assert_array_equal(found.get(), wanted[order])
+        np.testing.assert_array_equal(found, wanted[order])
 
 
 def test_reached(device):
@@ -234,12 +239,12 @@ def test_reached(device):
     batch = BitSearches(made.graph, levels=False).search(roots)
     rows, targets = np.divmod(np.arange(3 * source.n), source.n)
     wanted = distances(source, roots) >= 0
-    found = batch.reached(rows, targets).get()
+    found = batch.levels_at(rows, targets) >= 0
     np.testing.assert_array_equal(found, wanted.ravel())
-    assert not len(batch.reached([], []))
+    assert not len(batch.levels_at([], []))
     alone = HostGraph(NAMED["no-edges"])
     batch = BitSearches(alone.graph).search([4, 5])
-    assert batch.reached([0, 0, 1], [4, 5, 5]).get().tolist() == [True, False, True]
+    assert (batch.levels_at([0, 0, 1], [4, 5, 5]) >= 0).tolist() == [True, False, True]
 
 
 def test_refusals(device):
@@ -251,16 +256,15 @@ def test_refusals(device):
         searches.search([3, 289])
     with pytest.raises(UsageError, match="600 searches at once; allowed: 512"):
         searches.search([0] * 600)
-    with pytest.raises(UsageError, match="ran without levels"):
-        searches.search([0]).levels()
-    with pytest.raises(UsageError, match="ran without levels"):
-        searches.search([0]).levels_at([0], [0])
+    batch = searches.search([0, 288])
+    assert not batch.levels().get().any(), "0 where a vertex was reached"
+    assert batch.levels_at([1], [0]).tolist() == [0]
     with pytest.raises(UsageError, match="ran without counts"):
         searches.search([0]).counts()
     with pytest.raises(UsageError, match="width is 64; allowed: 128, 256, 512"):
         BitSearches(made.graph, width=64)
     with pytest.raises(UsageError, match="search 1 of 1"):
-        searches.search([0]).reached([1], [0])
+        searches.search([0]).levels_at([1], [0])
 
 
 @pytest.mark.parametrize("width", [128, 512])
@@ -270,24 +274,24 @@ def test_memory_is_what_was_counted(device, width):
     for levels in (False, True):
         if levels:
             searches.search([0])  # which adds planes once
-        held = searches._arrays.values()
-        groups = [x if isinstance(x, list) else [x] for x in held]
-        arrays = chain(searches._planes, *groups)
-        spare = 4 * 16 * width // 128 * made.active * levels  # planes of deeper levels
-        table = device_bits.array_table(
-            made.active, width // 128, levels=levels, sums=SUMS
+        held = allocated(
+            [searches._shared, searches._queues, searches._planes, searches._sums], []
         )
-        assert sum(array.nbytes for array in arrays) == total_bytes(table) - spare
+        lanes = width // 128
+        need = searches.member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
+        spare = 4 * 16 * lanes * made.active  # planes of deeper levels
+        by_id = 4 * (made.source.n + 1)  # of a graph without all numbers by id
+        assert held == need - levels * (spare + by_id)
 
 
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    table = device_bits.array_table(made.active, 1, levels=True)
-    need = device_bits.RESERVE + total_bytes(table)
+    member = domain_members.Member.of_graph(made.graph)
+    need = member.bytes_needed(1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
-    with pytest.raises(OutOfMemory, match=r"needs \d+ bytes of device"):
+    with pytest.raises(OutOfMemory, match=r"need \d+ bytes of device"):
         BitSearches(made.graph)
 
 

@@ -186,8 +186,9 @@ def test_no_bit_goes_to_a_target_twice():
     source, sent = uniform(300, 2000), {}
     take = outer_bits.Outside.take
 
-    def watched(self, depth, items, *, delegates):
+    def watched(self, items, *, delegates):
         assert not delegates
+        depth = self._params.depth
         for where, *words in items.reshape(-1, self.item).tolist():
             key = id(self), where
             bits = sum(word << 64 * k for k, word in enumerate(words))
@@ -195,7 +196,7 @@ def test_no_bit_goes_to_a_target_twice():
             for other, before in sent.get(key, []):
                 assert other != depth or before != bits
             sent.setdefault(key, []).append((depth, bits))
-        take(self, depth, items, delegates=delegates)
+        take(self, items, delegates=delegates)
 
     def work(world, searches, members):
         searches.run(np.arange(128), Wanted())
@@ -350,9 +351,14 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         if world.rank:
             graph.tails = SimpleNamespace()
         options = RunOptions()
-        assert searcher._traversals.dependencies(np.arange(3), options) is None
+        on = searcher._traversals
+        searched = []
+        session.search = lambda root, **_: searched.append(root) or exit
+        with pytest.raises(AttributeError, match="shards"):
+            on.dependencies(np.arange(3), options)
+        assert searched == [0], "each source is searched from"
         graph.tails = None
-        assert searcher._traversals.dependencies(np.arange(3), options) is not None
+        assert on.dependencies(np.arange(3), options)[1] == 3
         session.close()
 
     on_ranks(2, rank)

@@ -23,9 +23,9 @@ from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices
@@ -325,7 +325,7 @@ def test_bit_parallel_searches(device, pull_edges):
         assert level < wanted.max()
         batch = searches.search(sources, stop=never)
         np.testing.assert_array_equal(batch.levels().get(), wanted)
-        assert batch.counts().get().sum() == wanted.size
+        assert batch.counts().sum() == wanted.size
 
 
 @pytest.mark.parametrize("method", METHODS)
