@@ -15,8 +15,8 @@ from distbfs.cli.command import input_path
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.delimited import BLANKS, cut, quote_fault
 from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
+from distbfs.formats.lines import BLANKS, cut, quote_fault
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import rereadable, text_lines
 from distbfs.ranks.world import Ranks

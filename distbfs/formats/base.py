@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.text import BOM, HashedFile, Progress, TextFile
 from distbfs.options import check_choice, check_range
 from distbfs.registry import READERS, lookup

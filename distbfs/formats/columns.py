@@ -18,7 +18,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
 from distbfs.formats.numpy_pairs import checked
 from distbfs.formats.text_ids import Words

@@ -11,8 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.line_rules import LineRules
-from distbfs.formats.lines import SHOWN
+from distbfs.formats.lines import SHOWN, LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+sp[ \t]")
 
 
-def _no_arc(line: bytes) -> str:
-    """Describe the error of a line that is not an arc."""
-    if line.split()[:1] == [b"p"]:
+def _no_arc(row: list[str]) -> str:
+    """Describe the error of a record that is not an arc."""
+    if row[0] == "p":
         return "a second problem line"
-    shown = ascii(line[:SHOWN].decode("ascii", "backslashreplace"))
+    shown = ascii(" ".join(row)[:SHOWN])
     return f"{shown} is neither an arc 'a U V WEIGHT' nor a comment 'c'"
 
 
@@ -48,10 +47,12 @@ class DimacsReader(Reader):
         """Yield the arcs; InputError for any departure from the format."""
         nodes, arcs = _problem(file)
         rules = LineRules(
-            comments=b"c",
-            lead=b"a",
+            comments="c",
+            lead="a",
             unled=_no_arc,
-            fields=3,
+            fields=4,
+            places=(1, 2),
+            quotes=False,
             base=1,
             most_u=nodes,
             most_v=nodes,

@@ -30,9 +30,8 @@ from distbfs.formats.delimited import (
     find_layout,
     resembles_edges,
 )
-from distbfs.formats.ids import IdMap, IntegerIds
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN
+from distbfs.formats.ids import LARGEST_ID, IdMap, IntegerIds
+from distbfs.formats.lines import SHOWN, LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
@@ -191,9 +190,8 @@ def _chunks(
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
     rules = LineRules(
-        separator=layout.separator.encode(),
+        separator=layout.separator,
         places=layout.columns,
-        quotes=head.edges is None,
         base=base,
         most_u=most[0],
         most_v=most[1],

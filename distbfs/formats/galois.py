@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.packed import BinaryFile, id_fault
 
 if TYPE_CHECKING:

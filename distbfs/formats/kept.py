@@ -6,7 +6,6 @@ They are read separately, after the ids: tables by pyarrow, lines of text by Pyt
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,8 +18,9 @@ from distbfs.formats.arrow import open_columns as open_arrow
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
 from distbfs.formats.columns import sound
-from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
+from distbfs.formats.delimited import find_layout
 from distbfs.formats.edge_list import read_head
+from distbfs.formats.lines import BLANKS, LineRules, Records, cut
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.parquet import open_columns as open_parquet
@@ -103,18 +103,14 @@ def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
 def _of_records(
     file: TextFile, separator: str, places: dict[str, int]
 ) -> dict[str, Array]:
-    lines = RecordLines(file, file.blocks())
     words: dict[str, list[str]] = {label: [] for label in places}
-    try:
-        for row in cut(lines, separator):
-            for label, place in places.items():
-                if place >= len(row):
-                    what = f"{len(row)} columns, where {label:.40} is column"
-                    raise file.refuse(f"{what} {place + 1}", lines.begin)
-                words[label].append(row[place].strip(BLANKS + "\r\n"))
-            lines.within = False
-    except csv.Error as error:
-        raise file.refuse(str(error), lines.begin) from error
+    records = Records(file, file.blocks(), LineRules(separator=separator))
+    for row in records:
+        for label, place in places.items():
+            if place >= len(row):
+                what = f"{len(row)} columns, where {label:.40} is column {place + 1}"
+                raise file.refuse(what, records.begin)
+            words[label].append(row[place].strip(BLANKS + "\r\n"))
     return {label: typed(column) for label, column in words.items()}
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.base import EdgeFile, Reader, Sides
 from distbfs.formats.gap_sg import csr_rows
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import SHOWN
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.text import unnamed_copy

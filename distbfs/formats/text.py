@@ -22,7 +22,7 @@ from distbfs.errors import (
     system_error,
 )
 from distbfs.formats.compressed import Unpacker, packing_of
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
