@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
+from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened
 from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ class ArrowReader(Reader):
         with hashed_aside(file):
             with sound(where):
                 schema = _open(file, whole, None).schema
-            table = Table(where, schema, self.options)
+            table = Table(where, schema, self.options, self.words)
             table.complete(edges)
             with sound(where):
                 chosen = _open(file, whole, sorted(set(table.chosen)))

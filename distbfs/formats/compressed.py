@@ -1,4 +1,4 @@
-"""Compressed files, detected by name and decompressed as streams.
+"""Compressed files, detected by content and decompressed as streams.
 
 gzip, bzip2, xz and Zstandard, any number of concatenated streams, with zeros between
 them. Memory is bounded for any decompressed size: output is requested in pieces, and a
@@ -7,6 +7,7 @@ stream whose decoder needs more than WINDOW_BYTES is refused.
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from importlib import import_module
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+MARKS = re.compile(
+    rb"(?P<gzip>\x1f\x8b\x08)|(?P<bzip2>BZh[1-9](?:1AY&SY|\x17rE8P\x90))"
+    rb"|(?P<xz>\xfd7zXZ\0)|(?P<zstd>\x28\xb5\x2f\xfd)"
+)
 WINDOW_BYTES = 128 << 20
 FEED_BYTES = 64 << 10
 GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
@@ -57,6 +62,12 @@ class GzipDecoder:
 def packing_of(path: Path) -> str:
     """Return the compression by a file's name, "" if there is none."""
     return PACKINGS.get(path.suffix.lower(), "")
+
+
+def packing_in(head: bytes, path: Path) -> str:
+    """Return the compression by the first bytes of a file, else by its name."""
+    mark = MARKS.match(head)
+    return mark.lastgroup or "" if mark else packing_of(path)
 
 
 def plain_name(path: Path) -> str:

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from distbfs.formats.base import HEAD_BYTES
@@ -43,6 +43,16 @@ class LineLayout:
     names: tuple[str, ...] = ()
     header: int = 0
     first: tuple[str, ...] = ()
+
+    def of_part(self, sample: bytes) -> LineLayout:
+        """Return the layout of another part of the text, by its first lines.
+
+        Its first record names columns if it is that of the first part.
+        """
+        rows = _rows(_lines_of(sample), self.separator)[:1]
+        names = [tuple(x[k] for k in self.columns if k < len(x)) for x in rows]
+        header = self.header if self.names and names == [self.names] else 0
+        return replace(self, header=header, first=())
 
 
 def find_layout(
@@ -79,7 +89,8 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
     sign = _sign(rows)
     if sign:
         allowed = ", ".join(SEPARATORS.values())
-        return f"{sign!a} stands between the ids of its lines; allowed: {allowed}"
+        said = f"{sign!a} stands between the ids of its lines; allowed: {allowed}"
+        return f"{said}; sed 's/{sign}/ /' replaces it"
     if len(widths) < 2 or max(widths) < 3:
         return ""
     return (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 
-class Kind(NamedTuple):
+class EdgeLine(NamedTuple):
     """The lines of a kind of problem.
 
     edge: as messages show it, with the letter that begins it, if there is one
@@ -35,11 +35,11 @@ class Kind(NamedTuple):
     unread: str = ""
 
 
-COLOURED = Kind("e U V", "cndvx")
-PACE = Kind("U V")
+COLOURED = EdgeLine("e U V", "cndvx")
+PACE = EdgeLine("U V")
 KINDS = {
-    "sp": Kind("a U V WEIGHT", "c", "weights"),
-    "max": Kind("a U V CAPACITY", "cn", "capacities"),
+    "sp": EdgeLine("a U V WEIGHT", "c", "weights"),
+    "max": EdgeLine("a U V CAPACITY", "cn", "capacities"),
     **dict.fromkeys(("edge", "edges", "col"), COLOURED),
     **dict.fromkeys(("tw", "td", "tdp", "tww", "vc", "cep", "ds"), PACE),
 }

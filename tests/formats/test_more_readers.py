@@ -618,14 +618,14 @@ IDS = npy_bytes(np.arange(2))
 NUMPY_FAULTS = [
     (b"", ": byte 0: the file is empty"),
     (b"0 1\n2 3\n", ": byte 0: neither a .npy array nor a .npz archive"),
-    (b"\x93NUMPY", ": not a sound NumPy file: EOF: reading magic string"),
+    (b"\x93NUMPY", ": not a sound file: EOF: reading magic string"),
     (
         b"\x93NUMPY\x04\0" + bytes(9),
-        ": not a sound NumPy file: we only support format version",
+        ": not a sound file: we only support format version",
     ),
     (
         b"\x93NUMPY\x02\0\xff\xff\xff\x7f",
-        ": not a sound NumPy file: EOF: reading array header, expected",
+        ": not a sound file: EOF: reading array header, expected",
     ),
     (npy_bytes(np.ones((2, 2))), ": float64 values, where integers are expected"),
     (
@@ -634,7 +634,7 @@ NUMPY_FAULTS = [
     ),
     (
         npy_bytes(np.array([[{}, {}]], object)),
-        ": not a sound NumPy file: Array can't be memory-mapped: Python objects",
+        ": not a sound file: Array can't be memory-mapped: Python objects",
     ),
     (
         npy_bytes(np.ones((3, 3), int)),
@@ -643,11 +643,11 @@ NUMPY_FAULTS = [
     (npy_bytes(np.ones(4, int)), ": shape [4], where [k, 2] or [2, k] is expected"),
     (
         npy_bytes(np.ones((4, 2), int))[:-1],
-        ": not a sound NumPy file: the file ends before the last value",
+        ": not a sound file: the file ends before the last value",
     ),
     (
         npy_bytes(np.ones((4, 2), int)) + b"\0",
-        ": not a sound NumPy file: bytes after the last value",
+        ": not a sound file: bytes after the last value",
     ),
     (npy_bytes(np.ones((0, 2), int)), ": no edges"),
     (npy_bytes(np.array([[0, 1], [2, -3]])), ": [1]: a negative id -3"),
@@ -670,25 +670,25 @@ NUMPY_FAULTS = [
     (npz_bytes(src=np.ones(0, int), dst=np.ones(0, int)), ": no edges"),
     (
         zip_bytes(src=IDS[:-1], dst=IDS),
-        ": src: not a sound NumPy file: the file ends before the last value",
+        ": src: not a sound file: the file ends before the last value",
     ),
     (
         zip_bytes(src=IDS, dst=IDS + b"\0"),
-        ": dst: not a sound NumPy file: bytes after the last value",
+        ": dst: not a sound file: bytes after the last value",
     ),
     (
         zip_bytes(zipfile.ZIP_BZIP2, src=IDS, dst=IDS),
-        ": src: not a sound NumPy file: compressed by method 12",
+        ": src: not a sound file: compressed by method 12",
     ),
     (
         zip_bytes(src=b"", dst=IDS),
-        ": src: not a sound NumPy file: EOF: reading magic string",
+        ": src: not a sound file: EOF: reading magic string",
     ),
     (
         npy_bytes(np.ones((2, 2), int)).replace(b"False", b"Falsy"),
-        ": not a sound NumPy file: malformed node or string on line 1",
+        ": not a sound file: malformed node or string on line 1",
     ),
-    (csr_bytes()[:100], ": not a sound NumPy file: File is not a zip file"),
+    (csr_bytes()[:100], ": not a sound file: File is not a zip file"),
     (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
     (csr_bytes(format=7), ": format: not a word"),
     (csr_bytes(indptr=None), ": no array 'indptr'"),
