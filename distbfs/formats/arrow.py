@@ -68,16 +68,9 @@ def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any
 
 def _batches(reader: Any, whole: bool) -> Iterator[Any]:
     """Yield record batches, long ones in slices."""
-    count = reader.num_record_batches if whole else None
-    index = 0
-    while count is None or index < count:
-        if whole:
-            batch = reader.get_batch(index)
-        else:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
-        index += 1
+    batches = reader
+    if whole:
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    for batch in batches:
         for start in range(0, batch.num_rows, ROWS):
             yield batch.slice(start, ROWS)

@@ -29,36 +29,6 @@ FEED_BYTES = 64 << 10
 GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
 
 
-class GzipDecoder:
-    """A member of a gzip file, as ``bz2.BZ2Decompressor``; checks its checksum."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(GZIP_WINDOW)
-        self._full = False
-
-    @property
-    def eof(self) -> bool:
-        """Whether the member has ended."""
-        return self._member.eof
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more input is needed for more output."""
-        return not self._full
-
-    @property
-    def unused_data(self) -> bytes:
-        """Input after the end of the member."""
-        return self._member.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Decompress ``data``; return at most ``max_length`` bytes."""
-        data = self._member.unconsumed_tail + data
-        out = self._member.decompress(data, max_length)
-        self._full = len(out) == max_length or bool(self._member.unconsumed_tail)
-        return out
-
-
 def packing_of(path: Path) -> str:
     """Return the compression by a file's name, "" if there is none."""
     return PACKINGS.get(path.suffix.lower(), "")
@@ -89,7 +59,7 @@ def load_zstd() -> Any:
 def make_decoder(packing: str) -> tuple[Any, tuple[type[Exception], ...]]:
     """Return a decoder for one stream, and its exceptions for bad data."""
     if packing == "gzip":
-        return GzipDecoder(), (zlib.error,)
+        return zlib.decompressobj(GZIP_WINDOW), (zlib.error,)
     if packing == "bzip2":
         return import_module("bz2").BZ2Decompressor(), (OSError, ValueError)
     if packing == "xz":
@@ -116,7 +86,7 @@ class Unpacker:
         self._faults: tuple[type[Exception], ...] = ()
         self._waiting = b""
         self._taken = 0
-        self._begun = False
+        self._begun = self._full = False
 
     def read(self, count: int) -> bytes:
         """Return the next ``count`` bytes, fewer only at the end of the file.
@@ -160,7 +130,8 @@ class Unpacker:
     def _decode(self, most: int) -> bytes:
         """Return the next output of the stream, possibly empty."""
         decoder = self._decoder
-        if not self._waiting and decoder.needs_input:
+        # zlib does not say whether it holds output: it may where all of ``most`` came
+        if not self._waiting and getattr(decoder, "needs_input", not self._full):
             self._waiting = self._fetch()
             if not self._waiting:
                 raise self._refuse(f"the {self._packing} data is truncated")
@@ -171,9 +142,10 @@ class Unpacker:
             what = " ".join(str(error).split()) or "no reason given"
             kind = self._packing
             raise self._refuse(f"the {kind} data is not sound: {what}") from error
+        self._full = len(out) == most
+        self._waiting = getattr(decoder, "unconsumed_tail", b"")  # of zlib
         if decoder.eof:
-            self._waiting = decoder.unused_data
-            self._decoder = None
+            self._waiting, self._decoder = decoder.unused_data, None
         return out
 
     def _fetch(self) -> bytes:

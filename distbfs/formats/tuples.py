@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs import leftovers
-from distbfs.errors import (
-    DiskFull,
-    DistbfsError,
-    FileError,
-    InputError,
-    LibraryMissing,
-    ResourceError,
-    UsageError,
-)
+from distbfs import errors, leftovers
+from distbfs.errors import DiskFull, DistbfsError, InputError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader, read_files
 from distbfs.formats.ids import CountedIds
@@ -44,8 +36,6 @@ UNREAD = " are ignored"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
-KINDS = (FileError, InputError, DiskFull, LibraryMissing, ResourceError, UsageError)
-FAULTS: dict[str, type[DistbfsError]] = {kind.__name__: kind for kind in KINDS}
 
 
 class FileTuples:
@@ -180,7 +170,7 @@ def open_tuples(
             summary, ids, spool, kept = _spool(world, wanted, keep, stack)
         summary = world.broadcast(summary)
         if "fault" in summary:
-            raise FAULTS[summary["fault"]](summary["message"])
+            raise getattr(errors, summary["fault"])(summary["message"])
         where = spool.path if spool is not None else Path(summary["spool"])
         source: FileTuples | None = None
         message = ""
@@ -235,15 +225,13 @@ def _spool(
         place = str(spool.name()) if world.size > 1 else ""
         if keep:
             kept = read_kept(paths, reader, keep, edges.tuples)
-    except tuple(FAULTS.values()) as error:
-        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
-        return {"fault": kind, "message": str(error)}, None, None, {}
-    except OSError as error:
-        where = folder or tempfile.gettempdir()
-        message = (
-            f"{where}: cannot write the spool of {path}: {error.strerror or error}"
-        )
-        return {"fault": DiskFull.__name__, "message": message}, None, None, {}
+    except (DistbfsError, OSError) as error:
+        kind, message = type(error).__name__, str(error)
+        if not isinstance(error, DistbfsError):
+            where = f"{folder or tempfile.gettempdir()}: cannot write the spool"
+            message = f"{where} of {path}: {error.strerror or error}"
+            kind = DiskFull.__name__
+        return {"fault": kind, "message": message}, None, None, {}
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
         notes.append(f"{path}: {edges.unread}{UNREAD}")
