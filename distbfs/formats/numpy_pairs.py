@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader, Sides
-from distbfs.formats.gap_sg import csr_rows
+from distbfs.formats.gap_sg import csr_counts
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.inputs import ZIP_MAGICS, is_array_archive, unpacked
 from distbfs.formats.lines import SHOWN
@@ -234,7 +234,8 @@ def _compressed(
 
     _check_length(starts, rows + 1)
     done = 0
-    for u in csr_rows(starts.pieces(), len(near), refuse):
+    for first, counts in csr_counts(starts.pieces(), len(near), refuse):
+        u = np.repeat(np.arange(first, first + len(counts)), counts)
         v = near.ids(done, len(u), columns - 1)
         done += len(u)
         yield np.stack((v, u) if turned else (u, v), axis=1)
