@@ -27,6 +27,7 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.device.control_groups import usable_cores
 from distbfs.errors import UsageError, legible
+from distbfs.formats.inputs import is_parts
 from distbfs.formats.writing import check_place
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Tell, untold
@@ -66,8 +67,8 @@ class JsonLines(logging.Formatter):
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a file or a pipe, not a folder."""
-    return path.exists() and not path.is_dir()
+    """Return whether a path can be read as a file, or as a folder of parts of one."""
+    return path.exists() and (not path.is_dir() or is_parts(path))
 
 
 def facts_of(context: click.Context) -> dict[str, object]:

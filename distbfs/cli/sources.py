@@ -15,10 +15,11 @@ from distbfs.cli.command import input_path
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.delimited import BLANKS, cut, quote_fault
 from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
+from distbfs.formats.inputs import data_files
+from distbfs.formats.lines import BLANKS, cut, quote_fault
 from distbfs.formats.packed import BinaryFile
-from distbfs.formats.text import rereadable, text_lines
+from distbfs.formats.text import text_lines
 from distbfs.ranks.world import Ranks
 from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.types import Marks, Root
@@ -143,7 +144,7 @@ class NamedVertices:
             flags[self.sources((), path)] = True
             return flags
         try:
-            with BinaryFile(rereadable(path)) as file:
+            with BinaryFile(data_files(path)[0]) as file:
                 array = np.lib.format.read_array(file.content, allow_pickle=False)
         except ValueError as error:
             what = " ".join(str(error).split())

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
+from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened
 from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ class ArrowReader(Reader):
         with hashed_aside(file):
             with sound(where):
                 schema = _open(file, whole, None).schema
-            table = Table(where, schema, self.options)
+            table = Table(where, schema, self.options, self.words)
             table.complete(edges)
             with sound(where):
                 chosen = _open(file, whole, sorted(set(table.chosen)))
@@ -67,16 +68,9 @@ def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any
 
 def _batches(reader: Any, whole: bool) -> Iterator[Any]:
     """Yield record batches, long ones in slices."""
-    count = reader.num_record_batches if whole else None
-    index = 0
-    while count is None or index < count:
-        if whole:
-            batch = reader.get_batch(index)
-        else:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
-        index += 1
+    batches = reader
+    if whole:
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    for batch in batches:
         for start in range(0, batch.num_rows, ROWS):
             yield batch.slice(start, ROWS)

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import xxhash
+
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.text import BOM, HashedFile, Progress, TextFile
+from distbfs.formats.text_ids import Words
 from distbfs.options import check_choice, check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from distbfs.formats.text_ids import Words
 
 Take: TypeAlias = Callable[[Ids], None]
 
@@ -154,7 +155,6 @@ class EdgeFile:
     """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
     n: 0 before it is known
-    words: for text ids, the distinct ones
     unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
     one_based: ids in the file start at 1, as requested, detected or by the format
@@ -165,7 +165,6 @@ class EdgeFile:
     n: int = 0
     tuples: int = 0
     digest: str = ""
-    words: Words | None = None
     unread: str = ""
     directed: bool = False
     one_based: bool = False
@@ -173,7 +172,7 @@ class EdgeFile:
 
 
 class Reader:
-    """Reads files of one format; one instance may read any number of files.
+    """Reads files of one format; one instance reads the files of one input.
 
     Attributes
     ----------
@@ -189,6 +188,8 @@ class Reader:
         What a file is called that states its size, and its lowest id.
     opens : type
         Opens its files.
+    words : Words or None
+        The distinct ids of all files, where ids are text.
     """
 
     name: str
@@ -200,6 +201,8 @@ class Reader:
     def __init__(self, options: ReaderOptions | None = None) -> None:
         """Raise UsageError for options that do not apply to the format."""
         self.options = options or ReaderOptions()
+        words, compiled = self.options.relabel == "text", self.options.compiled
+        self.words = Words(compiled=compiled) if words else None
         if self.sized is not None:
             self.options.check_unneeded(*self.sized)
 
@@ -235,8 +238,6 @@ class Reader:
                 if not edges.n:
                     largest = max(largest, int(pairs.max(initial=-1)))
             edges.n = edges.n or largest + 1
-            if not edges.n:
-                raise InputError(f"{path}: no edges")
             edges.digest = file.digest
             return edges
 
@@ -246,6 +247,29 @@ class Reader:
         file: opened by ``opens``; n is counted where it is not set.
         """
         raise NotImplementedError
+
+
+def read_files(reader: Reader, paths: Sequence[Path], take: Take) -> EdgeFile:
+    """Read the files of an input, one after the other, as ``Reader.read``.
+
+    Raises InputError where there are no vertices, UsageError for several files that
+    state their sizes.
+    """
+    if len(paths) > 1 and reader.sized:
+        what = f"{reader.sized[0]} states its size, and {len(paths)} files are one"
+        raise UsageError(f"{paths[0].parent}: {what}; give one file")
+    whole, *others = [reader.read(path, take) for path in paths]
+    for edges in others:
+        whole.n, whole.tuples = max(whole.n, edges.n), whole.tuples + edges.tuples
+        whole.unread = whole.unread or edges.unread
+        whole.notes = tuple(dict.fromkeys((*whole.notes, *edges.notes)))
+        whole.directed |= edges.directed
+        whole.one_based |= edges.one_based
+        both = f"{whole.digest}{edges.digest}".encode()
+        whole.digest = xxhash.xxh3_128_hexdigest(both)
+    if not whole.n:
+        raise InputError(f"{paths[0].parent if others else paths[0]}: no edges")
+    return whole
 
 
 def sniff(path: Path) -> str:

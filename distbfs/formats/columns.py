@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, InputError, LibraryMissing
+from distbfs.errors import InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
 from distbfs.formats.numpy_pairs import checked
+from distbfs.formats.text import sound
 from distbfs.formats.text_ids import Words
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
 ONE_BASED = b"distbfs.one_based"
 ROWS = 1 << 18
 NAMES_SHOWN = 8
-BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError)
 
 
 def load(module: str) -> Any:
@@ -46,19 +46,6 @@ def load(module: str) -> Any:
             "pyarrow is missing, which reads and writes Parquet and Arrow; "
             "pip install '.[arrow]'"
         ) from error
-
-
-@contextmanager
-def sound(where: str) -> Iterator[None]:
-    """Convert pyarrow's errors about a broken file to InputError."""
-    broken = (*BROKEN, load("pyarrow").ArrowException)
-    try:
-        yield
-    except DistbfsError:
-        raise
-    except broken as error:
-        what = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{where}: not a sound file: {what:.200}") from error
 
 
 @contextmanager
@@ -109,7 +96,9 @@ class Table:
     schema: of all columns, of pyarrow
     """
 
-    def __init__(self, path: Any, schema: Any, options: ReaderOptions) -> None:
+    def __init__(
+        self, path: Any, schema: Any, options: ReaderOptions, words: Words | None
+    ) -> None:
         """Choose the columns; InputError where it is unclear."""
         self.where = str(path)
         with sound(self.where):
@@ -121,7 +110,7 @@ class Table:
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         self.options = options
-        self.words = Words.wanted(options.relabel, compiled=options.compiled)
+        self.words = words
         self.n = options.n
         if self.n is None and VERTICES in stated and not options.relabel:
             self.n = self._stated(stated[VERTICES])
@@ -164,8 +153,8 @@ class Table:
         return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
 
     def complete(self, edges: EdgeFile) -> None:
-        """Add the facts about the table to those about its file."""
-        edges.n, edges.words, edges.directed = self.n or 0, self.words, self.directed
+        """Write what is known of the table into the facts on its file."""
+        edges.n, edges.directed = self.n or 0, self.directed
         edges.unread = "columns beside the two ids" if self.others else ""
         edges.one_based = bool(self.options.one_based)
 

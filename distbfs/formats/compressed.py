@@ -1,4 +1,4 @@
-"""Compressed files, detected by name and decompressed as streams.
+"""Compressed files, detected by content and decompressed as streams.
 
 gzip, bzip2, xz and Zstandard, any number of concatenated streams, with zeros between
 them. Memory is bounded for any decompressed size: output is requested in pieces, and a
@@ -7,6 +7,7 @@ stream whose decoder needs more than WINDOW_BYTES is refused.
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from importlib import import_module
@@ -19,44 +20,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+MARKS = re.compile(
+    rb"(?P<gzip>\x1f\x8b\x08)|(?P<bzip2>BZh[1-9](?:1AY&SY|\x17rE8P\x90))"
+    rb"|(?P<xz>\xfd7zXZ\0)|(?P<zstd>\x28\xb5\x2f\xfd)"
+)
 WINDOW_BYTES = 128 << 20
 FEED_BYTES = 64 << 10
 GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
 
 
-class GzipDecoder:
-    """A member of a gzip file, as ``bz2.BZ2Decompressor``; checks its checksum."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(GZIP_WINDOW)
-        self._full = False
-
-    @property
-    def eof(self) -> bool:
-        """Whether the member has ended."""
-        return self._member.eof
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more input is needed for more output."""
-        return not self._full
-
-    @property
-    def unused_data(self) -> bytes:
-        """Input after the end of the member."""
-        return self._member.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Decompress ``data``; return at most ``max_length`` bytes."""
-        data = self._member.unconsumed_tail + data
-        out = self._member.decompress(data, max_length)
-        self._full = len(out) == max_length or bool(self._member.unconsumed_tail)
-        return out
-
-
 def packing_of(path: Path) -> str:
     """Return the compression by a file's name, "" if there is none."""
     return PACKINGS.get(path.suffix.lower(), "")
+
+
+def packing_in(head: bytes, path: Path) -> str:
+    """Return the compression by the first bytes of a file, else by its name."""
+    mark = MARKS.match(head)
+    return mark.lastgroup or "" if mark else packing_of(path)
 
 
 def plain_name(path: Path) -> str:
@@ -78,7 +59,7 @@ def load_zstd() -> Any:
 def make_decoder(packing: str) -> tuple[Any, tuple[type[Exception], ...]]:
     """Return a decoder for one stream, and its exceptions for bad data."""
     if packing == "gzip":
-        return GzipDecoder(), (zlib.error,)
+        return zlib.decompressobj(GZIP_WINDOW), (zlib.error,)
     if packing == "bzip2":
         return import_module("bz2").BZ2Decompressor(), (OSError, ValueError)
     if packing == "xz":
@@ -105,7 +86,7 @@ class Unpacker:
         self._faults: tuple[type[Exception], ...] = ()
         self._waiting = b""
         self._taken = 0
-        self._begun = False
+        self._begun = self._full = False
 
     def read(self, count: int) -> bytes:
         """Return the next ``count`` bytes, fewer only at the end of the file.
@@ -149,7 +130,8 @@ class Unpacker:
     def _decode(self, most: int) -> bytes:
         """Return the next output of the stream, possibly empty."""
         decoder = self._decoder
-        if not self._waiting and decoder.needs_input:
+        # zlib does not say whether it holds output: it may where all of ``most`` came
+        if not self._waiting and getattr(decoder, "needs_input", not self._full):
             self._waiting = self._fetch()
             if not self._waiting:
                 raise self._refuse(f"the {self._packing} data is truncated")
@@ -160,9 +142,10 @@ class Unpacker:
             what = " ".join(str(error).split()) or "no reason given"
             kind = self._packing
             raise self._refuse(f"the {kind} data is not sound: {what}") from error
+        self._full = len(out) == most
+        self._waiting = getattr(decoder, "unconsumed_tail", b"")  # of zlib
         if decoder.eof:
-            self._waiting = decoder.unused_data
-            self._decoder = None
+            self._waiting, self._decoder = decoder.unused_data, None
         return out
 
     def _fetch(self) -> bytes:

@@ -1,9 +1,8 @@
-"""Delimited text: its separator, its columns of ids, and its records.
+"""Detection of the layout of delimited text: its separator and its columns of ids.
 
 Columns are separated by tabs, semicolons, commas or blanks, whichever gives two columns
-in the first lines, and by nothing else; blanks around a column are ignored. A quoted
-column may contain separators and line ends; a quote within is doubled (RFC 4180). Lines
-that begin with ``#`` or ``%`` between records are comments.
+in the first lines, and by nothing else; blanks around a column are ignored. Lines that
+begin with ``#`` or ``%`` between records are comments.
 """
 
 from __future__ import annotations
@@ -12,36 +11,20 @@ import csv
 import io
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.base import HEAD_BYTES
 from distbfs.formats.columns import choose, usual
-from distbfs.formats.lines import NUMBER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from distbfs.formats.text import TextFile
-
+from distbfs.formats.lines import BLANKS, COMMENTS, NUMBER, cut
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
 SAMPLE_RECORDS = 100
-BLANKS = " \t"
-COMMENTS = "#%"
 BRACKET = re.compile("[][{}<>]")
-TAB = re.compile(r'"[^"]*"?|\t')
 INTEGER = re.compile(r"[0-9]+")
 SIGN = re.compile(r"[^\w\s]+")
 END_SIGN = re.compile("[:|=>]")
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-FAULTS = {
-    "new-line": "a carriage return inside the line",
-    "unexpected end": "a quote that does not end",
-    "field larger": "a column too long, or a quote that does not end",
-    "expected after": "a quoted column goes on after its quote",
-}
 
 
 @dataclass(frozen=True)
@@ -60,6 +43,16 @@ class LineLayout:
     names: tuple[str, ...] = ()
     header: int = 0
     first: tuple[str, ...] = ()
+
+    def of_part(self, sample: bytes) -> LineLayout:
+        """Return the layout of another part of the text, by its first lines.
+
+        Its first record names columns if it is that of the first part.
+        """
+        rows = _rows(_lines_of(sample), self.separator)[:1]
+        names = [tuple(x[k] for k in self.columns if k < len(x)) for x in rows]
+        header = self.header if self.names and names == [self.names] else 0
+        return replace(self, header=header, first=())
 
 
 def find_layout(
@@ -96,7 +89,8 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
     sign = _sign(rows)
     if sign:
         allowed = ", ".join(SEPARATORS.values())
-        return f"{sign!a} stands between the ids of its lines; allowed: {allowed}"
+        said = f"{sign!a} stands between the ids of its lines; allowed: {allowed}"
+        return f"{said}; sed 's/{sign}/ /' replaces it"
     if len(widths) < 2 or max(widths) < 3:
         return ""
     return (
@@ -191,47 +185,3 @@ def _integers(rows: list[list[str]]) -> bool:
         len(row) > 1 and INTEGER.fullmatch(row[0]) and INTEGER.fullmatch(row[1])
         for row in rows
     )
-
-
-def cut(lines: Iterable[str], separator: str, *, strict: bool = True) -> Any:
-    r"""Return a ``csv.reader`` of lines that end with ``\n``."""
-    if separator == " ":
-        lines = (TAB.sub(_blank, line) if "\t" in line else line for line in lines)
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
-
-
-def _blank(match: re.Match[str]) -> str:
-    """Return a blank for a tab; quoted text unchanged."""
-    return " " if match[0] == "\t" else match[0]
-
-
-class RecordLines:
-    """The lines of records, one by one, without comments and blank lines between them.
-
-    ``begin`` is the line, from 1, where the current record begins; after each record
-    the caller sets ``within`` to False.
-    """
-
-    def __init__(self, file: TextFile, blocks: Iterable[bytes]) -> None:
-        self.file = file
-        self.blocks = blocks
-        self.begin = file.line
-        self.within = False
-
-    def __iter__(self) -> Iterator[str]:
-        for block in self.blocks:
-            text = block.decode(errors="surrogateescape")
-            for line in io.StringIO(text, newline="\n"):
-                self.file.line += 1
-                if not self.within:
-                    rest = line.lstrip(BLANKS)
-                    if rest[0] in COMMENTS or rest in ("\n", "\r\n"):
-                        continue
-                    self.begin = self.file.line - 1
-                    self.within = True
-                yield line
-
-
-def quote_fault(error: csv.Error) -> str:
-    """Translate an error of Python's ``csv`` to a message."""
-    return next((y for x, y in FAULTS.items() if x in str(error)), str(error))

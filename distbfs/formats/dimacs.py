@@ -1,18 +1,19 @@
-"""DIMACS graphs of the shortest-path challenge: ``.gr`` text, each arc a tuple.
+"""DIMACS and PACE graphs: text of one tuple a line, whose nodes start at 1.
 
-Lines: ``c`` and any text, ``p sp NODES ARCS`` once before all arcs, ``a U V WEIGHT``;
-nodes start at 1, weights are ignored. Source: 9th DIMACS Implementation Challenge, file
-formats (2006).
+Lines: ``c`` and any text, ``p KIND NODES EDGES`` once before all edges, and an edge, as
+its kind has it: ``a U V NUMBER`` (shortest paths, maximum flow), ``e U V`` (colouring,
+cliques), or ``U V`` (PACE). Numbers, and lines on nodes, are ignored. Sources: DIMACS
+Implementation Challenges 1 (1991), 2 (1993) and 9 (2006), file formats; PACE
+challenges, 2016 to 2025.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.line_rules import LineRules
-from distbfs.formats.lines import SHOWN
+from distbfs.formats.lines import SHOWN, LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 
@@ -21,47 +22,75 @@ if TYPE_CHECKING:
 
     from distbfs.types import Ids
 
-MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+sp[ \t]")
+
+class EdgeLine(NamedTuple):
+    """The lines of a kind of problem.
+
+    edge: as messages show it, with the letter that begins it, if there is one
+    ignored: letters that begin other lines; unread: its last column
+    """
+
+    edge: str
+    ignored: str = "c"
+    unread: str = ""
 
 
-def _no_arc(line: bytes) -> str:
-    """Describe the error of a line that is not an arc."""
-    if line.split()[:1] == [b"p"]:
-        return "a second problem line"
-    shown = ascii(line[:SHOWN].decode("ascii", "backslashreplace"))
-    return f"{shown} is neither an arc 'a U V WEIGHT' nor a comment 'c'"
+COLOURED = EdgeLine("e U V", "cndvx")
+PACE = EdgeLine("U V")
+KINDS = {
+    "sp": EdgeLine("a U V WEIGHT", "c", "weights"),
+    "max": EdgeLine("a U V CAPACITY", "cn", "capacities"),
+    **dict.fromkeys(("edge", "edges", "col"), COLOURED),
+    **dict.fromkeys(("tw", "td", "tdp", "tww", "vc", "cep", "ds"), PACE),
+}
+MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+(\w+)[ \t]")
 
 
 class DimacsReader(Reader):
-    """Reads DIMACS shortest-path graphs."""
+    """Reads graphs of the kinds above."""
 
     name = "dimacs"
-    suffixes = (".gr",)
+    suffixes = (".gr", ".col", ".clq", ".max")
     sized = ("a DIMACS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether the first line that is no comment is a problem line of sp."""
-        return bool(MARK.match(head))
+        """Return whether the first line that is no comment is a known problem line."""
+        mark = MARK.match(head)
+        return mark is not None and mark[1].decode("latin-1") in KINDS
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the arcs; InputError for any departure from the format."""
-        nodes, arcs = _problem(file)
+        """Yield the edges; InputError for any departure from the format."""
+        name, nodes, count = _problem(file)
+        kind = KINDS[name]
+        if not kind.unread:
+            self.options.check_undirected(file.path, f"a problem '{name}'")
+        columns = kind.edge.split()
+        first = columns.index("U")
+
+        def no_edge(row: list[str]) -> str:
+            if row[0] == "p":
+                return "a second problem line"
+            shown = ascii(" ".join(row)[:SHOWN])
+            return f"{shown} is neither an edge '{kind.edge}' nor a comment 'c'"
+
         rules = LineRules(
-            comments=b"c",
-            lead=b"a",
-            unled=_no_arc,
-            fields=3,
+            comments=kind.ignored,
+            lead=columns[0] if first else "",
+            unled=no_edge,
+            fields=len(columns),
+            places=(first, first + 1),
+            quotes=False,
             base=1,
             most_u=nodes,
             most_v=nodes,
         )
-        edges.n, edges.unread, edges.one_based = nodes, "weights", True
-        yield from read_pairs(file, rules, arcs, compiled=self.options.compiled)
+        edges.n, edges.unread, edges.one_based = nodes, kind.unread, True
+        yield from read_pairs(file, rules, count, compiled=self.options.compiled)
 
 
-def _problem(file: TextFile) -> tuple[int, int]:
-    """Read comments and the problem line; return nodes and arcs."""
+def _problem(file: TextFile) -> tuple[str, int, int]:
+    """Read comments and the problem line; return its kind, nodes and edges."""
     line = file.header_line()
     if not line:
         raise file.refuse("the file is empty")
@@ -69,9 +98,9 @@ def _problem(file: TextFile) -> tuple[int, int]:
         line = file.header_line()
     words = line.split()
     if words[:1] != [b"p"]:
-        raise file.refuse_last("no problem line 'p sp NODES ARCS'")
+        raise file.refuse_last("no problem line 'p KIND NODES EDGES'")
     kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")
-    if kind != "sp":
-        raise file.refuse_last(f"problem {kind!a}; allowed: sp")
-    nodes, arcs = file.sizes(words[2:], 2, "the problem line needs nodes and arcs")
-    return nodes, arcs
+    if kind not in KINDS:
+        raise file.refuse_last(f"problem {kind!a}; allowed: {', '.join(KINDS)}")
+    nodes, edges = file.sizes(words[2:], 2, "the problem line needs nodes and edges")
+    return kind, nodes, edges

@@ -30,16 +30,15 @@ from distbfs.formats.delimited import (
     find_layout,
     resembles_edges,
 )
-from distbfs.formats.ids import IdMap, IntegerIds
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN
+from distbfs.formats.ids import LARGEST_ID, IdMap, IntegerIds
+from distbfs.formats.lines import SHOWN, LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
 from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from distbfs.types import Ids
@@ -84,6 +83,8 @@ class EdgeListReader(Reader):
     named_columns = True
     header_line = True
     bipartite = True
+    layout: LineLayout | None = None  # of the first file
+    names: Sequence[str] = ()  # of all its columns
     suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
 
     @staticmethod
@@ -103,7 +104,6 @@ class EdgeListReader(Reader):
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError where there are none, or other content."""
         options, notes, path = self.options, list[str](), file.path
-        edges.words = Words.wanted(options.relabel, compiled=options.compiled)
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         head = read_head(file)
         if head.directed is False:
@@ -115,33 +115,27 @@ class EdgeListReader(Reader):
         if head.n and not options.relabel and options.n is None:
             options = replace(options, n=head.n)
         sides = _sides(path, head, options)
-        layout = LineLayout()
-        if options.columns or options.header is not None or not head.plain:
-            where = f"{path}:{file.line}"
-            layout = find_layout(
-                file.peek(HEAD_BYTES), options.columns, where, options.header
-            )
+        layout = self.layout_of(file, head.plain)
         if layout.names:
             names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
             notes.append(f"line {file.line} names the columns; ids are in {names}")
         begin = file.line
-        if edges.words is not None:
+        if self.words is not None:
             notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
         for _ in range(layout.header):
             file.header_line()
-        for pairs in _chunks(file, head, layout, options, sides, edges.words):
+        for pairs in _chunks(file, head, layout, options, sides, self.words):
             others = pairs if tuples else pairs[1:]
             first = first if tuples else int(pairs[0].max())
             highest = max(highest, int(others.max(initial=-1)))
             edges.n = max(first, highest) + 1
             tuples += len(pairs)
             yield pairs if sides is None else sides.place(pairs)
-        if not tuples and head.edges is None:
-            raise file.refuse_last("no edges")
         edges.n = (options.n or edges.n) if sides is None else sides.n
+        edges.n *= tuples > 0 or head.edges is not None
         if layout.first and options.header is None:
             most = highest + options.base
-            notes += _on_first(layout, begin, edges.words, tuples, most)
+            notes += _on_first(layout, begin, self.words, tuples, most)
         if file.extra:
             usual = layout.columns == (0, 1)
             where = "after the second" if usual else "beside the two ids"
@@ -152,6 +146,17 @@ class EdgeListReader(Reader):
         edges.directed = bool(head.directed)
         edges.one_based = bool(options.one_based)
         edges.notes = (*notes, *(() if sides is None else sides.notes))
+
+    def layout_of(self, file: TextFile, plain: bool) -> LineLayout:
+        """Return the layout of a file behind its head; that of the first for others."""
+        options, sample = self.options, file.peek(HEAD_BYTES)
+        if self.layout is not None:
+            return self.layout.of_part(sample)
+        if plain and options.columns is None and options.header is None:
+            return LineLayout()
+        where = f"{file.path}:{file.line}"
+        self.layout = find_layout(sample, options.columns, where, options.header)
+        return self.layout
 
 
 def _on_first(
@@ -191,9 +196,8 @@ def _chunks(
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
     rules = LineRules(
-        separator=layout.separator.encode(),
+        separator=layout.separator,
         places=layout.columns,
-        quotes=head.edges is None,
         base=base,
         most_u=most[0],
         most_v=most[1],

@@ -12,18 +12,16 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
-from distbfs.formats.line_rules import LARGEST_ID
-from distbfs.formats.packed import BinaryFile, id_fault
+from distbfs.formats.gap_sg import OFFSET_BYTES, StoredRows, stored_lists
+from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.packed import BinaryFile
+from distbfs.formats.symmetry import FORTH, Mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from distbfs.errors import InputError
-    from distbfs.types import Array, Ids
+    from distbfs.types import Ids
 
 HEADER = struct.Struct("<QQQQ")
 ID_BYTES = {1: 4, 2: 8}
@@ -51,7 +49,8 @@ class GaloisReader(Reader):
         """Yield the edges; InputError where sizes, offsets or destinations disagree."""
         width, data, edges.n, entries = _header(file)
         edges.unread = "data of edges" if data and entries else ""
-        yield from _edges(file, edges.n, entries, width)
+        rows = StoredRows(edges.n, entries, f"<u{width}", implied=True)
+        yield from stored_lists(file, Mirror(self.options.compiled), rows, FORTH)
         file.pass_over(file.size - file.position)
 
 
@@ -74,24 +73,3 @@ def _header(file: BinaryFile) -> tuple[int, int, int, int]:
         sizes = {max(sizes)}
     file.check_size(sizes, f"{nodes} nodes and {edges} edges")
     return width, data, nodes, edges
-
-
-def _edges(file: BinaryFile, nodes: int, edges: int, width: int) -> Iterator[Ids]:
-    """Yield the edges, int64 [k, 2], in the order of the file."""
-    start = file.position
-
-    def refuse(index: int, what: str) -> InputError:
-        return file.refuse(what, start + (index - 1) * OFFSET_BYTES)
-
-    def ends() -> Iterator[Array]:
-        yield np.zeros(1, dtype=np.int64)
-        yield from offsets_at(file, start, nodes)
-
-    file.pass_over(nodes * OFFSET_BYTES)
-    for rows in csr_rows(ends(), edges, refuse):
-        begin = file.position
-        near = np.frombuffer(file.read(len(rows) * width), dtype=f"<u{width}")
-        fault = id_fault(near, nodes - 1)
-        if fault:
-            raise file.refuse(fault[1], begin + fault[0] * width)
-        yield np.stack((rows, near.astype(np.int64)), axis=1)

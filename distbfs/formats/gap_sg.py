@@ -10,7 +10,8 @@ Benchmark Suite (2015), reference code (writer.h).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,9 +25,9 @@ from distbfs.formats.writing import Edges, Writer, allocate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Ids, Levels
+    from distbfs.types import Array, Ids, Levels
 
-Piece: TypeAlias = "tuple[Levels, Lists]"  # neighbours, and the pairs of their lists
+Piece: TypeAlias = "tuple[Array, Lists]"  # neighbours, and the pairs of their lists
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
@@ -75,20 +76,6 @@ def _counts_between(offsets: Ids, begin: int) -> Iterator[tuple[int, Ids]]:
         yield begin + low, cuts[1:] - cuts[:-1]
 
 
-def csr_rows(
-    blocks: Iterable[Ids],
-    entries: int,
-    refuse: Callable[[int, str], InputError],
-) -> Iterator[Ids]:
-    """Yield the row of each entry, in order, int64 [k], k at most CHUNK.
-
-    Parameters as in ``csr_counts``.
-    """
-    for first, counts in csr_counts(blocks, entries, refuse):
-        rows = np.arange(first, first + len(counts), dtype=np.int64)
-        yield np.repeat(rows, counts)
-
-
 class GapReader(Reader):
     """Reads GAP serialized graphs; the file size shows whether it has weights."""
 
@@ -106,7 +93,8 @@ class GapReader(Reader):
         edges.n, edges.directed = nodes, directed
         edges.unread = "weights" if entries and width == WEIGHTED_BYTES else ""
         for way in (FORTH, BACK) if directed else (ONCE,):
-            yield from _lists(file, mirror, nodes, entries, width, way)
+            rows = StoredRows(nodes, entries, "<i4", width // NODE_BYTES)
+            yield from stored_lists(file, mirror, rows, way)
         if not mirror.even():
             fault = "undirected, but an edge is not listed from both ends"
             if directed:
@@ -132,43 +120,62 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
     return bool(data[0]), entries, nodes, sizes[file.size]
 
 
-def _lists(
-    file: BinaryFile, mirror: Mirror, nodes: int, entries: int, width: int, way: int
+class StoredRows(NamedTuple):
+    """Rows of a file: offsets of 64 bits, then ids, each with as many words behind it.
+
+    dtype: of an id and of each word; words: of an entry; implied: no first offset, 0
+    """
+
+    nodes: int
+    entries: int
+    dtype: str
+    words: int = 1
+    implied: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes of an entry."""
+        return np.dtype(self.dtype).itemsize * self.words
+
+
+def stored_lists(
+    file: BinaryFile, mirror: Mirror, rows: StoredRows, way: int
 ) -> Iterator[Ids]:
-    """Yield the pairs of the lists from here on; see ``Mirror.lists``."""
-    start = file.position
+    """Yield the pairs of the rows from here on; see ``Mirror.lists``."""
+    start, count = file.position, rows.nodes + 1 - rows.implied
+    zero = [np.zeros(1, np.int64)] * rows.implied
 
     def refuse(index: int, what: str) -> InputError:
-        return file.refuse(what, start + index * OFFSET_BYTES)
+        return file.refuse(what, start + (index - rows.implied) * OFFSET_BYTES)
 
-    file.pass_over((nodes + 1) * OFFSET_BYTES)
-    offsets = offsets_at(file, start, nodes + 1)
-    begin, stride = file.position, width // NODE_BYTES
+    file.pass_over(count * OFFSET_BYTES)
+    offsets = chain(zero, offsets_at(file, start, count))
+    begin = file.position
 
     def pieces() -> Iterator[tuple[int, int, Ids]]:
         at = begin
-        for first, counts in csr_counts(offsets, entries, refuse):
+        for first, counts in csr_counts(offsets, rows.entries, refuse):
             yield at, first, counts
-            at += int(counts.sum()) * width
+            at += int(counts.sum()) * rows.width
 
-    def work(piece: tuple[int, int, Ids], room: tuple[Levels, Ids]) -> Piece:
+    def work(piece: tuple[int, int, Ids], room: tuple[Array, Ids]) -> Piece:
         at, first, counts = piece
-        data = room[0][: int(counts.sum()) * stride]
+        data = room[0][: int(counts.sum()) * rows.words]
         file.fill(data.data.cast("B"), at)
-        lists = mirror.lists(first, counts, data[::stride], nodes, way, room[1])
-        return data, lists
+        near = data[:: rows.words]
+        return data, mirror.lists(first, counts, near, rows.nodes, way, room[1])
 
-    most = min(CHUNK, entries)
+    most = min(CHUNK, rows.entries)
 
-    def room() -> tuple[Levels, Ids]:
+    def room() -> tuple[Array, Ids]:
         kept = 0 if way == BACK else most
-        return np.empty(most * stride, "<i4"), np.empty((kept, 2), np.int64)
+        return np.empty(most * rows.words, rows.dtype), np.empty((kept, 2), np.int64)
 
     for data, lists in in_order(work, pieces(), room):
         if lists.bad >= 0:
-            bad = data[lists.bad * stride :][:1]
-            _, what = id_fault(bad, nodes - 1) or (0, "")
-            raise file.refuse(what, file.position + lists.bad * width)
+            bad = data[lists.bad * rows.words :][:1]
+            _, what = id_fault(bad, rows.nodes - 1) or (0, "")
+            raise file.refuse(what, file.position + lists.bad * rows.width)
         file.passed(data.data.cast("B"))
         yield mirror.count(lists)
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.line_rules import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from distbfs.types import Array, Bytes, Ids
 
-
+LARGEST_ID = (1 << 63) - 1
 FEW = 8  # one vertex in so many is named alone
 CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 

@@ -6,7 +6,6 @@ They are read separately, after the ids: tables by pyarrow, lines of text by Pyt
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,14 +16,13 @@ import numpy as np
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.arrow import open_columns as open_arrow
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
-from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
-from distbfs.formats.columns import sound
-from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
-from distbfs.formats.edge_list import read_head
+from distbfs.formats.base import Reader
+from distbfs.formats.edge_list import EdgeListReader, read_head
+from distbfs.formats.lines import BLANKS, LineRules, Records, cut
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.parquet import open_columns as open_parquet
-from distbfs.formats.text import TextFile
+from distbfs.formats.text import TextFile, sound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,31 +51,34 @@ def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
 
 
 def read_kept(
-    path: Path, name: str, options: ReaderOptions, keep: Sequence[str], tuples: int
+    paths: Sequence[Path], reader: Reader, keep: Sequence[str], tuples: int
 ) -> dict[str, Values]:
-    """Return columns of a file, one value a tuple, by attribute name.
+    """Return columns of an input, one value a tuple, by attribute name.
 
-    name: the format, "" to detect it; keep: NAME or NAME=PLACE each; tuples: number of
-    edges in the file. The values of a Matrix Market file may get any one name. Raises
-    UsageError for formats without columns, InputError for missing columns.
+    reader: has read the files; keep: NAME or NAME=PLACE each; tuples: number of edges.
+    The values of a Matrix Market file may get any one name. Raises UsageError for
+    formats without columns, InputError for missing columns.
     """
-    wanted = wanted_columns(keep)
-    kind = name or sniff(path)
+    wanted, kind = wanted_columns(keep), reader.name
     if kind not in READ:
         allowed = ", ".join(READ)
         raise UsageError(f"format {kind} has no columns to keep; allowed: {allowed}")
-    columns = READ[kind](path, options, wanted)
-    for label, column in columns.items():
+    parts = [READ[kind](path, reader, wanted) for path in paths]
+    kept: dict[str, Values] = {}
+    for label in wanted:
+        pieces = [part[label] for part in parts]
+        lists = isinstance(pieces[0], list)
+        column = typed(pieces) if lists else np.concatenate(pieces)
         if len(column) != tuples:
-            raise InputError(
-                f"{path}: column {label:.40} has {len(column)} values for {tuples} "
-                "edges"
-            )
-    return {label: values_of_column(label, x) for label, x in columns.items()}
+            what = f"{len(column)} values for {tuples} edges"
+            raise InputError(f"{paths[0]}: column {label:.40} has {what}")
+        kept[label] = values_of_column(label, column)
+    return kept
 
 
-def typed(words: list[str]) -> Array:
+def typed(pieces: Sequence[Sequence[str]]) -> Array:
     """Convert words to int64 if all are integers, else to float64, else to text."""
+    words = [word for piece in pieces for word in piece]
     if all(map(INTEGER.fullmatch, words)):
         return np.array(list(map(int, words)), dtype=np.int64)
     try:
@@ -102,53 +103,41 @@ def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
 
 def _of_records(
     file: TextFile, separator: str, places: dict[str, int]
-) -> dict[str, Array]:
-    lines = RecordLines(file, file.blocks())
+) -> dict[str, list[str]]:
     words: dict[str, list[str]] = {label: [] for label in places}
-    try:
-        for row in cut(lines, separator):
-            for label, place in places.items():
-                if place >= len(row):
-                    what = f"{len(row)} columns, where {label:.40} is column"
-                    raise file.refuse(f"{what} {place + 1}", lines.begin)
-                words[label].append(row[place].strip(BLANKS + "\r\n"))
-            lines.within = False
-    except csv.Error as error:
-        raise file.refuse(str(error), lines.begin) from error
-    return {label: typed(column) for label, column in words.items()}
+    records = Records(file, file.blocks(), LineRules(separator=separator))
+    for row in records:
+        for label, place in places.items():
+            if place >= len(row):
+                what = f"{len(row)} columns, where {label:.40} is column {place + 1}"
+                raise file.refuse(what, records.begin)
+            words[label].append(row[place].strip(BLANKS + "\r\n"))
+    return words
 
 
 def _edge_list(
-    path: Path, options: ReaderOptions, wanted: dict[str, int | None]
-) -> dict[str, Array]:
+    path: Path, reader: EdgeListReader, wanted: dict[str, int | None]
+) -> dict[str, list[str]]:
     with TextFile(path) as file:
-        read_head(file)
-        layout = find_layout(
-            file.peek(HEAD_BYTES), options.columns, f"{path}", options.header
-        )
+        layout = reader.layout_of(file, read_head(file).plain)
         header = b"".join(file.header_line() for _ in range(layout.header))
         lines = header.decode(errors="surrogateescape").splitlines(keepends=True)
-        first: list[str] = next(cut(lines, layout.separator), []) if lines else []
-        names = [x.strip(BLANKS + "\r\n") for x in first]
-        if not names:
-            for label, at in wanted.items():
-                if at is None:
-                    what = (
-                        f"the columns have no names; --keep {label:.40}=PLACE, from 1"
-                    )
-                    raise InputError(f"{path}: {what}, names one")
-        places = {
-            label: _place(path, label, at, names) if names else (at or 1) - 1
-            for label, at in wanted.items()
-        }
+        first: list[str] = next(cut(lines, layout.separator, strict=False), [])
+        reader.names = reader.names or [x.strip(BLANKS + "\r\n") for x in first]
+        names, places = reader.names, dict[str, int]()
+        for label, at in wanted.items():
+            if at is None and not names:
+                what = f"the columns have no names; --keep {label:.40}=PLACE, from 1"
+                raise InputError(f"{path}: {what}, names one")
+            places[label] = _place(path, label, at, names) if names else (at or 1) - 1
         return _of_records(file, layout.separator, places)
 
 
 def _matrix_market(
     path: Path,
-    options: ReaderOptions,  # noqa: ARG001
+    reader: Reader,  # noqa: ARG001
     wanted: dict[str, int | None],
-) -> dict[str, Array]:
+) -> dict[str, list[str]]:
     with TextFile(path) as file:
         field, symmetry, banner = MatrixMarketReader.header(file)
         if len(wanted) != 1 or field in ("pattern", "complex"):
@@ -160,7 +149,7 @@ def _matrix_market(
 
 def _table(
     path: Path,
-    options: ReaderOptions,  # noqa: ARG001
+    reader: Reader,  # noqa: ARG001
     wanted: dict[str, int | None],
     open_table: Callable[
         [BinaryFile], tuple[Sequence[str], Callable[[list[str]], Any]]
@@ -177,7 +166,7 @@ def _table(
     return {label: column.to_numpy() for label, column in columns.items()}
 
 
-READ: dict[str, Callable[..., dict[str, Array]]] = {
+READ: dict[str, Callable[..., dict[str, Any]]] = {
     "edge-list": _edge_list,
     "matrix-market": _matrix_market,
     "parquet": partial(_table, open_table=open_parquet),

@@ -1,63 +1,151 @@
-"""Pairs of ids from lines of text: the rule for a single line.
+"""Records of text, whose columns may be quoted, and the ids in them.
 
-``parse.c`` applies it to whole blocks, and stops at the first bad line, which
-``read_line`` then describes, so that errors are the same everywhere.
+Quotes are read as Python's ``csv`` does: a quoted column may contain separators and
+line ends, and a quote within is doubled (RFC 4180).
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
+from distbfs.formats.ids import LARGEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from distbfs.formats.text import TextFile
 
 SHOWN = 40
 DIGITS = len(str(LARGEST_ID))
-GAP = re.compile(rb"[ \t]+")
+BLANKS = " \t"
+COMMENTS = "#%"
+TAB = re.compile(r'"[^"]*"?|\t')
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+FAULTS = {
+    "new-line": "a carriage return inside the line",
+    "unexpected end": "a quote that does not end",
+    "field larger": "a column too long, or a quote that does not end",
+    "expected after": "a quoted column goes on after its quote",
+}
 
 
 class LineFault(ValueError):  # noqa: N818
-    """A line is not a pair of ids; the message says why."""
+    """A record is not a pair of ids; the message says why."""
 
 
-class UnledLine(LineFault):
-    """A line does not begin as one with a pair must."""
+@dataclass(frozen=True)
+class LineRules:
+    """The allowed content of a record.
 
-
-def read_line(line: bytes, rules: LineRules) -> tuple[int, int, bool] | None:
-    """Parse a line without its end to a zero-based pair, None for no pair.
-
-    Also returns whether there are more than two columns. Blank lines and comments have
-    no pair. Raises LineFault for a bad line.
+    comments: bytes that begin a comment line, eight at most
+    lead: a letter that is the first column of each record, or ""
+    unled: describes a record that does not begin so, by its columns
+    separator: a comma, tab or semicolon, with or without blanks around it, or " ":
+    blanks
+    fields: columns of each record; 0: those of the ids, and any number of ignored ones
+    places: indices of the columns of both ids
+    quotes: whether columns may be quoted
+    base: the lowest id as written, 0 or 1
+    most_u, most_v: the largest id as written, in the first and second column
+    loops: whether both ids may be the same
+    canonical: whether a leading zero makes an id text, as in 007
     """
-    line = line.removesuffix(b"\r")
-    if rules.lead and line.strip(b" \t") and line[:1] not in rules.comments:
-        led = line[1:].lstrip(b" \t")
-        if line[:1] != rules.lead or led[:1] in rules.comments or led == line[1:]:
-            raise UnledLine(rules.unled(line.rstrip(b"\r")))
-        line = led
-    rest = line.strip(b" \t")
-    if not rest or rest[:1] in rules.comments:
-        return None
-    if rules.separator == b" ":
-        columns = GAP.split(rest)
-    else:
-        columns = [column.strip(b" \t") for column in line.split(rules.separator)]
-    if not all(columns[:2]):
+
+    comments: str = COMMENTS
+    lead: str = ""
+    unled: Callable[[list[str]], str] = repr
+    separator: str = " "
+    fields: int = 0
+    places: tuple[int, int] = (0, 1)
+    quotes: bool = True
+    base: int = 0
+    most_u: int = LARGEST_ID
+    most_v: int = LARGEST_ID
+    loops: bool = True
+    canonical: bool = False
+
+
+class Records:
+    """The records in blocks of whole lines, each a list of columns.
+
+    ``begin`` is the line, from 1, where the current record begins. Iteration raises
+    InputError ``FILE:LINE: what is wrong`` for wrong quotes.
+    """
+
+    def __init__(
+        self, file: TextFile, blocks: Iterable[bytes], rules: LineRules
+    ) -> None:
+        self.file = file
+        self.blocks = blocks
+        self.rules = rules
+        self.begin = file.line
+        self._within = False
+
+    def __iter__(self) -> Iterator[list[str]]:
+        rules = self.rules
+        try:
+            for row in cut(self._lines(), rules.separator, quotes=rules.quotes):
+                self._within = False
+                if rules.separator == " " and not row[-1]:  # a blank ended the line
+                    row.pop()
+                yield row
+        except csv.Error as error:
+            raise self.file.refuse(quote_fault(error), self.begin) from error
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines, without comments and blank lines between records."""
+        for block in self.blocks:
+            text = block.decode(errors="surrogateescape")
+            for line in io.StringIO(text, newline="\n"):
+                self.file.line += 1
+                if not self._within:
+                    rest = line.strip(BLANKS + "\r\n")
+                    if not rest or rest[0] in self.rules.comments:
+                        continue
+                    self.begin = self.file.line - 1
+                    self._within = True
+                yield line
+
+
+def column(row: list[str], place: int) -> bytes:
+    """Return a column of a record without blanks around it; LineFault for none."""
+    if len(row) <= place:
+        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
+        expected = "two ids are" if place < 2 else f"column {place + 1} is"
+        raise LineFault(f"{columns}, where {expected} expected")
+    word = row[place].strip(BLANKS)
+    if not word:
         raise LineFault("an empty column")
-    u = read_id(columns[0], rules.base, rules.most_u, rules.canonical)
-    if len(columns) < 2:
-        raise LineFault("one column, where two ids are expected")
-    v = read_id(columns[1], rules.base, rules.most_v, rules.canonical)
-    if b"\r" in line and any(b"\r" in more for more in columns[2:]):
-        raise LineFault("a carriage return inside the line")
-    if rules.fields and len(columns) != rules.fields:
-        raise LineFault(f"{len(columns)} columns, where {rules.fields} are expected")
-    if not rules.fields and b'"' in line:
-        raise LineFault("a quote")
-    if u == v and not rules.loops:
-        raise LineFault("an entry on the diagonal, which must be empty")
-    return u, v, any(columns[2:])
+    if word[0] == '"' and row[place][0] in BLANKS:
+        raise LineFault("a quote after a tab")
+    return word.encode(errors="surrogateescape")
+
+
+def cut(
+    lines: Iterable[str], separator: str, *, strict: bool = True, quotes: bool = True
+) -> Any:
+    r"""Return a ``csv.reader`` of lines that end with ``\n``."""
+    if separator == " ":
+        tabs = TAB if quotes else re.compile("\t")
+        lines = (tabs.sub(_blank, line) if "\t" in line else line for line in lines)
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    form: dict[str, Any] = {"delimiter": separator, "quoting": quoting}
+    return csv.reader(lines, skipinitialspace=True, strict=strict, **form)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return a blank for a tab; quoted text unchanged."""
+    return " " if match[0] == "\t" else match[0]
+
+
+def quote_fault(error: csv.Error) -> str:
+    """Return what an error of Python's ``csv`` means."""
+    return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
 
 
 def read_id(token: bytes, base: int, most: int, canonical: bool = False) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.line_rules import LineRules
+from distbfs.formats.lines import LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.writing import Edges, Writer, lines_of, text_file
@@ -60,7 +60,8 @@ class MatrixMarketReader(Reader):
         where = f"{file.path}:{file.line - 1}"
         sides = self.options.sides(rows, columns, where, base=1)
         rules = LineRules(
-            comments=b"%",
+            comments="%",
+            quotes=False,
             fields=COLUMNS[field],
             base=1,
             most_u=rows,

@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.lines import GAP, SHOWN, LineFault, read_id
+from distbfs.formats.lines import SHOWN, LineFault, read_id
 from distbfs.formats.packed import id_fault
 from distbfs.formats.symmetry import ONCE, Mirror
 from distbfs.formats.text import LONGEST_LINE, SIZE, TextFile
@@ -106,7 +106,7 @@ class ListParser:
             self.seen = None if ends else 0
             self.comment = not ends
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        words = [word for word in GAP.split(line.removesuffix(b"\n")) if word]
+        words = re.findall(rb"[^ \t\n]+", line)
         odd = [k for k, x in enumerate(words) if not WORD.fullmatch(x)]
         sound = words[: odd[0]] if odd else words
         place = (self.seen or 0) + len(sound)

@@ -7,26 +7,22 @@ edge; values are ignored. Source: NumPy manual, numpy.lib.format.
 
 from __future__ import annotations
 
-import re
-import struct
-import tokenize
 import warnings
 import zipfile
-import zlib
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, InputError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader, Sides
-from distbfs.formats.gap_sg import csr_rows
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.gap_sg import csr_counts
+from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.inputs import ZIP_MAGICS, is_array_archive, unpacked
 from distbfs.formats.lines import SHOWN
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
-from distbfs.formats.text import unnamed_copy
+from distbfs.formats.text import sound, unnamed_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,53 +30,14 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids
 
 MAGIC = b"\x93NUMPY"
-ZIP_MAGIC = b"PK\x03\x04"
-ZIP_NAME = 30
 LONGEST_WORD = 64
-SHORT = "the file ends before the last value"
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 SPARSE = ("csr", "csc", "coo")
-
-# errors of zipfile, zlib and numpy.lib.format for corrupt data
-BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    tokenize.TokenError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    SyntaxError,
-    SystemError,  # of the tokenizer of Python 3.13.0
-    TypeError,
-    ValueError,
-)
-
-
-@contextmanager
-def sound(where: str) -> Iterator[None]:
-    """Convert libraries' errors about a broken file to InputError."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except DistbfsError:
-        raise
-    except BROKEN as error:
-        what = (str(error).splitlines() or [""])[0] or type(error).__name__
-        what = re.sub("(malformed .* on line [0-9]+):.*", r"\1", what)  # no objects
-        what = what.replace("mmap length is greater than file size", SHORT)
-        raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 
 def mapped(file: IO[bytes], where: str) -> Array:
     """Map the array of a ``.npy`` file; InputError if it is none."""
-    with sound(where):
+    with sound(where), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         array: Any = np.lib.format.open_memmap(f"/proc/self/fd/{file.fileno()}", "r")
         if file.seek(0, 2) > array.offset + array.nbytes:
             raise ValueError("bytes after the last value")
@@ -146,9 +103,7 @@ class Archive:
             if name not in self.names:
                 raise InputError(f"{self.path}: no array '{name}'")
             info = self._archive.getinfo(name + ".npy")
-            if info.compress_type not in PACKED:
-                raise ValueError(f"compressed by method {info.compress_type}")
-            with self._archive.open(info) as packed:
+            with unpacked(self._archive, info) as packed:
                 copy = unnamed_copy(self.path, packed.read, "unpack")
         with copy:
             return mapped(copy, where)
@@ -183,10 +138,7 @@ class NumpyReader(Reader):
     @staticmethod
     def recognises(head: bytes) -> bool:
         """Return whether the file is an array, or an archive that begins with one."""
-        if not head.startswith(ZIP_MAGIC):
-            return head.startswith(MAGIC)
-        length = int.from_bytes(head[26:28], "little")
-        return head[ZIP_NAME : ZIP_NAME + length].endswith(b".npy")
+        return head.startswith(MAGIC) or is_array_archive(head)
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError where there are none in a known layout.
@@ -199,7 +151,7 @@ class NumpyReader(Reader):
         if head.startswith(MAGIC):
             self.options.check_one_set(file.path, "NumPy pairs")
             return self._array(file)
-        if not head.startswith(ZIP_MAGIC):
+        if not head.startswith(ZIP_MAGICS):
             raise file.refuse("neither a .npy array nor a .npz archive", 0)
         archive = Archive(file)
         pairs, sides = self._archive(archive)
@@ -282,7 +234,8 @@ def _compressed(
 
     _check_length(starts, rows + 1)
     done = 0
-    for u in csr_rows(starts.pieces(), len(near), refuse):
+    for first, counts in csr_counts(starts.pieces(), len(near), refuse):
+        u = np.repeat(np.arange(first, first + len(counts)), counts)
         v = near.ids(done, len(u), columns - 1)
         done += len(u)
         yield np.stack((v, u) if turned else (u, v), axis=1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, Reader, ReaderOptions
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.text import HashedFile, Progress, unnamed_copy
 
 if TYPE_CHECKING:

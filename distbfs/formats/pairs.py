@@ -1,13 +1,11 @@
 """Pairs of ids from a text: in C, or in Python where no compiler is.
 
-The rules are those of ``read_line`` for lines, and of ``csv`` for records, from the
-first line with a quote on, or of all lines where ids are text. The kernel (parse.c)
-stops at what is unusual, which Python reads or refuses.
+The kernel (parse.c) stops at the first unusual record; Python reads the text from there
+on, or refuses it.
 """
 
 from __future__ import annotations
 
-import csv
 import ctypes
 from itertools import chain
 from pathlib import Path
@@ -17,9 +15,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.structures import structure
-from distbfs.formats.delimited import BLANKS, RecordLines, cut, quote_fault
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import LineFault, UnledLine, read_id, read_line
+from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.lines import BLANKS, LineFault, LineRules, Records, column, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from distbfs.formats.text_ids import Words
     from distbfs.types import Ids
 
-# pairs, piece by piece; returns the blocks that are left for csv, [] if none are
+# pairs, piece by piece; returns the blocks that are left
 Reading: TypeAlias = "Generator[Ids, None, Iterable[bytes]]"
 
 SOURCE = Path(__file__).with_name("parse.c")
@@ -57,10 +54,8 @@ def read_pairs(
     blocks: Iterable[bytes] = file.blocks()
     if library is not None and (words is None or words.table is not None):
         blocks = yield from _compiled(library, file, blocks, rules, declared, words)
-    elif words is None and rules.places == (0, 1):
-        blocks = yield from _lines(file, blocks, rules, declared)
     if blocks:
-        yield from _records(file, blocks, rules, words)
+        yield from _records(file, blocks, rules, declared, words)
     if declared is not None and file.entries < declared:
         what = f"{declared} entries declared, {file.entries} found"
         raise file.refuse_last(what)
@@ -78,12 +73,10 @@ def _compiled(
     table = None if words is None else words.table
     state = structure(SOURCE, "rules")(
         separator=ord(rules.separator),
-        lead=ord(rules.lead or b"\0"),
-        comment_a=rules.comments[0],
-        comment_b=rules.comments[-1],
+        lead=ord(rules.lead or "\0"),
+        comments=(ctypes.c_uint8 * 8)(*rules.comments.encode()),
         u=rules.places[0],
         v=rules.places[1],
-        records=table is not None or rules.places != (0, 1),
         **{name: getattr(rules, name) for name in SAME},
     )
     library.parse.restype = ctypes.c_int64
@@ -114,89 +107,53 @@ def _compiled(
             yield pairs
         rest = whole[state.at :]
         if state.end == UNUSUAL:
-            blocks = chain([rest], blocks)
-            if state.records:
-                return blocks
-            return (yield from _lines(file, blocks, rules, declared))
+            return chain([rest], blocks)
         file.line += rest.count(b"\n")  # as when the next block is checked
     file.line -= rest.count(b"\n")
     return [rest] if rest else []
 
 
-def _lines(
-    file: TextFile, blocks: Iterable[bytes], rules: LineRules, declared: int | None
-) -> Reading:
-    """Read pairs line by line."""
-    blocks = iter(blocks)
-    for block in blocks:
-        pairs: list[tuple[int, int]] = []
-        start, fault = 0, ""
-        for line in block[:-1].split(b"\n"):
-            try:
-                pair = read_line(line, rules)
-            except LineFault as error:
-                unled = isinstance(error, UnledLine)
-                pair, fault = None if unled else (0, 0, False), str(error)
-            if pair is not None and file.entries + len(pairs) == declared:
-                fault = f"more entries than the {declared} declared"
-            if fault:
-                break
-            if pair is not None:
-                pairs.append(pair[:2])
-                file.extra += pair[2]
-            file.line += 1
-            start += len(line) + 1
-        file.entries += len(pairs)
-        if pairs:
-            yield np.array(pairs, dtype=np.int64)
-        if fault and rules.quotes and b'"' in line:
-            return chain([block[start:]], blocks)
-        if fault:
-            raise file.refuse(fault)
-    return []
-
-
 def _records(
-    file: TextFile, blocks: Iterable[bytes], rules: LineRules, words: Words | None
+    file: TextFile,
+    blocks: Iterable[bytes],
+    rules: LineRules,
+    declared: int | None,
+    words: Words | None,
 ) -> Iterator[Ids]:
-    """Yield the pairs of records of blocks of whole lines."""
+    """Yield the pairs of blocks of whole lines, as Python reads them."""
     if words is not None:
         words.leave_table()
-    lines = RecordLines(file, blocks)
-    numbers: list[int] = []
+    records = Records(file, blocks, rules)
+    pairs: list[list[int]] = []
+    for row in records:
+        try:
+            if rules.lead and (row[0] != rules.lead or len(row) != rules.fields):
+                raise LineFault(rules.unled(row))
+            if file.entries == declared:
+                raise LineFault(f"more entries than the {declared} declared")
+            pairs.append(_pair(row, rules, words))
+        except LineFault as fault:
+            raise file.refuse(str(fault), records.begin) from fault
+        file.extra += sum(bool(x.strip(BLANKS)) for x in row) > 2 + bool(rules.lead)
+        file.entries += 1
+        if len(pairs) >= PAIRS:
+            yield np.array(pairs, dtype=np.int64)
+            pairs = []
+    if pairs:
+        yield np.array(pairs, dtype=np.int64)
 
-    def number(word: bytes, most: int) -> int:
+
+def _pair(row: list[str], rules: LineRules, words: Words | None) -> list[int]:
+    """Return both ids of a record, or the numbers of its words; LineFault if bad."""
+    pair: list[int] = []
+    for place, most in zip(rules.places, (rules.most_u, rules.most_v), strict=True):
+        word = column(row, place)
         if words is not None:
-            return words.number(word)
-        return read_id(word, rules.base, most, rules.canonical)
-
-    sides = tuple(zip(rules.places, (rules.most_u, rules.most_v), strict=True))
-    try:
-        for row in cut(lines, rules.separator.decode()):
-            for place, most in sides:
-                numbers.append(number(_id(row, place), most))
-            file.extra += len(row) > 2 and sum(map(bool, row)) > 2
-            if len(numbers) >= 2 * PAIRS:
-                yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-                numbers = []
-            lines.within = False
-    except LineFault as fault:
-        raise file.refuse(str(fault), lines.begin) from fault
-    except csv.Error as error:
-        raise file.refuse(quote_fault(error), lines.begin) from error
-    if numbers:
-        yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-
-
-def _id(row: list[str], place: int) -> bytes:
-    """Return a column of a record without blanks around it; LineFault for none."""
-    if len(row) <= place or len(row) < 2:
-        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
-        expected = "two ids are" if place < 2 else f"column {place + 1} is"
-        raise LineFault(f"{columns}, where {expected} expected")
-    column = row[place].strip(BLANKS)
-    if not column:
-        raise LineFault("an empty column")
-    if column[0] == '"' and row[place][0] in BLANKS:
-        raise LineFault("a quote after a tab")
-    return column.encode(errors="surrogateescape")
+            pair.append(words.number(word))
+        else:
+            pair.append(read_id(word, rules.base, most, rules.canonical))
+    if rules.fields and len(row) != rules.fields:
+        raise LineFault(f"{len(row)} columns, where {rules.fields} are expected")
+    if pair[0] == pair[1] and not rules.loops:
+        raise LineFault("an entry on the diagonal, which must be empty")
+    return pair

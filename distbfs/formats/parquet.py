@@ -19,10 +19,10 @@ from distbfs.formats.columns import (
     hashed_aside,
     load,
     opened,
-    sound,
 )
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.read_ahead import in_order
+from distbfs.formats.text import sound
 from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ParquetReader(Reader):
         with sound(where):
             plain = parquet.ParquetFile(opened(file), **BUFFERED)
             schema = plain.schema_arrow
-        table = Table(where, schema, self.options)
+        table = Table(where, schema, self.options, self.words)
         table.complete(edges)
         with sound(where):
             metadata = plain.metadata

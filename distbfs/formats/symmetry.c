@@ -41,7 +41,7 @@ static inline int hash_block(int64_t count, const int64_t *u, const int64_t *v,
 /* Write the pairs of lists of neighbours, row after row; return how many are kept.
  *
  * rows, first: how many rows, and the id of the first one; counts: [rows] entries of each
- * near: [entries] neighbours, int32_t or int64_t by their size, stride bytes apart
+ * near: [entries] neighbours, uint32_t or int64_t by their size, stride bytes apart
  * nodes: ids are less
  * way: 0 keep one pair of each edge; 1 keep all, add hashes; 2 keep none, take the hashes
  *      of the turned pairs away
@@ -66,7 +66,7 @@ int64_t lists_once(int64_t rows, int64_t first, int64_t stride, int64_t size, in
         }
         const char *p = near + entry * stride;
         if (size == 4)
-            for (int64_t k = 0; k < count; k++) v[k] = *(const int32_t *)(p + k * stride);
+            for (int64_t k = 0; k < count; k++) v[k] = *(const uint32_t *)(p + k * stride);
         else
             for (int64_t k = 0; k < count; k++) v[k] = *(const int64_t *)(p + k * stride);
         if (hash_block(count, u, v, nodes, way, sums)) {

@@ -11,7 +11,7 @@ import numpy as np
 from distbfs.device import cc
 
 if TYPE_CHECKING:
-    from distbfs.types import Ids, Levels, Words
+    from distbfs.types import Array, Ids, Words
 
 SOURCE = Path(__file__).with_name("symmetry.c")
 ONCE, FORTH, BACK = 0, 1, 2
@@ -61,7 +61,7 @@ class Mirror:
         self,
         first: int,
         counts: Ids,
-        near: Levels | Ids,
+        near: Array,
         nodes: int,
         way: int,
         out: Ids | None = None,
@@ -69,7 +69,7 @@ class Mirror:
         """Return the pairs of lists of neighbours; changes no state.
 
         first: id of the first row; counts: entries of each row, int64; near:
-        neighbours, int32 or int64 [entries] of any stride; nodes: ids are less; out:
+        neighbours, of 32 or 64 bits [entries], any stride; nodes: ids are less; out:
         int64 [entries, 2], possible memory for the pairs. way: ONCE keeps one pair for
         each edge, FORTH all, BACK none.
         """
@@ -96,9 +96,7 @@ class Mirror:
         return not self._sum & MASK and not self._count
 
 
-def _plain_lists(
-    first: int, counts: Ids, near: Levels | Ids, nodes: int, way: int
-) -> Lists:
+def _plain_lists(first: int, counts: Ids, near: Array, nodes: int, way: int) -> Lists:
     """Do the work of ``lists`` with whole arrays."""
     outside = np.flatnonzero((near < 0) | (near >= nodes))[:1].tolist()
     if outside:

@@ -7,8 +7,8 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import cached_property
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -21,8 +21,8 @@ from distbfs.errors import (
     InputError,
     system_error,
 )
-from distbfs.formats.compressed import Unpacker, packing_of
-from distbfs.formats.line_rules import LARGEST_ID
+from distbfs.formats.compressed import Unpacker, packing_in
+from distbfs.formats.ids import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +37,16 @@ SIZE = re.compile(rb"[0-9]{1,19}")
 BOM = b"\xef\xbb\xbf"
 COPY_BYTES = 4 << 20
 STDIN = Path("/dev/stdin")
+MARK_BYTES = 16
+SHORT = "the file ends before the last value"
 
 
-def open_raw(path: Path) -> IO[bytes]:
+def open_raw(path: Path) -> BufferedReader:
     """Open a file or a pipe; FileError for anything else.
 
     A terminal, or a socket, is a pipe where it is standard input.
     """
-    if isinstance(path, Pipe):
+    if isinstance(path, CopiedPath):
         return path.open_copy()
     try:
         mode = path.stat().st_mode
@@ -81,23 +83,35 @@ def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[byte
         raise DiskFull(f"{where}: {error.strerror or error}") from error
 
 
-class Pipe(type(Path())):  # type: ignore[misc]  # the class of paths of this system
-    """The path of a pipe, whose content is copied first, to be read several times."""
+class CopiedPath(type(Path())):  # type: ignore[misc]  # the class of paths of this system
+    """The path of a pipe, or of a file in an archive, whose content was copied."""
 
-    @cached_property
-    def _copy(self) -> IO[bytes]:
-        plain = Path(self)
-        with open_raw(plain) as file:
-            return unnamed_copy(plain, file.read, "copy")
+    content: IO[bytes]
 
-    def open_copy(self) -> IO[bytes]:
-        """Open the copy, which is made at the first call."""
-        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb")
+    @classmethod
+    def of(cls, path: Path, content: IO[bytes]) -> CopiedPath:
+        """Return a path that stands for a copy."""
+        copy = cls(path)
+        copy.content = content
+        return copy
+
+    def open_copy(self) -> BufferedReader:
+        """Open the copy, which may be opened several times."""
+        return Path(f"/proc/self/fd/{self.content.fileno()}").open("rb")
 
 
-def rereadable(path: Path) -> Path:
-    """Return a path that can be opened several times, even if it is that of a pipe."""
-    return Pipe(path) if os.path.exists(path) and not os.path.isfile(path) else path
+@contextmanager
+def sound(where: str) -> Iterator[None]:
+    """Convert errors of libraries about a broken file to InputError ``WHERE: …``."""
+    try:
+        yield
+    except DistbfsError:
+        raise
+    except Exception as error:
+        what = (str(error).splitlines() or [""])[0] or type(error).__name__
+        what = re.sub("(malformed .* on line [0-9]+):.*", r"\1", what)  # no objects
+        what = what.replace("mmap length is greater than file size", SHORT)
+        raise InputError(f"{where}: not a sound file: {what:.200}") from error
 
 
 def read_text(path: Path) -> str:
@@ -127,7 +141,11 @@ class HashedFile:
         """Open the file; InputError where there is nothing to read."""
         self._raw = open_raw(path)
         self.path = path
-        self.packing = packing_of(path)
+        try:
+            self.packing = packing_in(self._raw.peek(MARK_BYTES), path)
+        except OSError as error:
+            self.close()
+            raise system_error(error, path) from error
         self._hash = xxhash.xxh3_128()
         self._progress = progress
         self._fetched = 0

@@ -28,11 +28,6 @@ class Words:
         self.table = WordTable.or_none(compiled=compiled)
         self.index: dict[bytes, int] = {}
 
-    @classmethod
-    def wanted(cls, relabel: str, *, compiled: bool) -> Words | None:
-        """Return new words if ``relabel`` says that ids are text, else None."""
-        return cls(compiled=compiled) if relabel == "text" else None
-
     def __len__(self) -> int:
         return len(self.index) if self.table is None else self.table.count
 

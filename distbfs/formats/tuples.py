@@ -12,22 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs import leftovers
-from distbfs.errors import (
-    DiskFull,
-    DistbfsError,
-    FileError,
-    InputError,
-    LibraryMissing,
-    ResourceError,
-    UsageError,
-)
+from distbfs import errors, leftovers
+from distbfs.errors import DiskFull, DistbfsError, InputError
 from distbfs.formats.attributes import Values
-from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.base import ReaderOptions, make_reader, read_files
 from distbfs.formats.ids import CountedIds
+from distbfs.formats.inputs import data_files
 from distbfs.formats.kept import read_kept
 from distbfs.formats.relabel import Numbers, relabel_words
-from distbfs.formats.text import rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,8 +36,6 @@ UNREAD = " are ignored"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
-KINDS = (FileError, InputError, DiskFull, LibraryMissing, ResourceError, UsageError)
-FAULTS: dict[str, type[DistbfsError]] = {kind.__name__: kind for kind in KINDS}
 
 
 class FileTuples:
@@ -176,12 +166,11 @@ def open_tuples(
         summary, ids, spool = None, None, None
         kept: dict[str, Values] = {}
         if world.rank == 0:
-            file = rereadable(path)
-            wanted = file, name, asked, folder
+            wanted = path, name, asked, folder
             summary, ids, spool, kept = _spool(world, wanted, keep, stack)
         summary = world.broadcast(summary)
         if "fault" in summary:
-            raise FAULTS[summary["fault"]](summary["message"])
+            raise getattr(errors, summary["fault"])(summary["message"])
         where = spool.path if spool is not None else Path(summary["spool"])
         source: FileTuples | None = None
         message = ""
@@ -230,20 +219,19 @@ def _spool(
     notes: list[str] = []
     kept: dict[str, Values] = {}
     try:
-        spool, edges, ids = _parse_as_wanted(path, name, options, folder, notes)
+        paths = data_files(path)
+        reader, spool, edges, ids = _as_wanted(paths, name, options, folder, notes)
         stack.callback(spool.close)
         place = str(spool.name()) if world.size > 1 else ""
         if keep:
-            kept = read_kept(path, name, options, keep, edges.tuples)
-    except tuple(FAULTS.values()) as error:
-        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
-        return {"fault": kind, "message": str(error)}, None, None, {}
-    except OSError as error:
-        where = folder or tempfile.gettempdir()
-        message = (
-            f"{where}: cannot write the spool of {path}: {error.strerror or error}"
-        )
-        return {"fault": DiskFull.__name__, "message": message}, None, None, {}
+            kept = read_kept(paths, reader, keep, edges.tuples)
+    except (DistbfsError, OSError) as error:
+        kind, message = type(error).__name__, str(error)
+        if not isinstance(error, DistbfsError):
+            where = f"{folder or tempfile.gettempdir()}: cannot write the spool"
+            message = f"{where} of {path}: {error.strerror or error}"
+            kind = DiskFull.__name__
+        return {"fault": kind, "message": message}, None, None, {}
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
         notes.append(f"{path}: {edges.unread}{UNREAD}")
@@ -273,17 +261,17 @@ def _spool(
     return summary, ids, spool, kept
 
 
-def _parse_as_wanted(
-    path: Path,
+def _as_wanted(
+    paths: Sequence[Path],
     name: str,
     options: ReaderOptions,
     folder: Path | None,
     notes: list[str],
-) -> tuple[Spool, EdgeFile, IdMap | None]:
+) -> tuple[Reader, Spool, EdgeFile, IdMap | None]:
     """Parse a file; to relabel it, first try its ids as numbers, then as text."""
-    reader = make_reader(path, name, options)
+    reader = make_reader(paths[0], name, options)
     try:
-        return _parse(reader, path, options, folder)
+        return reader, *_parse(reader, paths, options, folder)
     except InputError as error:
         if not getattr(reader, "text_ids", False):
             raise
@@ -292,14 +280,15 @@ def _parse_as_wanted(
                 raise
             raise InputError(f"{error}; --relabel takes ids of any text") from error
         options = replace(options, relabel="text")
-        out = _parse(make_reader(path, name, options), path, options, folder)
+        reader = make_reader(paths[0], name, options)
+        out = _parse(reader, paths, options, folder)
         said = str(error).replace(NO_ID, "is no number")
         notes.append(f"ids are taken as text ({said})")
-        return out
+        return reader, *out
 
 
 def _parse(
-    reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
+    reader: Reader, paths: Sequence[Path], options: ReaderOptions, folder: Path | None
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is removed on failure."""
     spool, numbers = Spool(folder), None
@@ -311,14 +300,14 @@ def _parse(
 
     try:
         with spool.path.open("wb") as out:
-            edges = reader.read(path, take)
+            edges = read_files(reader, paths, take)
         if numbers is not None:
             return spool, edges, numbers.finish(spool.path)
-        if edges.words is not None:
-            return spool, edges, relabel_words(spool.path, edges.words)
+        if reader.words is not None:
+            return spool, edges, relabel_words(spool.path, reader.words)
         if options.n is None:
             ways = "formats that do not state their size take --relabel or --vertices"
-            check_dense(edges.n, edges.tuples, f"{path}: ", ways)
+            check_dense(edges.n, edges.tuples, f"{paths[0]}: ", ways)
         return spool, edges, None
     except BaseException:
         spool.close()

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
-OPENERS: dict[str, tuple[str, dict[str, int]]] = {
-    "gzip": ("gzip", {"compresslevel": 6}),
-    "bzip2": ("bz2", {}),
-    "xz": ("lzma", {}),
-}
+MODULES = {"": "io", "gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 
 
 @dataclass(frozen=True)
@@ -190,15 +186,9 @@ def allocate(path: Path, size: int) -> None:
 def text_file(path: Path) -> Iterator[IO[bytes]]:
     """Create a text file, compressed according to its name."""
     packing = packing_of(path)
-    out: Any
-    if packing == "zstd":
-        out = load_zstd().open(path, "xb")
-    elif packing:
-        module, more = OPENERS[packing]
-        out = import_module(module).open(path, "xb", **more)
-    else:
-        out = path.open("xb")
-    with out:
+    module = load_zstd() if packing == "zstd" else import_module(MODULES[packing])
+    level = {"compresslevel": 6} if packing == "gzip" else {}
+    with module.open(path, "xb", **level) as out:
         yield out
 
 

@@ -476,7 +476,8 @@ class Graph:
         Parameters
         ----------
         path : path_like
-            The file; it may be compressed (.gz, .bz2, .xz, .zst).
+            The file; it may be compressed, or in an archive (.zip, .tar, .tar.gz); or a
+            folder of edge lists or tables, which are parts of the graph.
         format : str, optional
             Name of the format; by default it is found out by content, then by name.
         directed : bool, default False

@@ -23,6 +23,7 @@ from distbfs.errors import (
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IdMap
+from distbfs.formats.inputs import is_parts
 from distbfs.formats.tuples import check_dense, open_tuples
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import (
@@ -414,7 +415,7 @@ def read_ends(
     if unknown := options.keys() - known:
         allowed = ", ".join(sorted(known))
         raise UsageError(f"option '{min(unknown)}'; allowed: {allowed}")
-    if path.is_dir():
+    if path.is_dir() and not is_parts(path):
         raise FileError(f"{path}: a folder, not a file; Graph.open reads a store")
     reader = ReaderOptions(relabel="numbers" if relabel else "", **options)
     ranks = SoloWorld()

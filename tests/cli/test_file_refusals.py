@@ -118,9 +118,9 @@ FAULTS = [
     # truncated lines and files
     ("a.el", "0 1\n2", ":2: one column, where two ids are expected"),
     ("a.mtx", f"{MM}3 3 2\n1 2\n3", ":4: one column"),
-    ("a.gr", f"{SP}a 1 2 1\na 1 2", ":3: 2 columns, where 3 are expected"),
-    ("a.npy", npy([[0, 1]])[:-1], ": not a sound NumPy file: the file ends before"),
-    ("a.npz", sparse()[:-1], ": not a sound NumPy file"),
+    ("a.gr", f"{SP}a 1 2 1\na 1 2", ":3: 'a 1 2' is neither an edge"),
+    ("a.npy", npy([[0, 1]])[:-1], ": not a sound file: the file ends before"),
+    ("a.npz", sparse()[:-1], ": not a sound file"),
     ("a.parquet", table(src=[0], dst=[1])[:-1], ": not a sound file"),
     (
         "a.graph500-int64",
@@ -131,11 +131,11 @@ FAULTS = [
     # bad headers
     ("a.mtx", "%%MatrixMarket matrix array real general\n", ":1: format 'array'"),
     ("a.mtx", f"{MM}3 3\n", ":2: the size line needs rows, columns and entries"),
-    ("a.gr", "p max 3 2\n", ":1: problem 'max'; allowed: sp"),
+    ("a.gr", "p cnf 3 2\n", ":1: problem 'cnf'; allowed: sp, max"),
     ("a.graph", "2 1 7\n", ":1: fmt '7'; allowed"),
     ("a.gr", galois(version=2), ": byte 56: the file ends"),
     ("a.csv", "name,friend\n0,x\n", ":1: 'name' is not an id"),
-    ("a.npy", npy([[0, 1]]).replace(b"descr", b"desc0"), ": not a sound NumPy file"),
+    ("a.npy", npy([[0, 1]]).replace(b"descr", b"desc0"), ": not a sound file"),
     # entries after the end
     ("a.mtx", f"{MM}3 3 1\n1 2\n2 3\n", ":4: more entries than the 1 declared"),
     ("a.gr", f"{SP}a 1 2 1\na 1 2 1\na 2 3 1\n", ":4: more entries than the 2"),
@@ -145,12 +145,12 @@ FAULTS = [
     (
         "a.npy",
         npy([[0, 1]]) + b"\0",
-        ": not a sound NumPy file: bytes after the last value",
+        ": not a sound file: bytes after the last value",
     ),
     # an empty file, one without edges
     *((f"a.{x}", b"", "") for x in ("el", "mtx", "gr", "graph", "sg", "npy", "npz")),
     *((f"a.{x}", b"", "") for x in ("parquet", "arrow", "graph500-int64")),
-    ("a.el", "# nothing\n", ":1: no edges"),
+    ("a.el", "# nothing\n", ": no edges"),
     ("a.npy", npy(np.zeros((0, 2), int)), ": no edges"),
     # a binary file
     *((f"a.{x}", WEIRD, "") for x in ("el", "mtx", "gr", "graph", "sg", "npy", "npz")),

@@ -9,7 +9,7 @@ import xxhash
 from distbfs.device import cc
 from distbfs.errors import InputError
 from distbfs.formats import pairs
-from distbfs.formats.base import ReaderOptions
+from distbfs.formats.base import ReaderOptions, read_files
 
 WAYS = [True, False] if cc.load_or_none(pairs.SOURCE) else [False]
 
@@ -27,7 +27,7 @@ def read(kind, path, **options):
             assert len(piece)
             parts.append(piece.tolist())
 
-        edge_file = reader.read(path, take)
+        edge_file = read_files(reader, [path], take)
         answers.append((edge_file, list(chain.from_iterable(parts))))
     assert all(x == answers[0] for x in answers)
     edge_file, edges = answers[0]
@@ -44,7 +44,7 @@ def refusal(kind, path, **options):
     for compiled in WAYS:
         reader = kind(ReaderOptions(compiled=compiled, **options))
         with pytest.raises(InputError) as error:
-            reader.read(path, lambda piece: None)
+            read_files(reader, [path], lambda piece: None)
         messages.append(str(error.value))
     assert len(set(messages)) == 1
     assert "\n" not in messages[0]

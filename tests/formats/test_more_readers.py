@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from distbfs.errors import InputError, UsageError
 from distbfs.formats import gap_sg, metis, numpy_pairs, packed, text
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
-from distbfs.formats.dimacs import DimacsReader
+from distbfs.formats.dimacs import KINDS, DimacsReader
 from distbfs.formats.galois import GaloisReader
 from distbfs.formats.gap_sg import GapReader
 from distbfs.formats.metis import MetisReader
@@ -307,16 +307,17 @@ def test_dimacs_round_trip(scratch, pairs, end, gap, block, noise, whole):
 
 
 SP = "c x\np sp 3 2\n"
-ARC = "neither an arc 'a U V WEIGHT' nor a comment 'c'"
+ARC = "neither an edge 'a U V WEIGHT' nor a comment 'c'"
+PROBLEMS = ", ".join(KINDS)
 DIMACS_FAULTS = [
     ("", ":1: the file is empty"),
-    ("c a\n", ":1: no problem line 'p sp NODES ARCS'"),
-    ("1 2\n", ":1: no problem line 'p sp NODES ARCS'"),
-    ("a 1 2 3\n", ":1: no problem line 'p sp NODES ARCS'"),
-    ("c\np edge 3 2\n", ":2: problem 'edge'; allowed: sp"),
-    ("p\n", ":1: problem ''; allowed: sp"),
-    ("p sp 3\n", ":1: the problem line needs nodes and arcs"),
-    ("p sp 3 -1\n", ":1: the problem line needs nodes and arcs"),
+    ("c a\n", ":1: no problem line 'p KIND NODES EDGES'"),
+    ("1 2\n", ":1: no problem line 'p KIND NODES EDGES'"),
+    ("a 1 2 3\n", ":1: no problem line 'p KIND NODES EDGES'"),
+    ("c\np cnf 3 2\n", f":2: problem 'cnf'; allowed: {PROBLEMS}"),
+    ("p\n", f":1: problem ''; allowed: {PROBLEMS}"),
+    ("p sp 3\n", ":1: the problem line needs nodes and edges"),
+    ("p sp 3 -1\n", ":1: the problem line needs nodes and edges"),
     ("p sp 9999999999999999999 1\n", ":1: a size is above 2^63-1"),
     ("p sp 0 0\n", ":1: no vertices"),
     (f"{SP}a 1 2 1\n", ":3: 2 entries declared, 1 found"),
@@ -325,16 +326,31 @@ DIMACS_FAULTS = [
     (f"{SP}a 0 1 1\n", ":3: id 0 is out of range; allowed: 1 to 3"),
     (f"{SP}a 1 -1 1\n", ":3: a negative id '-1'"),
     (f"{SP}a 1 1.5 1\n", ":3: '1.5' is not an integer id"),
-    (f"{SP}a 1 2\n", ":3: 2 columns, where 3 are expected"),
+    (f"{SP}a 1 2\n", f":3: 'a 1 2' is {ARC}"),
     (f"{SP}a 1 2 1\n1 2 1\n", f":4: '1 2 1' is {ARC}"),
-    (f"{SP}a 1 2 1\n  1 2 1\n", f":4: '  1 2 1' is {ARC}"),
+    (f"{SP}a 1 2 1\n  1 2 1\n", f":4: '1 2 1' is {ARC}"),
     (f"{SP}a 1 9 1\n1 2 1\n", ":3: id 9 is out of range; allowed: 1 to 3"),
     (f"{SP}a 1 2 1\na\na 1 2 1\n", f":4: 'a' is {ARC}"),
-    (f"{SP}a 1 2 1\na  \na 1 2 1\n", f":4: 'a  ' is {ARC}"),
-    (f"{SP}a c 2 1\na 1 2 1\n", f":3: 'a c 2 1' is {ARC}"),
+    (f"{SP}a 1 2 1\na  \na 1 2 1\n", f":4: 'a' is {ARC}"),
+    (f"{SP}a c 2 1\na 1 2 1\n", ":3: 'c' is not an id"),
     (f"{SP}a1 2 1\n", f":3: 'a1 2 1' is {ARC}"),
     (f"{SP}a 1 2 1\na 1 2 1\na", f":5: 'a' is {ARC}"),
     (f"{SP}p sp 3 2\n", ":3: a second problem line"),
+    (
+        "p max 3 1\nn 1 s\nn 3 t\na 1 2\n",
+        ":4: 'a 1 2' is neither an edge 'a U V CAPACITY' nor a comment 'c'",
+    ),
+    (
+        "p edge 3 1\ne 1 2 3\n",
+        ":2: 'e 1 2 3' is neither an edge 'e U V' nor a comment 'c'",
+    ),
+    ("p col 3 1\na 1 2\n", ":2: 'a 1 2' is neither an edge 'e U V' nor a comment 'c'"),
+    ("p edge 3 1\ne 1 4\n", ":2: id 4 is out of range; allowed: 1 to 3"),
+    ("p tw 3 1\n1 2 3\n", ":2: 3 columns, where 2 are expected"),
+    ("p tw 3 1\n0 2\n", ":2: id 0 is out of range; allowed: 1 to 3"),
+    ("p td 3 1\n1\n", ":2: one column, where two ids are expected"),
+    ("p td 3 1\ne 1 2\n", ":2: 'e' is not an id"),
+    ("p td 3 2\n1 2\n", ":2: 2 entries declared, 1 found"),
     (f"{SP}a 1 2 1\na 1 \0 1\n", ":1: binary data, not text"),
     ("\x01\0\0\0\0\0\0\0", ":1: binary data, not text"),
 ]
@@ -347,6 +363,27 @@ def test_dimacs_refusals(tmp_path, body, message):
     if "a 1 \0" in body:
         message = ":4: binary data, not text"
     assert refusal(DimacsReader, path) == message
+
+
+@pytest.mark.parametrize(
+    ("body", "unread"),
+    [
+        ("c\np max 4 2\nn 1 s\nn 4 t\na 1 2 9\na 2 4 1\n", "capacities"),
+        ("c\np edge 4 2\nn 1 7\ne 1 2\nd 2 1\nv 1 2\nx 3 4\ne 2 4\n", ""),
+        ("p col 4 2\r\ne 1 2\r\ne\t2 4\r\n", ""),
+        *((f"c\np {kind} 4 2\n1 2\nc\n2 4\n", "") for kind in ("tw", "td", "vc")),
+    ],
+)
+def test_dimacs_problems(tmp_path, body, unread):
+    path = tmp_path / "graph"
+    path.write_bytes(body.encode())
+    assert sniff(path) == "dimacs"
+    edge_file, edges = read(DimacsReader, path)
+    assert edges == [[0, 1], [1, 3]]
+    assert (edge_file.n, edge_file.one_based, edge_file.unread) == (4, True, unread)
+    if "p max" not in body:
+        with pytest.raises(UsageError, match="leave out --directed"):
+            read(DimacsReader, path, directed=True)
 
 
 # METIS
@@ -581,14 +618,14 @@ IDS = npy_bytes(np.arange(2))
 NUMPY_FAULTS = [
     (b"", ": byte 0: the file is empty"),
     (b"0 1\n2 3\n", ": byte 0: neither a .npy array nor a .npz archive"),
-    (b"\x93NUMPY", ": not a sound NumPy file: EOF: reading magic string"),
+    (b"\x93NUMPY", ": not a sound file: EOF: reading magic string"),
     (
         b"\x93NUMPY\x04\0" + bytes(9),
-        ": not a sound NumPy file: we only support format version",
+        ": not a sound file: we only support format version",
     ),
     (
         b"\x93NUMPY\x02\0\xff\xff\xff\x7f",
-        ": not a sound NumPy file: EOF: reading array header, expected",
+        ": not a sound file: EOF: reading array header, expected",
     ),
     (npy_bytes(np.ones((2, 2))), ": float64 values, where integers are expected"),
     (
@@ -597,7 +634,7 @@ NUMPY_FAULTS = [
     ),
     (
         npy_bytes(np.array([[{}, {}]], object)),
-        ": not a sound NumPy file: Array can't be memory-mapped: Python objects",
+        ": not a sound file: Array can't be memory-mapped: Python objects",
     ),
     (
         npy_bytes(np.ones((3, 3), int)),
@@ -606,11 +643,11 @@ NUMPY_FAULTS = [
     (npy_bytes(np.ones(4, int)), ": shape [4], where [k, 2] or [2, k] is expected"),
     (
         npy_bytes(np.ones((4, 2), int))[:-1],
-        ": not a sound NumPy file: the file ends before the last value",
+        ": not a sound file: the file ends before the last value",
     ),
     (
         npy_bytes(np.ones((4, 2), int)) + b"\0",
-        ": not a sound NumPy file: bytes after the last value",
+        ": not a sound file: bytes after the last value",
     ),
     (npy_bytes(np.ones((0, 2), int)), ": no edges"),
     (npy_bytes(np.array([[0, 1], [2, -3]])), ": [1]: a negative id -3"),
@@ -633,25 +670,25 @@ NUMPY_FAULTS = [
     (npz_bytes(src=np.ones(0, int), dst=np.ones(0, int)), ": no edges"),
     (
         zip_bytes(src=IDS[:-1], dst=IDS),
-        ": src: not a sound NumPy file: the file ends before the last value",
+        ": src: not a sound file: the file ends before the last value",
     ),
     (
         zip_bytes(src=IDS, dst=IDS + b"\0"),
-        ": dst: not a sound NumPy file: bytes after the last value",
+        ": dst: not a sound file: bytes after the last value",
     ),
     (
         zip_bytes(zipfile.ZIP_BZIP2, src=IDS, dst=IDS),
-        ": src: not a sound NumPy file: compressed by method 12",
+        ": src: not a sound file: compressed by method 12",
     ),
     (
         zip_bytes(src=b"", dst=IDS),
-        ": src: not a sound NumPy file: EOF: reading magic string",
+        ": src: not a sound file: EOF: reading magic string",
     ),
     (
         npy_bytes(np.ones((2, 2), int)).replace(b"False", b"Falsy"),
-        ": not a sound NumPy file: malformed node or string on line 1",
+        ": not a sound file: malformed node or string on line 1",
     ),
-    (csr_bytes()[:100], ": not a sound NumPy file: File is not a zip file"),
+    (csr_bytes()[:100], ": not a sound file: File is not a zip file"),
     (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
     (csr_bytes(format=7), ": format: not a word"),
     (csr_bytes(indptr=None), ": no array 'indptr'"),
@@ -733,7 +770,7 @@ def test_sniff(tmp_path):
     for entries, n in (([], 1), ([], 300), ([(0, 1)], 300)):
         directed = sg_bytes(entries, n, directed=True, weighted=False)
         assert made("a.sg", directed) == "gap-sg"
-    assert made("a.el", b"c x\np edge 3 2\n") == "edge-list"
+    assert made("a.el", b"c x\np cnf 3 2\n") == "edge-list"
     assert made("a.wel", b"0 1 5\n") == "edge-list"
     assert made("a.graph", b"2 1\n2\n1\n") == "metis"
     assert made("a.sg", TRIANGLE) == made("a.WSG", b"") == "gap-sg"

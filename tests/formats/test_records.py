@@ -13,8 +13,7 @@ from distbfs.errors import InputError
 from distbfs.formats import pairs as reading
 from distbfs.formats import word_table
 from distbfs.formats.ids import TextIds
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import LineFault
+from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules
 from distbfs.formats.relabel import Numbers
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
@@ -27,7 +26,7 @@ FUZZ = settings(
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
-RECORDS = LineRules(quotes=True)
+RECORDS = LineRules()
 BROKEN = [  # what is not UTF-8
     *(b"\xff", b"\x80", b"\xc2", b"\xc3A", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x9f\xbf"),
     *(b"\xe2\x82", b"\xe2\x82A", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf0\x90\x80"),
@@ -129,7 +128,7 @@ def outcome(path, rules, block, compiled, text=False, declared=None):
 def test_c_reads_what_python_reads(scratch, case, columns, text, rules, block):
     separator, body = case
     scratch.write_bytes(body)
-    rules = replace(rules, separator=separator.encode(), places=columns)
+    rules = replace(rules, separator=separator, places=columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(word_table, "FEW_WORDS", 1)
         ways = [
@@ -142,7 +141,7 @@ def test_c_reads_what_python_reads(scratch, case, columns, text, rules, block):
 @pytest.mark.parametrize("separator", SEPARATORS)
 def test_usual_records_need_no_python(scratch, separator, text, monkeypatch):
     """Quotes, long records, blanks and comments, many words, pieces of all sizes."""
-    monkeypatch.setattr(reading.csv, "reader", None)
+    monkeypatch.setattr(reading, "Records", None)
     random = np.random.default_rng(3)
     rows = random.integers(0, 3000, (4000, 2)).tolist()
     notes = ["", '"', '"x', '"x', f'"{"y" * 60}', '"a""b', '"n\n# m']
@@ -158,7 +157,7 @@ def test_usual_records_need_no_python(scratch, separator, text, monkeypatch):
         )
     scratch.write_text(body)
     for block in (64, 1000, 1 << 20):
-        rules = replace(RECORDS, separator=separator.encode())
+        rules = replace(RECORDS, separator=separator)
         pairs, words, line, extra = outcome(scratch, rules, block, True, text)
         if text:
             pairs = [[int(words[u]), int(words[v])] for u, v in pairs]

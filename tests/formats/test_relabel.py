@@ -177,7 +177,7 @@ FAULTS = [
     ("a b\n\0\n", ":2: binary data, not text"),
     ("a \x07b\n", ":1: id '\\x07b' has control characters"),
     (f"a {'b' * 1025}\n", f":1: id '{'b' * 40}' of 1025 bytes; allowed: 1024"),
-    ("# only\n", ":1: no edges"),
+    ("# only\n", ": no edges"),
 ]
 
 
@@ -195,6 +195,7 @@ def test_refusals(tmp_path, body, message):
 
 
 def test_what_states_its_size_is_not_relabelled(tmp_path):
+    (tmp_path / "a").write_bytes(b"x")
     for name in ("matrix-market", "dimacs", "metis", "gap-sg"):
         with pytest.raises(UsageError, match="they are not relabelled"):
             opened(tmp_path / "a", name)

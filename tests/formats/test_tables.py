@@ -246,7 +246,6 @@ FAULTS = [
         {"src": np.array([2**63], "u8"), "dst": [0]},
         r"src\[0\]: id 9\d+ is above 2\^63-1",
     ),
-    ({"src": pa.array([], "int64"), "dst": pa.array([], "int64")}, "no edges"),
 ]
 
 
@@ -257,6 +256,14 @@ def test_refusals(tmp_path, name, content, message):
     with pytest.raises(InputError, match=f"^{path}: {message}") as error:
         read(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_a_table_without_rows(tmp_path, name):
+    none = pa.array([], "int64")
+    path = put(tmp_path, pa.table({"src": none, "dst": none}), name)
+    with pytest.raises(InputError, match=f"^{path}: no edges"):
+        opened(path)
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
