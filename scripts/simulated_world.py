@@ -149,7 +149,9 @@ class Simulated:
         self.exchange = HostExchange(
             self.world, self.placement, self.part.delegate_count, options.exchange
         )
-        search = OpenMPPart(self.part, threads=1, parents=False)
+        search = OpenMPPart(
+            self.part, self.placement, threads=1, parents=False, direction="push"
+        )
         self.runner = BetweenDomains(self.world, [search], self.exchange, options)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from distbfs.engines.base import CHOSEN, PRICED, Work
+from distbfs.engines.base import CHOSEN, INNER, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.plan import pull_shares
 from distbfs.types import DirectionName
@@ -78,7 +78,7 @@ class DirectionPolicy:
 
 
 class PricePolicy:
-    """The direction of all edges, from the costs of push and pull that parts report."""
+    """The direction of inner edges, from the costs that parts report."""
 
     def __init__(self, options: SearchOptions) -> None:
         ways: dict[str, DirectionName] = {"push": "push", "pull": "pull"}
@@ -91,7 +91,7 @@ class PricePolicy:
         """Return the direction for the next level."""
         # mutant: work.dd_u < -> work.dd_u > : test_pulls_of_directed_parts
         pull = work.dd_u < work.dd_forward
-        return {PRICED[0]: self._forced or ("pull" if pull else "push")}
+        return {INNER: self._forced or ("pull" if pull else "push")}
 
 
 class OuterPolicy:
@@ -128,7 +128,7 @@ def policy_of(
     directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
 ) -> Policy:
     """Return the policy for the directions that an engine names."""
-    if directions == PRICED:
+    if directions == (INNER,):
         return PricePolicy(options)
     if directions == (OUTER,):
         return OuterPolicy(options, delegates=delegates)

@@ -144,7 +144,7 @@ class StandIn:
 
     def __init__(self, search, log, *, late=False):
         self.search, self.log, self.late = search, log, late
-        self.part, self.carries_parents = search.part, search.carries_parents
+        self.part = search.part
 
     def __getattr__(self, name):
         return getattr(self.search, name)

@@ -18,7 +18,6 @@ from distbfs.distinct import distinct
 from distbfs.engines.base import (
     COUNTS,
     WHOLE,
-    AskingSearch,
     CarryingSearch,
     DomainSearch,
     PullingSearch,
@@ -40,7 +39,6 @@ from distbfs.search.parents import (
     Finder,
     FoundParents,
     ParentCost,
-    ParentFinder,
 )
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.expected import LevelKey
@@ -252,11 +250,8 @@ class BetweenDomains:
         """Return the parent finder for these engines."""
         if self._searches[0].finds_parents:
             return FoundParents()
-        if self._searches[0].carries_parents:
-            carrying = cast("Sequence[CarryingSearch]", self._searches)
-            return CarriedParents(self._exchange, carrying, self._streamed)
-        asking = cast("Sequence[AskingSearch]", self._searches)
-        return ParentFinder(self._world, self._placement, asking)
+        carrying = cast("Sequence[CarryingSearch]", self._searches)
+        return CarriedParents(self._exchange, carrying, self._streamed)
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
