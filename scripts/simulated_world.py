@@ -145,7 +145,7 @@ class Simulated:
         self.world = MpiWorld(self.comm)
         self.part = chain(size, levels, min(partners, size - 1))
         self.placement = Placement(size, size)
-        options = SearchOptions(threads=1, parents=False)
+        options = SearchOptions(threads=1, parents=False, direction="push")
         self.exchange = HostExchange(
             self.world, self.placement, self.part.delegate_count, options.exchange
         )

@@ -200,6 +200,7 @@ class Targets:
 
 CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between levels
 INNER = "inner"  # edges inside a part; dd_forward, dd_u: prices of push and pull
+OUTER = "outer"  # edges that leave a part, in both directions
 
 
 class Offer(Protocol):

@@ -122,7 +122,8 @@ class HostExchange:
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Post the sends to other ranks, once the host has the data; collective."""
-        self._own, leaving = self._local.deal(bins, self._options)
+        repeats = self.traffic.numbers == "questions"  # of several about one vertex
+        self._own, leaving = self._local.deal(bins, self._options, repeats=repeats)
         if self._world is not None:
             self._normals_wait = True
             self._partners.next_level()

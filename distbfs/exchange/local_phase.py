@@ -104,7 +104,7 @@ class LocalPhase:
         return result
 
     def deal(
-        self, bins: Sequence[Bins], options: ExchangeOptions
+        self, bins: Sequence[Bins], options: ExchangeOptions, *, repeats: bool = False
     ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:
         """Return items that stay, by part of this rank, and items that leave, by pair.
 
@@ -112,6 +112,8 @@ class LocalPhase:
         *uniquify* (U) removes repeats; the part with the same place on this rank,
         modulo its parts, sends them. Nearest higher ranks come first, which spreads the
         load.
+
+        repeats: there may be several items with one number, all of which are needed
         """
         if self._on_device:
             self._homes[:-1] = [own.items.device for own in bins]
@@ -130,7 +132,7 @@ class LocalPhase:
                     pair = Pair(rank, sender % len(self.parts), receiver)
                     leaving.setdefault(pair, []).append(array)
         return own, [
-            (pair, self.packed(leaving[pair], options.uniquify))
+            (pair, self.packed(leaving[pair], options.uniquify and not repeats))
             for pair in sorted(leaving, key=self._turn_of)
         ]
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from distbfs.engines.base import CHOSEN, INNER, Work
+from distbfs.engines.base import CHOSEN, INNER, OUTER, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.plan import pull_shares
 from distbfs.types import DirectionName
-
-OUTER = "outer"  # the edges that leave a part, in both directions
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -124,12 +122,25 @@ class OuterPolicy:
         return {OUTER: self.forced or ("pull" if pull else "push")}
 
 
+class PartPolicy:
+    """The directions of outer and inner edges, of parts that report both."""
+
+    def __init__(self, outer: OuterPolicy, inner: PricePolicy) -> None:
+        self._outer, self._inner = outer, inner
+
+    def start(self) -> None:
+        """Start a search."""
+
+    def choose(self, work: Work) -> dict[str, DirectionName]:
+        """Return the directions for the next level."""
+        return self._outer.choose(work) | self._inner.choose(work)
+
+
 def policy_of(
     directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
 ) -> Policy:
     """Return the policy for the directions that an engine names."""
-    if directions == (INNER,):
-        return PricePolicy(options)
-    if directions == (OUTER,):
-        return OuterPolicy(options, delegates=delegates)
-    return DirectionPolicy(options)
+    if directions == CHOSEN:
+        return DirectionPolicy(options)
+    outer = OuterPolicy(options, delegates=delegates)
+    return PartPolicy(outer, PricePolicy(options)) if INNER in directions else outer

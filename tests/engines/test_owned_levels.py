@@ -36,7 +36,7 @@ def search(searches, root, directions, *, ends=None):
         if not work[1]:
             break
         offers = [Offered() for _ in searches]
-        choice = {"inner": directions[level % len(directions)]}
+        choice = {"outer": "push", "inner": directions[level % len(directions)]}
         for one, offer in zip(searches, offers, strict=True):
             one.advance(choice, offer)
         if level == ends:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from variants import make_engine, on_a_device
 
-from distbfs.engines.base import CHOSEN, INNER, Work
+from distbfs.engines.base import CHOSEN, INNER, OUTER, Work
 from distbfs.engines.openmp import part as openmp_part
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
@@ -30,7 +30,7 @@ from distbfs.types import SUBGRAPHS
 
 PART_ENGINES = [name for name in ENGINES if not on_a_device(name)]
 OTHERS = [name for name in PART_ENGINES if name != "reference"]
-NAMES = (*CHOSEN, INNER)
+NAMES = (*CHOSEN, INNER, OUTER)
 CHOICES = list(product(["push", "pull"], repeat=len(NAMES)))
 
 
@@ -75,13 +75,14 @@ class Pair:
         )
 
     def work(self):
-        """Return the counts of the first engine; the other sends outer edges alone."""
+        """Return the counts of the first engine."""
         wanted, found = (Work._make(x.tolist()) for x in self.both("work"))
         assert found[:2] == wanted[:2]
         assert found.targets == wanted.targets
-        return np.array(wanted), found.nn
+        assert (found.nn > 0) <= (wanted.nn > 0)
+        return np.array(wanted)
 
-    def advance(self, choice, outer):
+    def advance(self, choice):
         """Run a level; returns (bins, mask) of the first engine."""
         given = []
         for search in (self.wanted, self.found):
@@ -92,13 +93,15 @@ class Pair:
         wanted, found = given
         assert list(found) == ["bins", "mask"], "normals first"
         np.testing.assert_array_equal(found["mask"], wanted["mask"])
+        if choice[OUTER] == "pull":
+            assert not found["bins"]
+            return wanted["bins"], wanted["mask"].copy()
         assert list(found["bins"]) == list(wanted["bins"]) == sorted(wanted["bins"])
         for part, one in found["bins"].items():
             assert one.dtype == np.uint64
             assert len(one)
             np.testing.assert_array_equal(np.sort(one), np.sort(wanted["bins"][part]))
         assert self.part.index not in found["bins"]
-        assert sum(map(len, found["bins"].values())) == outer
         return wanted["bins"], wanted["mask"].copy()
 
     def found_delegates(self):
@@ -114,6 +117,15 @@ class Pair:
         return found[0], (wanted[1], found[1])
 
 
+def carried(bins, ranks):
+    """What each part receives, by source rank; bins: by destination, of each part."""
+    received = []
+    for k in range(len(bins)):
+        sent = [(i % ranks, own[k].copy()) for i, own in enumerate(bins) if k in own]
+        received.append(sorted(sent, key=lambda item: item[0]))
+    return received
+
+
 def lockstep(source, pairs, root, choose, ranks, *, counting=True):
     """Search with both engines; both must give the distances.
 
@@ -125,8 +137,7 @@ def lockstep(source, pairs, root, choose, ranks, *, counting=True):
     distances = source.distances(root)
     depth = 0
     while True:
-        works = [pair.work() for pair in pairs]
-        total = Work._make(sum(work for work, _ in works).tolist())
+        total = Work._make(sum(pair.work() for pair in pairs).tolist())
         at = distances == depth
         delegates = source.degrees[at] > pairs[0].part.threshold
         assert total.delegates == delegates.sum()
@@ -136,17 +147,17 @@ def lockstep(source, pairs, root, choose, ranks, *, counting=True):
         if not total.normals + total.delegates:
             break
         choice = choose(depth)
-        bins, masks = zip(
-            *(
-                pair.advance(choice, outer)
-                for pair, (_, outer) in zip(pairs, works, strict=True)
-            ),
-            strict=True,
-        )
+        bins, masks = zip(*(pair.advance(choice) for pair in pairs), strict=True)
         mask = np.bitwise_or.reduce([*masks, np.zeros(words, np.uint64)])
-        for k, pair in enumerate(pairs):
-            sent = [(i % ranks, own[k]) for i, own in enumerate(bins) if k in own]
-            pair.both("accept", mask, sorted(sent, key=lambda item: item[0]))
+        pushed = arrived = carried(bins, ranks)
+        if choice[OUTER] == "pull":
+            asked = [dict(pair.found.questions().pieces()) for pair in pairs]
+            every = zip(pairs, carried(asked, ranks), strict=True)
+            answered = [dict(pair.found.answers(some).pieces()) for pair, some in every]
+            arrived = carried(answered, ranks)
+        for pair, sent, came in zip(pairs, pushed, arrived, strict=True):
+            pair.wanted.accept(mask, sent)
+            pair.found.accept(mask, came)
         depth += 1
     parents = np.full((2, source.n), -1)
     largest = [

@@ -3,8 +3,9 @@
  * Numbers are those of all delegates, the same on every part; a gap up to a whole word, which
  * is never entered; the normal vertices of the part.  The rows of a delegate are those of dd,
  * then of dn; the rows of a normal vertex those of nd, then what nn has inside the part.  What
- * is found of delegates all parts mark as visited, after each level; edges of nn that leave the
- * part are pushed, and their ends are marked by their own part.
+ * is found of delegates all parts mark as visited, after each level.  Along edges of nn that
+ * leave the part, the outer ones, frontier vertices send items to other parts, or vertices that
+ * are still unvisited ask other parts, and are answered by items.
  *
  * Where a part owns its rows all vertices with edges are delegates.  It pushes from its own
  * and pulls for these alone, and has no outer edges.
@@ -42,10 +43,11 @@ typedef struct {
     int64_t owns_rows;
     uint64_t *has_outer; /* [words], vertices with visible outer edges; NULL: there are none */
     int64_t index, parts, ranks, threads;
-    int64_t *counts;     /* [threads * PIECES_EACH, parts], outer edges of the frontier */
+    int64_t outer, open; /* vertices of has_outer; unvisited ones before the next level */
+    int64_t *counts;     /* [threads * PIECES_EACH, parts], items, then where they go */
     int64_t *starts;     /* [parts + 1], where the items of each part begin */
-    uint64_t *items;     /* [outer edges of the frontier] */
-    int64_t pieces;      /* of this frontier */
+    uint64_t *items;     /* [starts[parts]] */
+    int64_t pieces;      /* into which the vertices are cut that send or ask */
 } part_state;
 
 static inline uint64_t offset_of(const subgraph *r, int64_t row) {
@@ -140,6 +142,7 @@ static void mark_outer(void *argument, int64_t from, int64_t to) {
             bits |= (uint64_t)some << (v & 63);
         }
         s->has_outer[w] = bits;
+        team_add(&((part_state *)argument)->outer, __builtin_popcountll(bits));
     }
 }
 
@@ -153,6 +156,7 @@ void part_join(part_state *s) {
 }
 
 void part_mark(part_state *s) {
+    s->outer = 0;
     team_for((int)s->threads, s->graph.words, 64, mark_outer, s);
 }
 
@@ -173,18 +177,21 @@ void part_start(part_state *s) {
         s->front_delegates += v < s->delegates;
     }
     s->front_normals = state->count - s->front_delegates;
+    s->open = s->outer;
 }
 
-/* A pass over the outer edges of the frontier. */
+/* A pass over the outer edges of the frontier, or of unvisited vertices. */
 typedef struct {
     part_state *s;
-    int writes; /* the items, where counts are places; else it counts */
+    int asks, writes; /* writes: the items, where counts are places; else it counts */
 } outer_pass;
 
 static void pass_row(const outer_pass *pass, uint32_t v, int64_t *counts) {
     const part_state *s = pass->s;
     const int64_t row = v - normals_from(s);
-    const uint64_t place = (uint64_t)s->graph.names[v] / (uint64_t)s->ranks;
+    const uint64_t each = (uint64_t)(s->parts / s->ranks); /* parts of a rank */
+    const uint64_t place = pass->asks ? (uint64_t)row * each + (uint64_t)(s->index / s->ranks)
+                                      : (uint64_t)s->graph.names[v] / (uint64_t)s->ranks;
     const uint64_t end = offset_of(&s->nn, row + 1);
     for (uint64_t e = offset_of(&s->nn, row); e < end; e++) {
         const int64_t part = part_at(s, e);
@@ -201,32 +208,28 @@ static void pass_pieces(void *argument, int64_t from, int64_t to) {
     const part_state *s = pass->s;
     const search_state *state = &s->state;
     const whole_graph *g = &s->graph;
+    const int queued = state->queued && !pass->asks;
     for (int64_t piece = from; piece < to; piece++) {
         int64_t *counts = s->counts + piece * s->parts;
-        for (int64_t k = piece * RUN; state->queued && k < state->count; k += s->pieces * RUN)
+        for (int64_t k = piece * RUN; queued && k < state->count; k += s->pieces * RUN)
             for (int64_t i = k; i < k + RUN && i < state->count; i++)
                 if (test(s->has_outer, state->queue[i])) pass_row(pass, state->queue[i], counts);
-        for (int64_t w = s->delegate_words + piece; !state->queued && w < g->words;
-             w += s->pieces) {
-            uint64_t rest = g->visited[w] & ~g->next[w] & s->has_outer[w];
-            for (; rest; rest &= rest - 1)
+        for (int64_t w = s->delegate_words + piece; !queued && w < g->words; w += s->pieces) {
+            uint64_t rest = pass->asks ? ~g->visited[w] : g->visited[w] & ~g->next[w];
+            for (rest &= s->has_outer[w]; rest; rest &= rest - 1)
                 pass_row(pass, (uint32_t)(w * 64 + __builtin_ctzll(rest)), counts);
         }
     }
 }
 
-static void pass_outer(part_state *s, int writes) {
-    outer_pass pass = {s, writes};
+static void pass_outer(part_state *s, int asks, int writes) {
+    outer_pass pass = {s, asks, writes};
     team_for((int)s->threads, s->pieces, 1, pass_pieces, &pass);
 }
 
-/* Count the outer edges of the frontier, and where the items of each piece begin. */
-static int64_t count_outer(part_state *s) {
+/* Turn counts into the places where items of each piece begin; returns their sum. */
+static int64_t place_items(part_state *s) {
     int64_t sum = 0;
-    if (!s->has_outer) return 0;
-    s->pieces = s->state.queued && s->state.count <= FEW_ROWS ? 1 : s->threads * PIECES_EACH;
-    memset(s->counts, 0, (size_t)(s->pieces * s->parts) * sizeof *s->counts);
-    pass_outer(s, 0);
     for (int64_t part = 0; part < s->parts; part++) {
         s->starts[part] = sum;
         for (int64_t *c = s->counts + part; c < s->counts + s->pieces * s->parts; c += s->parts) {
@@ -238,8 +241,37 @@ static int64_t count_outer(part_state *s) {
     return s->starts[s->parts] = sum;
 }
 
+static void clear_counts(part_state *s, int64_t pieces) {
+    s->pieces = pieces;
+    memset(s->counts, 0, (size_t)(pieces * s->parts) * sizeof *s->counts);
+}
+
+/* Count what the frontier sends, or with `asks` what unvisited vertices ask, for which
+ * part_send needs room. */
+int64_t part_items(part_state *s, int asks) {
+    const int few = s->state.queued && s->state.count <= FEW_ROWS && !asks;
+    clear_counts(s, few ? 1 : s->threads * PIECES_EACH);
+    pass_outer(s, asks, 0);
+    return place_items(s);
+}
+
+void part_send(part_state *s, int asks) { pass_outer(s, asks, 1); }
+
+/* Vertices of the frontier that have outer edges. */
+static int64_t outer_front(const part_state *s) {
+    const search_state *state = &s->state;
+    const whole_graph *g = &s->graph;
+    int64_t count = 0;
+    for (int64_t k = 0; state->queued && k < state->count; k++)
+        count += test(s->has_outer, state->queue[k]);
+    for (int64_t w = s->delegate_words; !state->queued && w < g->words; w++)
+        count += __builtin_popcountll(g->visited[w] & ~g->next[w] & s->has_outer[w]);
+    return count;
+}
+
 /* Prices of a push and of a pull along inner rows.  Counts: normal vertices of the frontier,
- * delegates of all parts, targets that are not reached, outer edges. */
+ * delegates of all parts, targets that are not reached, and vertices with outer edges, of the
+ * frontier and unvisited. */
 void part_work(part_state *s, double *prices, int64_t *counts) {
     int64_t left = 0;
     price(&s->state);
@@ -248,11 +280,9 @@ void part_work(part_state *s, double *prices, int64_t *counts) {
     s->target_count = left;
     prices[0] = s->state.push_price, prices[1] = s->state.pull_price;
     counts[0] = s->front_normals, counts[1] = s->front_delegates, counts[2] = left;
-    counts[3] = count_outer(s);
+    counts[3] = s->has_outer ? outer_front(s) : 0;
+    counts[4] = s->open -= counts[3];
 }
-
-/* Write the items for other parts, for which there is room. */
-void part_push(part_state *s) { pass_outer(s, 1); }
 
 /* Run a level of the inner graph; marks: whether pushes may mark.  Returns edge checks. */
 int64_t part_advance(part_state *s, int pull, int marks) {
@@ -350,6 +380,30 @@ void part_take(part_state *s, int64_t rank, const uint64_t *items, int64_t count
         s->front_normals++;
     }
 }
+
+/* Begin to answer; part_answer first counts the answers to questions. */
+void part_hear(part_state *s) { clear_counts(s, 1); }
+
+/* Answer questions of a rank about vertices that were visited before this level.
+ * writes: the answers, for which there is room; else they are counted */
+void part_answer(part_state *s, int64_t rank, const uint64_t *items, int64_t count, int writes) {
+    const whole_graph *g = &s->graph;
+    const uint64_t each = (uint64_t)(s->parts / s->ranks);
+    for (int64_t k = 0; k < count; k++) {
+        const uint32_t v = (uint32_t)(normals_from(s) + (int64_t)(items[k] >> NUMBER_AT));
+        /* mutant: < s->state -> <= s->state : test_part_pairs::test_any_graph */
+        if (!test(g->visited, v) || !(g->level[g->vertices[v]] < s->state.level)) continue;
+        const uint64_t place = (uint32_t)items[k];
+        int64_t *at = s->counts + rank + s->ranks * (int64_t)(place % each);
+        if (writes)
+            s->items[*at] =
+                place / each << NUMBER_AT | (uint64_t)g->names[v] / (uint64_t)s->ranks;
+        ++*at;
+    }
+}
+
+/* Place the answers; returns how many there are. */
+int64_t part_placed(part_state *s) { return place_items(s); }
 
 /* Give vertices whose results are here and that were not reached level and parent -1. */
 void part_finish(part_state *s) { finish_search(&s->graph); }

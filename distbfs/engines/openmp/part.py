@@ -20,7 +20,7 @@ from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
-from distbfs.engines.base import COUNTS, INNER, Offer, Targets, Work
+from distbfs.engines.base import COUNTS, INNER, OUTER, Offer, Targets, Work
 from distbfs.engines.openmp.whole import first_of
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
@@ -37,7 +37,11 @@ LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
 MOST = 1 << 31  # numbers, and results, of a part
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
 FUNCTIONS = {  # of part.c: result type, and argument types after the state
-    **dict.fromkeys(("count", "join", "mark", "start", "push", "finish"), (None, ())),
+    **dict.fromkeys(("count", "join", "mark", "start", "hear", "finish"), (None, ())),
+    "items": (NUMBER, (ctypes.c_int,)),
+    "send": (None, (ctypes.c_int,)),
+    "placed": (NUMBER, ()),
+    "answer": (None, (NUMBER, POINTER, NUMBER, ctypes.c_int)),
     "work": (None, (POINTER, POINTER)),
     "advance": (NUMBER, (ctypes.c_int, ctypes.c_int)),
     "accept": (None, (POINTER,)),
@@ -85,7 +89,7 @@ def array_table(
         "marks": ArrayPlan(np.uint8, 64 * words),
         "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
         "prices": ArrayPlan(np.float64, 2),
-        "sums": ArrayPlan(np.int64, 4),
+        "sums": ArrayPlan(np.int64, 5),
         "work": ArrayPlan(np.int64, COUNTS),
     }
     if parents:
@@ -129,16 +133,17 @@ def _check_size(part: Part, placement: Placement, active: int) -> None:
 
 
 class OpenMPPart:
-    """Searches a part level by level (a ``MaximumSearch``, unless it owns its rows).
+    """Searches a part level by level (a ``PullingSearch``, ``MaximumSearch``).
 
     An item is uint64: the number of a vertex in the receiving part, and below it the id
-    of its parent div ranks, whose rest is the sending rank.
+    of its parent div ranks, whose rest is the sending rank; below that of a question is
+    who asks: a number, times parts a rank, plus the place of its part there.
     """
 
     asks_for_delegates = streamed = in_rounds = False
     leaves = None
-    directions = (INNER,)
-    visits, extras = ("outer", INNER), ()
+    directions = (OUTER, INNER)
+    visits, extras = directions, ()
 
     def __init__(
         self,
@@ -172,7 +177,9 @@ class OpenMPPart:
         self._starts: Array = arrays.get("starts", NOBODY)
         offsets: Array | None = arrays.pop("offsets", None)
         self._isolated = NOBODY  # local ids of roots without edges
-        self._first, self._lost, self._noted, self._room = True, 0, 0, 0
+        self._first, self._lost, self._room = True, 0, 0
+        self._front = self._open = self._sent = 0
+        self._checks: list[int] = []
         self._items: Array = NO_ITEMS
         own = {name: arrays.pop(name) for name in OWN if name in arrays}
         self._definitions = {"VERTEX": f"{vertex_type(shape.n).__name__}_t"}
@@ -327,57 +334,92 @@ class OpenMPPart:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
         prices, sums = self._prices, self._sums
         self._library.part_work(self._self, prices.ctypes.data, sums.ctypes.data)
-        normals, delegates, left, self._noted = sums.tolist()
+        normals, delegates, left, self._front, self._open = sums.tolist()
         self._work[:] = Work(
             normals=normals + len(self._isolated) * self._first,
             delegates=0 if self.part.index else delegates,
-            nn=self._noted,
+            nn=self._front,
             dd_forward=math.ceil(prices[0]),
             dd_u=math.ceil(prices[1]),
             targets=left + self._lost,
+            open=self._open,
         )
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Run a level; return edge checks."""
+        """Run a level; return edge checks, of questions when they have been asked."""
         self._first = False
-        push: Any = self._library.part_push
-        advance: Any = self._library.part_advance
-        if self.part.edges >= LONG:
-            call = LongCall(self._library)
-            push, advance = partial(call, push), partial(call, advance)
+        pushes = bool(self._front) and choice[OUTER] == "push"
+        offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
+        self._checks = [self._sent if pushes else 0, 0]
         try:
-            if self._noted:
-                self._make_room(self._noted)
-                push(self._self)
-            offer.normals(self._bins())
-            pull = choice[INNER] == "pull"
-            checks: int = advance(self._self, int(pull), int(self._marks))
+            pull, marks = int(choice[INNER] == "pull"), int(self._marks)
+            self._checks[1] = self._call("advance", pull, marks)
         except BaseException:
             self._marked[:] = 0
             raise
         offer.bits(self._fresh)
-        return [self._noted, checks]
+        return self._checks
+
+    def _call(self, name: str, *arguments: int) -> Any:
+        """Call a function of part.c that may take long."""
+        function: Any = getattr(self._library, f"part_{name}")
+        if self.part.edges >= LONG:
+            function = partial(LongCall(self._library), function)
+        return function(self._self, *arguments)
+
+    def _bins(self, *, asks: bool) -> Bins:
+        """Return what the frontier sends, or what unvisited vertices ask."""
+        self._make_room(self._call("items", int(asks)))
+        self._call("send", int(asks))
+        return self._filled()
 
     def _make_room(self, count: int) -> None:
-        """Allocate room for the items of a level."""
+        """Allocate room for items."""
+        self._sent = count
         if count > self._room:
             self._room = count * 5 // 4
             self._items = cc.aligned_empty(self._room, np.uint64)
             self._state.set(items=self._items)
 
-    def _bins(self) -> Bins:
-        """Return the vertices that outer edges lead to."""
+    def _filled(self) -> Bins:
+        """Return the items for other parts."""
         starts = self._starts
-        bounds = (lambda: (starts[:-1], starts[1:])) if self._noted else None
+        bounds = (lambda: (starts[:-1], starts[1:])) if self._sent else None
         return Bins(self._items, bounds)
 
-    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
+    def questions(self) -> Bins:
+        """Return the questions of this part's unvisited vertices, after ``advance``."""
+        if not self._open:
+            return Bins(NO_ITEMS, None)
+        asked = self._bins(asks=True)
+        self._checks[0] = self._sent
+        return asked
+
+    def answers(self, questions: Sequence[tuple[int, Array]]) -> Bins:
+        """Return the answers to other parts, as items, before ``accept``."""
+        if not questions:
+            return Bins(NO_ITEMS, None)
+        self._library.part_hear(self._self)
+        for writes in (0, 1):
+            if writes:
+                self._make_room(self._library.part_placed(self._self))
+            for rank, items in questions:
+                size, address = len(items), items.ctypes.data
+                self._library.part_answer(self._self, rank, address, size, writes)
+        return self._filled()
+
+    def accept(
+        self,
+        bits: Words | None,
+        normals: Sequence[tuple[int, Array]],
+        answers: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        """Merge the finds of all parts into the frontier; see ``PullingSearch``."""
         self._library.part_accept(
             self._self, None if bits is None else bits.ctypes.data
         )
-        for rank, items in normals:
+        for rank, items in (*normals, *answers):
             address = items.ctypes.data
             self._library.part_take(self._self, rank, address, len(items))
 

@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.distinct import distinct
 from distbfs.engines.base import (
     COUNTS,
+    OUTER,
     WHOLE,
     CarryingSearch,
     DomainSearch,
@@ -33,7 +34,7 @@ from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
-from distbfs.search.direction import OUTER, OuterPolicy, policy_of
+from distbfs.search.direction import OuterPolicy, policy_of
 from distbfs.search.parents import (
     CarriedParents,
     Finder,
