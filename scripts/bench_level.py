@@ -133,7 +133,7 @@ def messages_seconds(simulated: Simulated) -> float:
     ends = np.zeros(world.size + 1, np.int64)
     ends[1 + (part.nn.columns[: part.nn.offsets[1]] >> np.uint64(32))] = 1
     np.cumsum(ends, out=ends)
-    bins = [Bins(part.vertices, lambda: (ends[:-1], ends[1:]))]
+    bins = [Bins(part.vertices.astype(np.uint64), lambda: (ends[:-1], ends[1:]))]
     seconds = []
     for _ in range(REPEATS):
         began = time.perf_counter()

@@ -145,11 +145,13 @@ class Simulated:
         self.world = MpiWorld(self.comm)
         self.part = chain(size, levels, min(partners, size - 1))
         self.placement = Placement(size, size)
-        options = SearchOptions(threads=1, parents=False)
+        options = SearchOptions(threads=1, parents=False, direction="push")
         self.exchange = HostExchange(
             self.world, self.placement, self.part.delegate_count, options.exchange
         )
-        search = OpenMPPart(self.part, threads=1, parents=False)
+        search = OpenMPPart(
+            self.part, self.placement, threads=1, parents=False, direction="push"
+        )
         self.runner = BetweenDomains(self.world, [search], self.exchange, options)
 
     def close(self) -> None:

@@ -125,8 +125,7 @@ class ThreadExchange:
     name = "threads"
     streamed = symmetric = needs_devices = False
 
-    def __init__(self, world, placement, delegates, options, *, item, on_device):
-        assert np.dtype(item) == (np.uint64 if on_device else np.uint32)
+    def __init__(self, world, placement, delegates, options, *, on_device):
         self.on_device = on_device
         self._here = cuda.cupy().asarray if on_device else np.asarray
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
@@ -134,7 +133,7 @@ class ThreadExchange:
         self._mine = placement.parts_of(world.rank)
         self._ranks = [placement.parts_of(rank) for rank in range(world.size)]
         self._words = (delegates + 63) // 64
-        self._nothing = np.zeros(0, item)
+        self._nothing = np.zeros(0, np.uint64)
         self._mask = self._here(np.zeros(self._words, dtype=np.uint64))
         self._arrived = []
 

@@ -93,7 +93,7 @@ def owner_bytes(graph: PlannedGraph) -> int | None:
         return None
     shape = memory.expected_shape(graph.histogram, graph.parts, 0, 0)
     stored = sum(memory.array_bytes(shape).values())
-    searching = bytes_needed(shape, owned=True) + sum(memory.session_bytes(shape))
+    searching = bytes_needed(shape) + sum(memory.session_bytes(shape))
     return stored + searching + memory.PROCESS
 
 

@@ -199,7 +199,8 @@ class Targets:
 
 
 CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between levels
-PRICED = ("dd",)  # all edges of owned rows; dd_forward, dd_u: prices of push and pull
+INNER = "inner"  # edges inside a part; dd_forward, dd_u: prices of push and pull
+OUTER = "outer"  # edges that leave a part, in both directions
 
 
 class Offer(Protocol):
@@ -208,8 +209,8 @@ class Offer(Protocol):
     def normals(self, bins: Bins) -> None:
         """Offer the vertices that nn found on other parts, after that visit.
 
-        Items: uint32, numbers in the receiving part; uint64, with parents, from engines
-        that carry them. The arrays stay unchanged until ``accept``.
+        Items: uint64, a number in the receiving part above the 32 bits of its parent.
+        The arrays stay unchanged until ``accept``.
         """
 
     def bits(self, mask: Words) -> None:
@@ -268,9 +269,8 @@ class DomainSearch(StartedSearch, Protocol):
     visits: names of the edge checks returned by ``advance``; the first visit sends
     vertices to other domains
     extras: names of what ``advance`` counts besides, after these
-    finds_parents: each part finds those of its vertices; else
-    carries_parents: items sent include parents, and the search is a ``CarryingSearch``;
-    else it is an ``AskingSearch``
+    finds_parents: each part finds those of its vertices; else it is a
+    ``CarryingSearch``
     streamed: it is a ``StreamedSearch``
     in_rounds: a level may send to others in rounds: it is a ``RoundsSearch``; the same
     on all domains
@@ -282,7 +282,6 @@ class DomainSearch(StartedSearch, Protocol):
     visits: tuple[str, ...]
     extras: tuple[str, ...]
     finds_parents: bool
-    carries_parents: bool
     streamed: bool
     in_rounds: bool
     leaves: LeftOut | None
@@ -340,36 +339,6 @@ class PullingSearch(DomainSearch, Protocol):
         """Merge all parts' finds into the frontier; ``answers``: like normals."""
 
 
-class AskingSearch(DomainSearch, Protocol):
-    """A part in host memory, whose parents are completed by questions and answers."""
-
-    part: Part
-
-    def unresolved(self) -> tuple[Array, Array]:
-        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without a parent.
-
-        A part of that rank found the vertex, and nothing on this part.
-        """
-
-    def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number, int32, -1 = unreached."""
-
-    def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set the parents (vertex ids) of vertices by number."""
-
-    def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part without a known parent, [k]."""
-
-    def parents_of(self, delegates: Ids) -> Ids:
-        """Return the parents of delegates that this part found, int64 [k].
-
-        Vertex ids, -1 where another part found the delegate.
-        """
-
-    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set the parents (vertex ids) of delegates that this part owns."""
-
-
 class RoundsSearch(PullingSearch, Protocol):
     """A domain whose boxes for others may have less room than a level needs.
 
@@ -393,7 +362,7 @@ class RoundsSearch(PullingSearch, Protocol):
 
 
 class CarryingSearch(DomainSearch, Protocol):
-    """A part on a device: arrays are CuPy's, and items sent carry their parent.
+    """A part whose delegates get parents from other parts, after the last level.
 
     asks_for_delegates: it is a ``DelegateSearch``, else a ``MaximumSearch``
     """

@@ -25,7 +25,7 @@ from distbfs.engines.base import (
     Work,
 )
 from distbfs.errors import SearchStopped
-from distbfs.exchange.bins import Bins
+from distbfs.exchange.bins import NUMBER_AT, PARENT_MASK, Bins
 from distbfs.graph.csr import CSR
 from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
@@ -88,13 +88,9 @@ class ReferenceEngine:
         """Prepare the search of a graph of one part without delegates."""
         return ReferenceWhole(part, self._direction, self._parents)
 
-    def domain(
-        self,
-        part: Part,
-        placement: Placement,  # noqa: ARG002
-    ) -> ReferencePart:
+    def domain(self, part: Part, placement: Placement) -> ReferencePart:
         """Prepare the search of one part, level by level."""
-        return ReferencePart(part, self._parents)
+        return ReferencePart(part, placement, self._parents)
 
     def counter(self, part: Part) -> None:
         """Return None: paths are counted as those of parts."""
@@ -178,18 +174,18 @@ class ReferenceWhole:
 
 
 class ReferencePart:
-    """Searches one part level by level (an ``AskingSearch``).
+    """Searches one part level by level (a ``MaximumSearch``).
 
-    Parents are vertex ids from the start; NOBODY while only a rank is known.
+    An item has the id of its parent div ranks, whose rest is the sending rank.
     """
 
-    finds_parents = carries_parents = streamed = in_rounds = False
+    finds_parents = asks_for_delegates = streamed = in_rounds = False
     leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 
-    def __init__(self, part: Part, parents: bool) -> None:
-        self._wanted = parents
+    def __init__(self, part: Part, placement: Placement, parents: bool) -> None:
+        self._wanted, self._ranks = parents, placement.ranks
         self._ids = part.ids()
         self._shape = (part.local_count, part.delegate_count)
         self.see(part)
@@ -218,7 +214,6 @@ class ReferencePart:
         self._delegate_level = np.full(d, -1, dtype=np.int32)
         self._parent = np.full(n, NOBODY, dtype=np.int64)
         self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
-        self._rank = np.full(n, -1, dtype=np.int32)
         if local is not None:
             numbers = self.part.numbers_of(np.atleast_1d(local))
             self._level[numbers] = 0
@@ -295,14 +290,16 @@ class ReferencePart:
         """Push the frontier's nn edges; return edge checks and bins for other parts."""
         source, column = neighbours(self.part.nn, self._frontier)
         owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
-        number = (column.astype(np.uint64) & np.uint64(NUMBER_MASK)).astype(np.uint32)
+        number = column.astype(np.uint64) & np.uint64(NUMBER_MASK)
         mine = owner == self.part.index
-        self._find(number[mine], self._ids[source[mine]])
+        self._find(number[mine].astype(np.uint32), self._ids[source[mine]])
+        places = (self._ids[source] // self._ranks).astype(np.uint64)
+        items = number << np.uint64(NUMBER_AT) | places
         order = np.flatnonzero(~mine)
         order = order[np.argsort(owner[order], kind="stable")]
         parts = np.arange(self.part.layout.parts, dtype=np.uint64)
         starts, ends = (np.searchsorted(owner[order], parts, x) for x in SIDES)
-        return len(column), Bins(number[order], lambda: (starts, ends))
+        return len(column), Bins(items[order], lambda: (starts, ends))
 
     def _visit_nd(self, direction: DirectionName) -> int:
         """Find delegates adjacent to normal vertices."""
@@ -345,10 +342,10 @@ class ReferencePart:
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
         """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
-        for rank, numbers in normals:
-            fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
-            self._new[fresh] = True
-            self._rank[fresh] = rank
+        for rank, items in normals:
+            places = (items & np.uint64(PARENT_MASK)).astype(np.int64)
+            numbers = (items >> np.uint64(NUMBER_AT)).astype(np.int64)
+            self._find(numbers, places * self._ranks + rank)
         if bits is not None:
             self._new_delegates[bits_of(bits, self._shape[1])] = True
         self._depth += 1
@@ -357,32 +354,13 @@ class ReferencePart:
         self._delegate_level[fresh] = self._depth
         self._begin_level()
 
-    def unresolved(self) -> tuple[Array, Array]:
-        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
-        numbers = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
-        return numbers.astype(np.uint32), self._rank[numbers]
+    def delegate_parents(self) -> Ids:
+        """Return the parents of delegates that this part found, [d], -1 for others."""
+        return self._delegate_parent
 
-    def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number, int32 [k], -1 = unreached."""
-        return self._level[numbers]
-
-    def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set the parents, ids int64 [k], of vertices by number."""
-        self._parent[numbers] = parents
-
-    def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part without a parent, int64 [k]."""
-        owned, _ = self.part.owned_delegates()
-        orphan = self._delegate_parent[owned] == NOBODY
-        return owned[orphan & (self._delegate_level[owned] >= 0)]
-
-    def parents_of(self, delegates: Ids) -> Ids:
-        """Return the parents of delegates, ids int64 [k], -1 = not found here."""
-        return self._delegate_parent[delegates]
-
-    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set the parents, ids int64 [k], of delegates that this part owns."""
-        self._delegate_parent[delegates] = parents
+    def take_delegate_parents(self, parents: Ids) -> None:
+        """Set the parents of all reached delegates."""
+        self._delegate_parent = parents
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""

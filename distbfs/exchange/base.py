@@ -26,9 +26,7 @@ class Exchange(Protocol):
     early as it can; the arrays given to it stay unchanged until its ``finish``. The two
     pairs may overlap each other and the visits in between.
 
-    Created by (world, placement, delegates, options, *, item, on_device), collective:
-    item: dtype of bins: uint32, a number, or uint64, a number above the 32 bits of its
-    parent; *uniquify* keeps one item a number
+    Created by (world, placement, delegates, options, *, on_device), collective:
     on_device: arrays passed and returned are CuPy's, else NumPy's
 
     streamed: it is a ``StreamedExchange``, for parts on devices of their own
@@ -60,13 +58,14 @@ class Exchange(Protocol):
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Start to send normal vertices to their owners.
 
-        ``bins[i]``: vertices that the i-th part of this rank found for others, as
-        numbers there (Section V-B). A rank without any sends nothing; the host's work
+        ``bins[i]``: vertices that the i-th part of this rank found for others, an item
+        each: the number there, above the 32 bits of the parent; *uniquify* keeps one
+        item a number (Section V-B). A rank without any sends nothing; the host's work
         grows with the receiving parts, not with all parts.
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return the items received by each part of this rank: (source rank, item [k]).
+        """Return the items received by each part of this rank: (source rank, items).
 
         Sources come in ascending rank order; empty arrays are left out.
         """

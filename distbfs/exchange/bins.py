@@ -9,11 +9,14 @@ if TYPE_CHECKING:
 
     from distbfs.types import Ids
 
+NUMBER_AT = 32  # bits of an item: the number of a vertex, below it the parent
+PARENT_MASK = (1 << NUMBER_AT) - 1
+
 
 class Bins:
     """Items for other parts; those for one part are a slice of an array.
 
-    items: item [any length], on the device of the part, even when empty
+    items: uint64 [any length], on the device of the part, even when empty
     bounds: returns begin and end of each part's slice, both int64 [parts]; None: there
     are no items. Called when the slices are needed, since it may wait for a device: by
     then all domains of a rank have started.
@@ -26,7 +29,7 @@ class Bins:
         self._bounds = bounds
 
     def pieces(self) -> list[tuple[int, Any]]:
-        """Return (part, item [k]) for each part with items, ascending."""
+        """Return (part, items [k]) for each part with items, ascending."""
         if self._bounds is None:
             return []
         items, (starts, ends) = self.items, self._bounds()

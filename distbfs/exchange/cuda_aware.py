@@ -16,8 +16,6 @@ import ctypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from distbfs.errors import LaunchError
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.host import HostExchange
@@ -26,8 +24,6 @@ from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.mpi import MpiWorld, library_name
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import World
@@ -50,7 +46,6 @@ class CudaAwareExchange(HostExchange):
         delegates: int,
         options: ExchangeOptions,
         *,
-        item: npt.DTypeLike = np.uint32,
         on_device: bool = True,
     ) -> None:
         need_device_arrays(self.name, on_device)
@@ -60,9 +55,7 @@ class CudaAwareExchange(HostExchange):
                 f"exchange 'cuda_aware': {reason}; use --exchange host, an MPI library "
                 "built for CUDA, or --trust-mpi where it is one"
             )
-        super().__init__(
-            world, placement, delegates, options, item=item, on_device=True
-        )
+        super().__init__(world, placement, delegates, options, on_device=True)
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
         """Return slots without a copy."""

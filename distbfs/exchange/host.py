@@ -34,8 +34,6 @@ from distbfs.ranks.mpi import MpiWorld, pieces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
     from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
@@ -58,12 +56,11 @@ class HostExchange:
         delegates: int,
         options: ExchangeOptions,
         *,
-        item: npt.DTypeLike = np.uint32,
         on_device: bool = False,
     ) -> None:
         self.on_device = on_device
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        self._local = LocalPhase(world, placement, delegates, item, on_device)
+        self._local = LocalPhase(world, placement, delegates, on_device)
         self._devices = placement.per_rank
         self._options = options
         self._own: list[list[Array]] = []
@@ -89,8 +86,6 @@ class HostExchange:
             self._comm: Any = world.comm.Dup()
             self._partners = Partners(world)
             self._masks, self._sender, self._receiver = self._slots()
-            wide = self._local.item.itemsize == 8
-            self._item_type = MPI.UINT64_T if wide else MPI.UINT32_T
 
     def start_masks(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank; start IR between ranks; collective.
@@ -127,7 +122,8 @@ class HostExchange:
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Post the sends to other ranks, once the host has the data; collective."""
-        self._own, leaving = self._local.deal(bins, self._options)
+        repeats = self.traffic.numbers == "questions"  # of several about one vertex
+        self._own, leaving = self._local.deal(bins, self._options, repeats=repeats)
         if self._world is not None:
             self._normals_wait = True
             self._partners.next_level()
@@ -242,7 +238,7 @@ class HostExchange:
             for _ in range(coming):
                 message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
                 sender, receiver = divmod(status.Get_tag(), self._devices)
-                count = status.Get_count(self._item_type)
+                count = status.Get_count(mpi.UINT64_T)
                 messages.append((receiver, status.Get_source(), sender, message, count))
         return sorted(messages, key=itemgetter(0, 1, 2))  # in order within a bin
 

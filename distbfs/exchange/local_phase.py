@@ -14,22 +14,17 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.arrays import brought_here
 from distbfs.errors import LaunchError
+from distbfs.exchange.bins import NUMBER_AT
 from distbfs.exchange.buffer import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    import numpy.typing as npt
-
     from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
-
-
-NARROW = 4  # bytes of an item without a parent
-NUMBER_AT = 32  # bits; the parent lies below the number in a wide item
 
 
 def array_module(on_device: bool) -> Any:
@@ -67,7 +62,6 @@ class LocalPhase:
         world: World,
         placement: Placement,
         delegates: int,
-        item: npt.DTypeLike = np.uint32,
         on_device: bool = False,
     ) -> None:
         if placement.ranks != world.size:
@@ -79,14 +73,13 @@ class LocalPhase:
         self.most = placement.per_rank
         self._placement = placement
         self.xp = array_module(on_device)
-        self.item = np.dtype(item)
         self._on_device = on_device
         empty = device_empty if on_device else np.empty
         words = (delegates + 63) // 64
         self._masks = [empty(words, np.uint64) for _ in range(2)]
         pairs = len(self.parts) + 1  # the last is for items of other ranks
         self._received = [
-            [Buffer(self.item, empty) for _ in range(2)] for _ in range(pairs)
+            [Buffer(np.uint64, empty) for _ in range(2)] for _ in range(pairs)
         ]
         self._homes: list[AbstractContextManager[Any]] = [nullcontext()] * pairs
         self._mask_turn = 0
@@ -111,7 +104,7 @@ class LocalPhase:
         return result
 
     def deal(
-        self, bins: Sequence[Bins], options: ExchangeOptions
+        self, bins: Sequence[Bins], options: ExchangeOptions, *, repeats: bool = False
     ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:
         """Return items that stay, by part of this rank, and items that leave, by pair.
 
@@ -119,6 +112,8 @@ class LocalPhase:
         *uniquify* (U) removes repeats; the part with the same place on this rank,
         modulo its parts, sends them. Nearest higher ranks come first, which spreads the
         load.
+
+        repeats: there may be several items with one number, all of which are needed
         """
         if self._on_device:
             self._homes[:-1] = [own.items.device for own in bins]
@@ -137,7 +132,7 @@ class LocalPhase:
                     pair = Pair(rank, sender % len(self.parts), receiver)
                     leaving.setdefault(pair, []).append(array)
         return own, [
-            (pair, self.packed(leaving[pair], options.uniquify))
+            (pair, self.packed(leaving[pair], options.uniquify and not repeats))
             for pair in sorted(leaving, key=self._turn_of)
         ]
 
@@ -146,7 +141,7 @@ class LocalPhase:
         return (pair.rank - self.rank) % self._ranks, pair.there, pair.here
 
     def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
-        """Concatenate arrays on the current device, item [k].
+        """Concatenate arrays on the current device, uint64 [k].
 
         unique: sorted by number, one item for each
         """
@@ -156,12 +151,10 @@ class LocalPhase:
             # mutant: > 1 -> < 0 : test_uniquify_sends_each_vertex_once
             if unique and array.size > 1:
                 array = self._one_each(array)
-            return self.xp.ascontiguousarray(array, dtype=self.item)
+            return self.xp.ascontiguousarray(array, dtype=np.uint64)
 
     def _one_each(self, items: Array) -> Array:
         """Keep one item for each number, ascending; any parent will do."""
-        if self.item.itemsize == NARROW:
-            return self.xp.unique(items)
         # mutant: items >> np.uint64(NUMBER_AT) -> items
         #   : test_uniquify_sends_each_vertex_once
         _, first = self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)
@@ -172,14 +165,14 @@ class LocalPhase:
         self._turn ^= 1
 
     def collect(self, index: int, arrays: Sequence[Array]) -> Array:
-        """Concatenate arrays in a buffer of the part ``index``, item [k]."""
+        """Concatenate arrays in a buffer of the part ``index``, uint64 [k]."""
         with self._homes[index]:
             space = self._received[index][self._turn].take(total_size(arrays))
             self.fill(space, arrays)
         return space
 
     def arrivals(self, count: int) -> Array:
-        """Return a buffer for items of other ranks, item [count], undefined."""
+        """Return a buffer for items of other ranks, uint64 [count], undefined."""
         return self._received[-1][self._turn].take(count)
 
     def bring(self, index: int, array: Array) -> Array:

@@ -31,8 +31,6 @@ from distbfs.ranks.mpi import MpiWorld
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
     from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
@@ -70,7 +68,6 @@ class NcclExchange:
         delegates: int,
         options: ExchangeOptions,
         *,
-        item: npt.DTypeLike = np.uint32,
         on_device: bool = True,
     ) -> None:
         need_device_arrays(self.name, on_device)
@@ -81,7 +78,7 @@ class NcclExchange:
             )
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
         need_nccl(world)
-        self._local = LocalPhase(world, placement, delegates, item, on_device=True)
+        self._local = LocalPhase(world, placement, delegates, on_device=True)
         self._world, self._placement = world, placement
         self._options = options
         self._made: Any = None  # see ``_link``

@@ -38,6 +38,7 @@ FINISH = 4e-12  # seconds a vertex of a device: level and parent, 12 bytes at 3 
 CONSTANTS = ("rate", "bandwidth", "latency", "finish")
 OPTIONAL = ("latency", "finish")  # may be 0
 NUMBERS = ("normals", "questions", "answers")  # what parts send, in a record
+SIDES = ("outer", "inner")  # names of checks in records of engines of inner graphs
 ENOUGH = 3  # records that a fit needs
 COUNTS = ("normals", "delegates")
 
@@ -257,8 +258,8 @@ def predict(
 class Record:
     """One level of a recorded search (``search.runners.between.LevelReport``).
 
-    checks, normals, delegates: over all ranks; mask_bytes, normal_bytes, seconds: of
-    the rank that wrote the record
+    checks, normals, delegates: over all ranks; checks: by subgraph, or of ``SIDES``
+    mask_bytes, normal_bytes, seconds: of the rank that wrote the record
     """
 
     root: int
@@ -277,7 +278,8 @@ class Record:
         seconds: a number, or by phase; a phase "total" takes precedence.
         """
         try:
-            checks = {name: int(values["checks"][name]) for name in SUBGRAPHS}
+            names = SIDES if SIDES[0] in values["checks"] else SUBGRAPHS
+            checks = {name: int(values["checks"][name]) for name in names}
             sent = values.get("bytes_sent", {})
             spent = values["seconds"]
             if isinstance(spent, Mapping):
@@ -305,6 +307,18 @@ class Record:
         if least < 0 or not 0 <= record.seconds < math.inf:
             raise ValueError("not a level record")
         return record
+
+    def by_subgraph(self, counts: Counts) -> Mapping[str, float]:
+        """Return the checks by subgraph; inner ones are spread evenly over edges."""
+        if SIDES[0] not in self.checks:
+            return self.checks
+        outer, inner = (float(self.checks[name]) for name in SIDES)
+        inside = dict(counts.edges)
+        inside["nn"] /= counts.devices
+        share = inner / max(sum(inside.values()), 1.0)
+        made = {name: share * edges for name, edges in inside.items()}
+        made["nn"] += outer
+        return made
 
 
 @dataclass(frozen=True)
@@ -361,6 +375,7 @@ class Run:
                 for x in records
             )
             sent = sum(x.normal_bytes for x in records)
+            checks = [x.by_subgraph(counts) for x in records]
 
             def mean(total: float, of: float) -> float:
                 return total / searches / of if of else 0.0
@@ -368,7 +383,7 @@ class Run:
             rows.append(
                 Habit(
                     {
-                        k: mean(sum(x.checks[k] for x in records), counts.edges[k])
+                        k: mean(sum(x[k] for x in checks), counts.edges[k])
                         for k in SUBGRAPHS
                     },
                     mean(sum(x.normals for x in records), counts.active),

@@ -40,7 +40,7 @@ PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
 # bytes of a session besides engine and parts (search.session, search.runners)
 MAPPING_VERTEX = 40  # BlockMap, during its construction
-FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
+FINISHED_DELEGATE = 32  # while delegates get their parents
 
 LEAST_CHANCE = 1e-300
 LISTED = 8  # see ``PartShape``
@@ -67,6 +67,7 @@ class PartShape:
     local: vertices of the part; active: normal ones with edges; owned: delegates among
     them
     edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
+    edges_away: nn edges to other domains; None: as if ends were dealt at random
     targets: vertices of other domains that nn edges of the part lead to; listed: normal
     vertices with 2 or more edges that stay in the domain, plus those with 3 or more, …
     up to LISTED; None: not known
@@ -83,6 +84,7 @@ class PartShape:
     targets: int | None = None
     listed: int | None = None
     domain: int = 1
+    edges_away: int | None = None
 
     @classmethod
     def recorded(
@@ -107,7 +109,9 @@ class PartShape:
 
     @property
     def outer(self) -> int:
-        """Edges of nn to other domains, as if ends were dealt at random."""
+        """Edges of nn to other domains."""
+        if self.edges_away is not None:
+            return self.edges_away
         return self.edges["nn"] * (self.parts - self.domain) // self.parts
 
     @property
@@ -188,7 +192,7 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
             "numbers": ArrayPlan(np.uint32, shape.local),  # of Part
             "delegates": ArrayPlan(np.int64, (2, delegates)),  # of DelegateNumbers
             "masks": ArrayPlan(np.uint64, (2, mask_words(delegates))),
-            "messages": ArrayPlan(np.uint32, (2, shape.edges["nn"])),  # at most
+            "messages": ArrayPlan(np.uint64, (2, shape.outer)),  # at most
         }
     return total_bytes(kept), moment
 

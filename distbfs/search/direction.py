@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from distbfs.engines.base import CHOSEN, PRICED, Work
+from distbfs.engines.base import CHOSEN, INNER, OUTER, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.plan import pull_shares
 from distbfs.types import DirectionName
-
-OUTER = "outer"  # the edges that leave a part, in both directions
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -78,7 +76,7 @@ class DirectionPolicy:
 
 
 class PricePolicy:
-    """The direction of all edges, from the costs of push and pull that parts report."""
+    """The direction of inner edges, from the costs that parts report."""
 
     def __init__(self, options: SearchOptions) -> None:
         ways: dict[str, DirectionName] = {"push": "push", "pull": "pull"}
@@ -91,7 +89,7 @@ class PricePolicy:
         """Return the direction for the next level."""
         # mutant: work.dd_u < -> work.dd_u > : test_pulls_of_directed_parts
         pull = work.dd_u < work.dd_forward
-        return {PRICED[0]: self._forced or ("pull" if pull else "push")}
+        return {INNER: self._forced or ("pull" if pull else "push")}
 
 
 class OuterPolicy:
@@ -124,12 +122,25 @@ class OuterPolicy:
         return {OUTER: self.forced or ("pull" if pull else "push")}
 
 
+class PartPolicy:
+    """The directions of outer and inner edges, of parts that report both."""
+
+    def __init__(self, outer: OuterPolicy, inner: PricePolicy) -> None:
+        self._outer, self._inner = outer, inner
+
+    def start(self) -> None:
+        """Start a search."""
+
+    def choose(self, work: Work) -> dict[str, DirectionName]:
+        """Return the directions for the next level."""
+        return self._outer.choose(work) | self._inner.choose(work)
+
+
 def policy_of(
     directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
 ) -> Policy:
     """Return the policy for the directions that an engine names."""
-    if directions == PRICED:
-        return PricePolicy(options)
-    if directions == (OUTER,):
-        return OuterPolicy(options, delegates=delegates)
-    return DirectionPolicy(options)
+    if directions == CHOSEN:
+        return DirectionPolicy(options)
+    outer = OuterPolicy(options, delegates=delegates)
+    return PartPolicy(outer, PricePolicy(options)) if INNER in directions else outer

@@ -217,13 +217,11 @@ def between_domains(
 ) -> BetweenDomains:
     """Create the runner between the domains of all ranks (collective)."""
     part = searches[0].part
-    on_device = kind_of(options.engine).on_device
     made = exchange_kind(exchange)(
         world,
         placement,
         part.delegate_count,
         options.exchange,
-        item=np.uint64 if on_device else np.uint32,
-        on_device=on_device,
+        on_device=kind_of(options.engine).on_device,
     )
     return BetweenDomains(world, searches, made, options, placement)

@@ -268,7 +268,7 @@ def options() -> argparse.Namespace:
     add("--again", action="store_true", help="measure what is there, too")
     add("--keep", action="store_true", help="keep rows of other commits")
     add("--peers", action="store_true", help="other libraries, where installed")
-    add("--engine", default="pan", choices=("pan", "openmp"), help="of parts")
+    add("--engine", default="pan", choices=("pan", "reference"), help="of parts")
     args = parser.parse_args()
     if args.small:
         args.vertices, args.each = args.vertices or SMALL, min(args.each, 0.05)

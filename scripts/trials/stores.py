@@ -80,7 +80,7 @@ def draw_engine(trial: Trial, truth: Truth) -> list[Any]:
     options += ["--stepwise"] if stepwise else []
     if trial.chance(0.3) and truth.n <= SMALL:
         options += ["--direction", trial.choose("auto", "push", "pull")]
-    for name in ("dd", "dn", "nd"):
+    for name in ("dd", "dn", "nd") if "reference" in options else ():
         if trial.chance(0.2):
             factors = trial.choose(0, 1e-7, 0.01, 1, 1e9), trial.choose(0, 1e-7, 0.5)
             options += [f"--{name}-factors", *factors]

@@ -434,8 +434,7 @@ def test_records_of_parts(stores, tmp_path, ranks, parts):
         assert frontier == [int((level == k).sum()) for k in range(level.max() + 1)]
         for record in mine:
             assert set(record["directions"]) == set(record["checks"])
-            assert set(record["checks"]) == {"nn", "nd", "dn", "dd"}
-            assert record["directions"]["nn"] == "push"
+            assert set(record["checks"]) == {"outer", "inner"}
             assert set(record["directions"].values()) <= {"push", "pull"}
             assert min(record["checks"].values()) >= 0
             assert set(record["bytes_sent"]) == set(record["messages_sent"])
@@ -463,7 +462,7 @@ def test_factors_turn_one_subgraph(stores, tmp_path, name):
     never = [x for n in ("dd", "dn", "nd") for x in (f"--{n}-factors", 1e300, 0)]
     always = [f"--{name}-factors", 0, 0]
     words = ("bfs", stores[2], *ONE, "--records", path, *never, *always)
-    assert here(*words).code == 0
+    assert here(*words, "--engine", "reference").code == 0
     pulling = {
         kind
         for record in read_records(path)[:2]
@@ -471,6 +470,13 @@ def test_factors_turn_one_subgraph(stores, tmp_path, name):
         if direction == "pull"
     }
     assert pulling == {name}
+
+
+def test_factors_are_of_engines_with_subgraphs(stores):
+    refused = here("bfs", stores[2], *ONE, "--engine", "openmp", "--dd-factors", 1, 1)
+    assert (
+        "dd is no option of engine openmp; it is of reference, pan" in refused.refusal
+    )
 
 
 # stopped, killed, resumed

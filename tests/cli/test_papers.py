@@ -15,7 +15,7 @@ from distbfs.errors import UsageError
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 RUN = SCRIPTS / "papers" / "run.py"
-TINY = ("--vertices", "256", "--each", "0.001", "--roots", "2", "--engine", "openmp")
+TINY = ("--vertices", "256", "--each", "0.001", "--roots", "2", "--engine", "reference")
 
 
 @pytest.fixture

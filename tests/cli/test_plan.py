@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,14 +15,16 @@ from launching import needs_mpi, run, run_ranks
 
 from distbfs.build.host.parts import construct
 from distbfs.device import control_groups
+from distbfs.engines.openmp import part as engine_part
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
-from distbfs.engines.openmp.rows import OpenMPRows
 from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.partition.delegates import DelegateNumbers
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import PART_SHIFT
 from distbfs.plan import memory
 from distbfs.plan.host_memory import NO_EDGES
 from distbfs.plan.memory import PartShape
@@ -52,16 +55,16 @@ world.finish()
 
 
 def shape_of(part):
-    return PartShape(
-        n=part.layout.n,
-        parts=part.layout.parts,
-        delegates=part.delegate_count,
-        local=part.local_count,
-        active=part.active,
-        owned=len(part.owned_delegates()[0]),
-        edges={name: getattr(part, name).edges for name in SUBGRAPHS},
-        nd_sources=len(part.nd_sources),
-    )
+    """The counts of a part, with its edges to other parts."""
+    away = 0
+    if part.layout.parts > 1:
+        away = part.nn.columns >> np.uint64(PART_SHIFT) != part.index
+    return replace(engine_part.shape_of(part), edges_away=int(np.sum(away)))
+
+
+def search_of(part, parents):
+    placement = Placement(part.layout.parts, 1)
+    return OpenMPPart(part, placement, 1, parents=parents, direction="auto")
 
 
 def sizes_of(part):
@@ -85,7 +88,7 @@ def test_a_search_is_counted_exactly(name, parts, threshold, parents):
         if shape.whole:
             search = OpenMPWhole(part, "fast", 1, "auto", parents)
         else:
-            search = OpenMPPart(part, 1, parents)
+            search = search_of(part, parents)
         held = allocated(vars(search), part_arrays(part).values())
         assert bytes_needed(shape, parents=parents) == held
 
@@ -96,9 +99,8 @@ def test_a_search_is_counted_exactly(name, parts, threshold, parents):
 def test_parts_that_own_rows_are_counted_exactly(name, parts, parents):
     for part in build(GRAPHS[name], parts, owned=True)[0]:
         assert memory.array_bytes(shape_of(part)) == sizes_of(part)
-        search = OpenMPRows(part, 1, parents=parents, direction="auto")
-        held = allocated(vars(search), part_arrays(part).values())
-        assert bytes_needed(shape_of(part), parents=parents, owned=True) == held
+        held = allocated(vars(search_of(part, parents)), part_arrays(part).values())
+        assert bytes_needed(shape_of(part), parents=parents) == held
 
 
 @pytest.mark.parametrize("spread", [1, 7])

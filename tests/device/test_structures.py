@@ -49,7 +49,7 @@ NUMBERED = re.compile(r"(\w+?)(\d+)")
 PROGRAM = cuda_program.program_of(device_problem("betweenness"))
 TEXTS = {"multi.cu": {cuda_program.HEADER: PROGRAM.text}}  # in the place of a file
 MACROS = {  # of files that are not kernels
-    "part.c": {"OFFSET": "uint32_t", "VERTEX": "int32_t", "NN_COLUMN": "uint64_t"},
+    "part.c": {"OFFSET": "uint32_t", "VERTEX": "int32_t"},
 }
 RENAMED = {
     ("cuda.h", "grid"): "gridDimX",

@@ -178,16 +178,8 @@ LOADS = {
         (
             "engines/openmp",
             ("part.c",),
-            {
-                **C_WIDTH,
-                "VERTEX": ("int32_t", "int64_t"),
-                "NN_COLUMN": C_WIDTH["OFFSET"],
-                "MASKED": FLAG,
-            },
+            {**C_WIDTH, "VERTEX": ("int32_t", "int64_t"), "MASKED": FLAG},
         )
-    ],
-    "engines/openmp/rows.py": [
-        ("engines/openmp", ("rows.c",), {**C_WIDTH, "MASKED": FLAG})
     ],
     "engines/openmp/whole.py": [
         (

@@ -144,7 +144,7 @@ class StandIn:
 
     def __init__(self, search, log, *, late=False):
         self.search, self.log, self.late = search, log, late
-        self.part, self.carries_parents = search.part, search.carries_parents
+        self.part = search.part
 
     def __getattr__(self, name):
         return getattr(self.search, name)
@@ -169,9 +169,9 @@ class StandIn:
             offer.normals(held.bins)
         return checks
 
-    def accept(self, bits, normals):
+    def accept(self, bits, normals, *answers):
         self.note("accept")
-        self.search.accept(bits, normals)
+        self.search.accept(bits, normals, *answers)
 
     def finish(self):
         self.note("finish")
@@ -224,7 +224,7 @@ def test_steps_of_a_level_once_and_in_order(engine, late, name):
             StandIn(search, log, late=search.part.index in late)
             for search in domains_of(source, engine, 3, threshold)
         ]
-        runner = runner_of(searches, NotedExchange)
+        runner = runner_of(searches, NotedExchange, direction="push")
         log.clear()
         found = check(runner, source, 1)
         for index in range(3):

@@ -7,6 +7,7 @@ from graphs import build
 from variants import make_engine
 
 from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Placement
 from distbfs.search.graph_input import HeldTuples
 
 
@@ -35,7 +36,7 @@ def search(searches, root, directions, *, ends=None):
         if not work[1]:
             break
         offers = [Offered() for _ in searches]
-        choice = {"dd": directions[level % len(directions)]}
+        choice = {"outer": "push", "inner": directions[level % len(directions)]}
         for one, offer in zip(searches, offers, strict=True):
             one.advance(choice, offer)
         if level == ends:
@@ -59,7 +60,7 @@ def test_any_turn(count, threads, directions):
         n, u, v = tuples(seed)
         parts = parts_of(n, u, v, count)
         engine = make_engine("openmp", threads=threads)
-        searches = [engine.domain(part, None) for part in parts]
+        searches = [engine.domain(part, Placement(len(parts), 1)) for part in parts]
         matrix = matrix_of(n, u, v)
         for root in parts[0].delegates[:4].tolist():
             check_arrays(matrix, root, *search(searches, root, directions))
@@ -70,7 +71,7 @@ def test_a_level_that_was_not_ended():
     n, u, v = tuples(3)
     parts = parts_of(n, u, v, 2)
     engine = make_engine("openmp", threads=1)
-    searches = [engine.domain(part, None) for part in parts]
+    searches = [engine.domain(part, Placement(len(parts), 1)) for part in parts]
     matrix = matrix_of(n, u, v)
     for root in parts[0].delegates[:9].tolist():
         for ends in range(3):
@@ -88,7 +89,7 @@ def test_offsets_of_64_bits_on_one_side():
         wide = CSR(into.offsets.astype(np.uint64), into.columns)
         object.__setattr__(part, "incoming", wide)
     engine = make_engine("openmp", threads=1)
-    searches = [engine.domain(part, None) for part in parts]
+    searches = [engine.domain(part, Placement(len(parts), 1)) for part in parts]
     for root in parts[0].delegates[:3].tolist():
         found = search(searches, root, ("push", "pull"))
         check_arrays(matrix_of(n, u, v), root, *found)

@@ -1,5 +1,6 @@
 """Each engine beside the reference engine, level by level, on the same parts."""
 
+import math
 from dataclasses import replace
 from itertools import product
 
@@ -18,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from variants import make_engine, on_a_device
 
-from distbfs.engines.base import Work
+from distbfs.engines.base import CHOSEN, INNER, OUTER, Work
+from distbfs.engines.openmp import part as openmp_part
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Placement
@@ -28,7 +30,8 @@ from distbfs.types import SUBGRAPHS
 
 PART_ENGINES = [name for name in ENGINES if not on_a_device(name)]
 OTHERS = [name for name in PART_ENGINES if name != "reference"]
-CHOICES = list(product(["push", "pull"], repeat=3))
+NAMES = (*CHOSEN, INNER, OUTER)
+CHOICES = list(product(["push", "pull"], repeat=len(NAMES)))
 
 
 class Offered:
@@ -49,11 +52,11 @@ class Offered:
 class Pair:
     """One part in the hands of two engines."""
 
-    def __init__(self, part, wanted, found):
+    def __init__(self, part, wanted, found, ranks=1):
         self.part = part
-        self.wanted = wanted.domain(part, Placement(part.layout.parts, 1))
-        self.found = found.domain(part, Placement(part.layout.parts, 1))
-        self.active = np.arange(part.active)
+        placement = Placement(part.layout.parts, ranks)
+        self.wanted = wanted.domain(part, placement)
+        self.found = found.domain(part, placement)
 
     def both(self, name, *arguments, **options):
         return [
@@ -72,63 +75,55 @@ class Pair:
         )
 
     def work(self):
-        wanted, found = self.both("work")
-        np.testing.assert_array_equal(found, wanted)
-        return wanted.copy()
+        """Return the counts of the first engine."""
+        wanted, found = (Work._make(x.tolist()) for x in self.both("work"))
+        assert found[:2] == wanted[:2]
+        assert found.targets == wanted.targets
+        assert (found.nn > 0) <= (wanted.nn > 0)
+        return np.array(wanted)
 
-    def advance(self, choice, *, counting):
+    def advance(self, choice):
         """Run a level; returns (bins, mask) of the first engine."""
-        checks, given = [], []
+        given = []
         for search in (self.wanted, self.found):
             offered = Offered()
-            checks.append(list(search.advance(choice, offered)))
+            checks = list(search.advance(choice, offered))
+            assert len(checks) == len(search.visits)
             given.append(offered.given)
         wanted, found = given
         assert list(found) == ["bins", "mask"], "normals first"
-        if counting:
-            self.compare(choice, *checks)
         np.testing.assert_array_equal(found["mask"], wanted["mask"])
+        if choice[OUTER] == "pull":
+            assert not found["bins"]
+            return wanted["bins"], wanted["mask"].copy()
         assert list(found["bins"]) == list(wanted["bins"]) == sorted(wanted["bins"])
         for part, one in found["bins"].items():
-            assert one.dtype == np.uint32
+            assert one.dtype == np.uint64
             assert len(one)
             np.testing.assert_array_equal(np.sort(one), np.sort(wanted["bins"][part]))
         assert self.part.index not in found["bins"]
-        return wanted["bins"], wanted["mask"]
+        return wanted["bins"], wanted["mask"].copy()
 
-    @staticmethod
-    def compare(choice, wanted, found):
-        """Compare checks; a pull may count less where vertices were found before."""
-        for k, name in enumerate(SUBGRAPHS):
-            if name in ("nd", "dn") and choice[name] == "pull":
-                assert found[k] <= wanted[k]
-            else:
-                assert found[k] == wanted[k], name
-
-    def accept(self, mask, arrived):
-        self.both("accept", mask, arrived)
-        np.testing.assert_array_equal(*self.both("level_of", self.active))
-
-    def complete(self):
-        """Compare what is left to ask for, and what each part tells of delegates."""
-        for one, other in zip(*self.both("unresolved"), strict=True):
-            assert one.dtype == other.dtype
-        (wanted, ranks), (found, found_ranks) = self.both("unresolved")
-        order, found_order = np.argsort(wanted), np.argsort(found)
-        np.testing.assert_array_equal(found[found_order], wanted[order])
-        np.testing.assert_array_equal(found_ranks[found_order], ranks[order])
-        np.testing.assert_array_equal(*self.both("parents_wanted"))
-        every = np.arange(self.part.delegate_count)
-        wanted, found = self.both("parents_of", every)
+    def found_delegates(self):
+        """The parents of delegates that each engine tells; both find the same."""
+        wanted, found = self.both("delegate_parents")
         np.testing.assert_array_equal(found >= 0, wanted >= 0)
+        return wanted, found
 
-    def levels(self):
+    def results(self):
         wanted, found = self.both("finish")
         np.testing.assert_array_equal(found[0], wanted[0])
         assert (found[0].dtype, wanted[0].dtype) == (np.int32, np.int32)
-        if wanted[1] is not None:
-            np.testing.assert_array_equal(found[1] >= 0, wanted[1] >= 0)
-        return found[0]
+        return found[0], (wanted[1], found[1])
+
+
+def carried(bins, ranks):
+    """What each part receives, by source rank; bins: by destination, of each part."""
+    received = []
+    for k in range(len(bins)):
+        sent = [(i % ranks, own[k].copy()) for i, own in enumerate(bins) if k in own]
+        received.append(sorted(sent, key=lambda item: item[0]))
+    return received
 
 
 def lockstep(source, pairs, root, choose, ranks, *, counting=True):
@@ -139,11 +134,11 @@ def lockstep(source, pairs, root, choose, ranks, *, counting=True):
     for pair in pairs:
         pair.start(root, counting=counting)
     words = mask_words(pairs[0].part.delegate_count)
-    wanted = source.distances(root)
+    distances = source.distances(root)
     depth = 0
     while True:
         total = Work._make(sum(pair.work() for pair in pairs).tolist())
-        at = wanted == depth
+        at = distances == depth
         delegates = source.degrees[at] > pairs[0].part.threshold
         assert total.delegates == delegates.sum()
         assert total.normals == (at.sum() - delegates.sum())
@@ -152,28 +147,44 @@ def lockstep(source, pairs, root, choose, ranks, *, counting=True):
         if not total.normals + total.delegates:
             break
         choice = choose(depth)
-        bins, masks = zip(
-            *(pair.advance(choice, counting=counting) for pair in pairs), strict=True
-        )
+        bins, masks = zip(*(pair.advance(choice) for pair in pairs), strict=True)
         mask = np.bitwise_or.reduce([*masks, np.zeros(words, np.uint64)])
-        for k, pair in enumerate(pairs):
-            sent = [(i % ranks, own[k]) for i, own in enumerate(bins) if k in own]
-            pair.accept(mask, sorted(sent, key=lambda item: item[0]))
+        pushed = arrived = carried(bins, ranks)
+        if choice[OUTER] == "pull":
+            asked = [dict(pair.found.questions().pieces()) for pair in pairs]
+            every = zip(pairs, carried(asked, ranks), strict=True)
+            answered = [dict(pair.found.answers(some).pieces()) for pair, some in every]
+            arrived = carried(answered, ranks)
+        for pair, sent, came in zip(pairs, pushed, arrived, strict=True):
+            pair.wanted.accept(mask, sent)
+            pair.found.accept(mask, came)
         depth += 1
-    level = np.full(source.n, -1, dtype=np.int32)
+    parents = np.full((2, source.n), -1)
+    largest = [
+        np.maximum.reduce(every)
+        for every in zip(*(pair.found_delegates() for pair in pairs), strict=True)
+    ]
     for pair in pairs:
+        pair.wanted.take_delegate_parents(largest[0])
+        pair.found.take_delegate_parents(largest[1])
         ids = pair.part.layout.global_of(
             pair.part.index, np.arange(pair.part.local_count)
         )
-        pair.complete()
-        level[ids] = pair.levels()
-    np.testing.assert_array_equal(level, wanted)
+        level, of_engines = pair.results()
+        np.testing.assert_array_equal(level, distances[ids])
+        parents[:, ids] = of_engines
+    below = np.flatnonzero(distances > 0)
+    for one in parents:
+        assert one[root] == root
+        assert (one[distances < 0] == -1).all()
+        assert (distances[one[below]] == distances[below] - 1).all()
+        assert source.has_edges(one[below], below).all()
 
 
-def pairs_of(source, parts, threshold, other, **options):
+def pairs_of(source, parts, threshold, other, ranks=1, **options):
     made, _ = build(source, parts, threshold=threshold)
     wanted, found = make_engine("reference", **options), make_engine(other, **options)
-    return [Pair(part, wanted, found) for part in made]
+    return [Pair(part, wanted, found, ranks) for part in made]
 
 
 def drawn(seed):
@@ -181,7 +192,7 @@ def drawn(seed):
     rng = np.random.default_rng(seed)
 
     def choose(_):
-        return dict(zip(("dd", "dn", "nd"), CHOICES[rng.integers(8)], strict=True))
+        return dict(zip(NAMES, CHOICES[rng.integers(len(CHOICES))], strict=True))
 
     return choose
 
@@ -192,10 +203,10 @@ def drawn(seed):
     ("parts", "threshold"), [(1, 2), (2, 2), (3, 0), (8, 4), (4, 99)]
 )
 def test_named_graphs(other, name, parts, threshold):
-    source = NAMED[name]
-    pairs = pairs_of(source, parts, threshold, other, threads=2)
+    source, ranks = NAMED[name], math.gcd(parts, 2)
+    pairs = pairs_of(source, parts, threshold, other, ranks, threads=2)
     for root in (int(source.degrees.argmax()), source.n - 1, source.n // 2):
-        lockstep(source, pairs, root, drawn(root), min(parts, 2))
+        lockstep(source, pairs, root, drawn(root), ranks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -207,7 +218,7 @@ def test_named_graphs(other, name, parts, threshold):
     st.sampled_from(OTHERS),
 )
 def test_any_graph(source, parts, threshold, seed, other):
-    pairs = pairs_of(source, parts, threshold, other, threads=1)
+    pairs = pairs_of(source, parts, threshold, other, parts, threads=1)
     for root in {seed % source.n, source.n - 1}:
         lockstep(source, pairs, root, drawn(seed), parts)
 
@@ -217,12 +228,12 @@ GRAPH = kronecker(13)
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("fixed", CHOICES, ids="-".join)
-def test_every_direction_on_a_larger_graph(other, threads, fixed):
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_every_direction_on_a_larger_graph(other, threads, direction):
     """Queues of edges that are long enough for several threads."""
     source = GRAPH
-    pairs = pairs_of(source, 2, 8, other, threads=threads)
-    directions = dict(zip(("dd", "dn", "nd"), fixed, strict=True))
+    pairs = pairs_of(source, 2, 8, other, 2, threads=threads)
+    directions = dict.fromkeys(NAMES, direction)
     root = int(np.flatnonzero(source.degrees == 3)[0])
     lockstep(source, pairs, root, lambda _: directions, 2, counting=False)
 
@@ -235,14 +246,14 @@ def test_bitmaps_that_threads_share(other, direction):
     pairs = pairs_of(source, 1, 8, other, threads=3)
     assert pairs[0].part.active > 1 << 16
     assert pairs[0].part.delegate_count > 1 << 12
-    directions = dict.fromkeys(("dd", "dn", "nd"), direction)
+    directions = dict.fromkeys(NAMES, direction)
     lockstep(source, pairs, 7, lambda _: directions, 1, counting=False)
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_searches_do_not_leak(other):
     source = random_tuples(80, 100, seed=2)
-    pairs = pairs_of(source, 3, 3, other, threads=2)
+    pairs = pairs_of(source, 3, 3, other, 3, threads=2)
     for root in np.random.default_rng(0).permutation(80).tolist():
         lockstep(source, pairs, root, drawn(root), 3)
 
@@ -252,15 +263,42 @@ def test_searches_do_not_leak(other):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_offsets_of_64_bits(other, wide, parts):
     """One subgraph with 2^32 edges or more is enough to make all offsets wide."""
-    source = NAMED["kronecker"]
+    source, pairs = NAMED["kronecker"], []
     wanted, found = make_engine("reference"), make_engine(other, threads=2)
-    pairs = []
     for part in build(source, parts, threshold=8)[0]:
         graph = getattr(part, wide)
         graph = CSR(graph.offsets.astype(np.uint64), graph.columns)
-        pairs.append(Pair(replace(part, **{wide: graph}), wanted, found))
+        pairs.append(Pair(replace(part, **{wide: graph}), wanted, found, parts))
     for root in some_roots(source, 3):
         lockstep(source, pairs, root, drawn(root), parts)
+
+
+@pytest.mark.parametrize("threshold", [0, 8, 10**9])
+def test_ids_of_64_bits(monkeypatch, threshold):
+    """As of graphs with 2^31 vertices or more."""
+    monkeypatch.setattr(openmp_part, "vertex_type", lambda n: np.int64)
+    source = NAMED["kronecker"]
+    pairs = pairs_of(source, 3, threshold, "openmp", 3, threads=2)
+    assert pairs[0].found.finish()[1].dtype == np.int64
+    for root in some_roots(source, 3):
+        lockstep(source, pairs, root, drawn(root), 3)
+
+
+def test_parts_that_are_too_large(monkeypatch):
+    """Numbers, and places of parents in messages, have 32 bits."""
+    part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
+    engine = make_engine("openmp")
+    with pytest.raises(UsageError, match="parts a rank are too many"):
+        engine.domain(part, TooMany(2, 1))
+    monkeypatch.setattr(openmp_part, "MOST", 32)
+    with pytest.raises(UsageError, match=r"up to 2\^31 - 1 in a part; use more parts"):
+        engine.domain(part, Placement(2, 1))
+
+
+class TooMany(Placement):
+    """More parts a rank than there are."""
+
+    per_rank = 1 << 31
 
 
 @pytest.mark.parametrize("name", PART_ENGINES)

@@ -57,7 +57,7 @@ class Peer:
 def bins_for(ranks, parts, value):
     """A number for each of some parts."""
     ends = np.cumsum(np.isin(np.arange(parts), ranks))
-    items = np.full(len(ranks), value, np.uint32)
+    items = np.full(len(ranks), value, np.uint64)
     return [Bins(items, lambda: (np.append(0, ends[:-1]), ends))]
 
 

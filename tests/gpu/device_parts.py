@@ -34,9 +34,7 @@ def driver_of(parts, engine="pan", room=None, **options):
     else:
         searches = [engine.domain(part, placement) for part in parts]
     d = parts[0].delegate_count
-    exchange = HostExchange(
-        world, placement, d, options.exchange, item=np.uint64, on_device=True
-    )
+    exchange = HostExchange(world, placement, d, options.exchange, on_device=True)
     return BetweenDomains(world, searches, exchange, options)
 
 

@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.distinct import distinct
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange import nccl
-from distbfs.exchange.bins import Bins
+from distbfs.exchange.bins import NUMBER_AT, Bins
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement, in_turn
@@ -98,7 +98,6 @@ def exchange_of(
     world: Ranks,
     per_rank: int,
     delegates: int = DELEGATES,
-    item: Any = np.uint32,
     placement: Placement | None = None,
     **options: Any,
 ) -> Iterator[Any]:
@@ -114,7 +113,6 @@ def exchange_of(
                 placement,
                 delegates,
                 ExchangeOptions(**options),
-                item=item,
                 on_device=bool(on_device),
             )
         except (UsageError, ResourceError, LaunchError) as error:
@@ -134,9 +132,13 @@ def sent_by(exchange: Any) -> dict[str, tuple[int, int]]:
     return {kind: (size[kind], messages[kind]) for kind in KINDS}
 
 
-def random_level(
-    parts: int, seed: int, delegates: int = DELEGATES, item: Any = np.uint32
-) -> Level:
+def random_items(generator: np.random.Generator, count: int) -> np.ndarray:
+    """Items of few numbers, each with a parent of any kind."""
+    numbers, parents = generator.integers(0, (40, 1 << 32), (count, 2), np.uint64).T
+    return numbers << np.uint64(NUMBER_AT) | parents
+
+
+def random_level(parts: int, seed: int, delegates: int = DELEGATES) -> Level:
     """Masks [parts] and bins [source][destination]; a third of the bins is empty."""
     generator = np.random.default_rng([parts, seed])
     words = (delegates + 63) // 64
@@ -146,8 +148,7 @@ def random_level(
     bins = []
     for _ in range(parts):
         counts = generator.integers(0, 8, parts) * generator.integers(0, 2, parts)
-        most = 40 if item == np.uint32 else 1 << 60
-        bins.append([generator.integers(0, most, n, dtype=item) for n in counts])
+        bins.append([random_items(generator, n) for n in counts])
     return masks, bins
 
 
@@ -169,10 +170,7 @@ def expected_normals(
 
 
 def same_normals(found: Any, expected: Any, *, unique: bool = False) -> None:
-    """Compare what was received; one item a number where repeats may be removed.
-
-    The number is all of an item of 32 bits, the upper half of one of 64.
-    """
+    """Compare what was received; one item a number where repeats may be removed."""
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert [rank for rank, _ in one] == [rank for rank, _ in other]
@@ -182,7 +180,7 @@ def same_normals(found: Any, expected: Any, *, unique: bool = False) -> None:
             if not unique:
                 np.testing.assert_array_equal(array, wanted)
                 continue
-            shift = 8 * array.itemsize - 32
+            shift = np.uint64(NUMBER_AT)
             numbers, all_numbers = array >> shift, wanted >> shift
             assert np.isin(array, wanted).all()
             np.testing.assert_array_equal(distinct(numbers), distinct(all_numbers))
@@ -339,7 +337,7 @@ def test_inputs_are_left_alone(world: Ranks, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_without_delegates_and_without_normals(world: Ranks, name: str) -> None:
     parts = 2 * world.size
-    nothing = [[np.empty(0, np.uint32)] * parts] * parts
+    nothing = [[np.empty(0, np.uint64)] * parts] * parts
     no_masks = [np.empty(0, np.uint64)] * parts
     with exchange_of(name, world, 2, delegates=0) as exchange:
         mask, received = run_level(exchange, world, (no_masks, nothing))
@@ -384,7 +382,7 @@ def test_traffic(world: Ranks, name: str, local_all2all: bool) -> None:
         for part, array in enumerate(row)
         if part % size != world.rank and array.size
     }
-    assert sent["normals"] == (4 * sum(remote), len(pairs))
+    assert sent["normals"] == (8 * sum(remote), len(pairs))
     assert sent["masks"] == ((masks[0].nbytes, 1) if size > 1 else (0, 0))
     if not local_all2all:
         here = np.array([here for here, _ in pairs], int)
@@ -398,15 +396,15 @@ def test_who_has_nothing_to_send_sends_nothing(
 ) -> None:
     """Only the first part has something, for the last; the level after it nobody."""
     parts = 2 * world.size
-    nothing = np.zeros(0, np.uint32)
+    nothing = np.zeros(0, np.uint64)
     bins = [[nothing] * parts for _ in range(parts)]
-    bins[0][-1] = np.array([5, 7], np.uint32)
+    bins[0][-1] = np.array([5, 7], np.uint64)
     sent = int(world.rank == 0 and world.size > 1)
     with exchange_of(name, world, 2, local_all2all=local_all2all) as exchange:
         for some in (bins, [[nothing] * parts] * parts, bins):
             exchange.start_normals(mine(world, some))
             same_normals(exchange.finish_normals(), expected_normals(world, some))
-        assert sent_by(exchange)["normals"] == (2 * 4 * 2 * sent, 2 * sent)
+        assert sent_by(exchange)["normals"] == (2 * 8 * 2 * sent, 2 * sent)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -425,28 +423,6 @@ def test_traffic_by_kind(world: Ranks, name: str) -> None:
     together = [KINDS.index(kind) for kind in ("masks", "parents")]
     assert not whole[:-1, :, together].any()
     assert not whole[-1, :, [k for k in range(len(KINDS)) if k not in together]].any()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("uniquify", [False, True], ids=["-", "U"])
-@pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
-def test_wide_items(world: Ranks, name: str, uniquify: bool, reduce: str) -> None:
-    options = {"uniquify": uniquify, "mask_reduce": reduce, "item": np.uint64}
-    with exchange_of(name, world, 2, **options) as exchange:
-        for seed in range(3):
-            level = random_level(2 * world.size, seed, item=np.uint64)
-            mask, received = run_level(exchange, world, level)
-            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
-            same_normals(received, expected_normals(world, level[1]), unique=uniquify)
-    remote = sum(
-        array.size
-        for seed in range(3)
-        for row in mine(world, random_level(2 * world.size, seed, item=np.uint64)[1])
-        for part, array in enumerate(row)
-        if part % world.size != world.rank
-    )
-    size, _ = sent_by(exchange)["normals"]
-    assert size <= 8 * remote if uniquify else size == 8 * remote
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -495,20 +471,15 @@ def test_nccl_slices_only_what_is_long() -> None:
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("item", [np.uint32, np.uint64])
-def test_uniquify_sends_each_vertex_once(world: Ranks, name: str, item: Any) -> None:
-    """Wide items with one number and other parents, too; one of them arrives."""
+def test_uniquify_sends_each_vertex_once(world: Ranks, name: str) -> None:
+    """Of items with one number and several parents one arrives."""
     parts = 2 * world.size
-    sent = np.full(5, 7, item)
-    if item is np.uint64:
-        sent = (sent << np.uint64(32)) + np.arange(5, dtype=np.uint64)
-    bins = [[sent + item(5 * source)] * parts for source in range(parts)]
-    if item is np.uint32:
-        bins = [[sent] * parts] * parts
+    sent = np.uint64(7 << NUMBER_AT) + np.arange(5, dtype=np.uint64)
+    bins = [[sent + np.uint64(5 * source)] * parts for source in range(parts)]
     masks = [np.zeros(1, np.uint64)] * parts
     for both, count in ((False, 2), (True, 1)):
         options: dict[str, Any] = {"uniquify": True, "local_all2all": both}
-        with exchange_of(name, world, 2, 1, item, **options) as exchange:
+        with exchange_of(name, world, 2, 1, **options) as exchange:
             _, received = run_level(exchange, world, (masks, bins))
             for sources in received:
                 for rank, array in sources:

@@ -61,7 +61,7 @@ def test_tuples(world: Ranks, threshold: int | None) -> None:
         ("cores", True, False),
         ({"threshold": 8}, True, False),
         ({"parts": 4}, True, False),
-        ({"dd": Factors(0.1, 0.1)}, True, False),
+        ({"engine": "reference", "dd": Factors(0.1, 0.1)}, True, False),
     ],
 )
 def test_ranks_that_own_rows(

@@ -195,12 +195,14 @@ def test_ranks_build_what_one_process_builds(
 
 @pytest.mark.parametrize("per_rank", [1, 2])
 @pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
+@pytest.mark.parametrize("direction", ["push", "pull"])
 def test_records_of_what_is_sent(
-    world: Ranks, per_rank: int, local_all2all: bool
+    world: Ranks, per_rank: int, local_all2all: bool, direction: str
 ) -> None:
     """Bytes and messages agree by kind, domains add up to them, parents come last."""
     parts, _ = parts_of(world, "random", per_rank, 8)
     options = {"threads": 1, "stepwise": True, "local_all2all": local_all2all}
+    options |= {"direction": direction}
     session = open_parts(
         world, parts, SearchOptions.named(**options), Permutation(300, SEED)
     )
@@ -222,9 +224,10 @@ def test_records_of_what_is_sent(
     cost, last = found.parent_cost, found.records[-1]
     assert last["bytes_sent"]["parents"] == cost.bytes_sent
     assert last["messages_sent"]["parents"] == cost.messages_sent
-    for kind in ("masks", "normals", "parents"):
-        assert bool(total[kind]) == (world.size > 1), kind
-    assert total["questions"] == total["answers"] == 0
+    along = ("normals",) if direction == "push" else ("questions", "answers")
+    for kind in KINDS:
+        sent = world.size > 1 and kind in ("masks", "parents", *along)
+        assert bool(total[kind]) == sent, kind
     session.close()
 
 

@@ -33,7 +33,7 @@ def test_what_crosses(
     placement = Placement.of_domains(owners, world.size)
     parts = range(placement.parts)
     mine = placement.parts_of(world.rank)
-    exchange = NcclExchange(world, placement, 0, ExchangeOptions(), item=np.uint64)
+    exchange = NcclExchange(world, placement, 0, ExchangeOptions())
     streams = exchange.streams(range(each))
     streams.connect([[part for part in parts if part != own] for own in mine])
     random = np.random.default_rng(3)  # the same on all ranks

@@ -128,6 +128,19 @@ def records_of(counts, constants, roots=6, noise=0.0, seed=1):
     return made
 
 
+def test_inner_checks_are_spread_over_subgraphs():
+    counts = counts_of(4, 4)
+    values = {"level": 1, "root": 0, "normals": 5, "delegates": 1, "seconds": 1}
+    record = Record.parse({**values, "checks": {"outer": 3e6, "inner": 6.1e7}})
+    checks = record.by_subgraph(counts)
+    assert sum(checks.values()) == pytest.approx(
+        6.4e7
+    )  # once each, if all are looked at
+    assert checks == pytest.approx(EDGES)
+    with pytest.raises(ValueError, match="not a level record"):
+        Record.parse({**values, "checks": {"outer": 3e6}})
+
+
 @pytest.mark.parametrize(("noise", "close"), [(0.0, 1e-6), (0.05, 0.15)])
 def test_constants_are_found_again(noise, close):
     true = Constants(3e9, 7e9, 4e-5)

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs.engines.base import CHOSEN, Work
+from distbfs.engines.base import CHOSEN, OUTER, Work
 from distbfs.errors import UsageError
 from distbfs.options import Factors, SearchOptions
 from distbfs.search.direction import (
-    OUTER,
     DirectionPolicy,
     backward_work,
     decide,

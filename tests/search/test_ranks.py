@@ -113,8 +113,9 @@ def test_any_graph(source, ranks, per_rank, data):
         "engine": draw(*HOSTED),
         "direction": draw("auto", "push", "pull"),
         "parents": draw(True, True, False),
-        "dn": draw(Factors(0.05, 1e-7), Factors(0.01, 0.01)),
     }
+    if options["engine"] == "reference":
+        options["dn"] = draw(Factors(0.05, 1e-7), Factors(0.01, 0.01))
     check(source, ranks, ranks * per_rank, roots, **options)
 
 

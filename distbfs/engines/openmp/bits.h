@@ -68,16 +68,6 @@ static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t
     }
 }
 
-/* Sum of ends[k + 1] - ends[k] over the set bits k; ends: [65]. */
-static inline int64_t sum_lengths(const uint32_t *ends, uint64_t bits) {
-    __m512i sum = _mm512_setzero_si512();
-    for (int part = 0; part < 64 / LANES; part++, bits >>= LANES, ends += LANES)
-        sum = _mm512_add_epi32(
-            sum, _mm512_maskz_sub_epi32((__mmask16)bits, _mm512_loadu_si512(ends + 1),
-                                        _mm512_loadu_si512(ends)));
-    return (uint32_t)_mm512_reduce_add_epi32(sum);
-}
-
 /* One bit for each of 64 bytes that is not zero; the bytes are cleared. */
 static inline uint64_t take_marks(uint8_t *marks) {
     __m512i bytes = _mm512_loadu_si512((const void *)marks);
@@ -114,12 +104,6 @@ static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t
         int k = __builtin_ctz(hit);
         out[index[k]] = table[from[k]];
     }
-}
-
-static inline int64_t sum_lengths(const uint32_t *ends, uint64_t bits) {
-    int64_t sum = 0;
-    for (int k = 0; k < 64; k++) sum += bits >> k & 1 ? ends[k + 1] - ends[k] : 0;
-    return sum;
 }
 
 static inline uint64_t take_marks(uint8_t *marks) {

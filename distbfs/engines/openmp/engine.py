@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from distbfs.device import cc
 from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.counts import OpenMPCounter
-from distbfs.engines.openmp.part import OpenMPPart, vertex_type
-from distbfs.engines.openmp.rows import OpenMPRows
+from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import METHODS, OpenMPWhole, prepare
 from distbfs.errors import UsageError
-from distbfs.options import (
-    FACTOR_OPTIONS,
-    SearchOptions,
-    SubgraphFactors,
-    check_choice,
-)
+from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
@@ -31,7 +23,7 @@ class OpenMPEngine:
 
     name = "openmp"
     methods = METHODS
-    takes = ("stepwise", *FACTOR_OPTIONS)
+    takes = ("stepwise",)
     needless = ()
     own = NoOptions
     on_device = False
@@ -58,11 +50,7 @@ class OpenMPEngine:
             self._options.parents,
         )
 
-    def domain(
-        self,
-        part: Part,
-        placement: Placement,  # noqa: ARG002
-    ) -> OpenMPPart | OpenMPRows:
+    def domain(self, part: Part, placement: Placement) -> OpenMPPart:
         """Prepare the search of one part, level by level.
 
         Raises UsageError for a method: parts are searched in one way only.
@@ -72,12 +60,13 @@ class OpenMPEngine:
                 f"method '{self._options.method}' searches only a graph in one part; "
                 "leave out --method for several parts, delegates or --stepwise"
             )
-        options = self._options
-        parents, direction = options.parents, options.direction
-        usual = options.factors == SubgraphFactors()  # these are of four subgraphs
-        if part.owns_rows and usual and vertex_type(part.layout.n) is np.int32:
-            return OpenMPRows(part, self._threads, parents=parents, direction=direction)
-        return OpenMPPart(part, self._threads, parents)
+        return OpenMPPart(
+            part,
+            placement,
+            self._threads,
+            parents=self._options.parents,
+            direction=self._options.direction,
+        )
 
     def counter(self, part: Part) -> OpenMPCounter:
         """Prepare counting the shortest paths of a whole graph."""

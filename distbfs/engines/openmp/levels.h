@@ -1,5 +1,5 @@
 /* Levels of a search that turns (Beamer, Asanovic, Patterson 2012): of a whole graph, fast.c,
- * or of a share of it whose vertices others find as well, rows.c.
+ * or of the inner graph of a part, whose vertices other parts find as well, part.c.
  *
  * A level runs in one of four modes.  While the frontier has few edges one thread
  * pushes alone, so that long thin graphs do not pay for threads.  A push that is
@@ -239,8 +239,7 @@ static void sweep_marks(void *argument, int64_t from, int64_t to) {
             uint32_t hit = fresh & 0xffff;
             if (!hit) continue;
             scatter_value(g->level, g->vertices + v, hit, l->s->level);
-            if (g->parent)
-                scatter_table(g->parent, g->vertices + v, hit, g->names, g->found_by + v);
+            if (g->parent) scatter_names(g, g->vertices + v, hit, g->found_by + v);
         }
     }
     team_add(&l->found, found);
@@ -291,8 +290,7 @@ static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
         c->checks += __builtin_popcount(lanes);
         if (hit) {
             scatter_value(g->level, g->vertices + v, hit, s->level);
-            if (g->parent)
-                scatter_table(g->parent, g->vertices + v, hit, g->names, g->first + v);
+            if (g->parent) scatter_names(g, g->vertices + v, hit, g->first + v);
         }
         for (uint32_t rest = lanes & ~hit; rest; rest &= rest - 1) {
             int k = __builtin_ctz(rest);

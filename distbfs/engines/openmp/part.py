@@ -1,8 +1,14 @@
-"""One part of a degree-separated graph on a CPU: the arrays and calls of part.c."""
+"""Parts in host memory: their inner graphs and outer edges, and the calls of part.c.
+
+The inner graph of a part has its delegates and normal vertices, and all edges but those
+that lead to other parts; its levels are those of a whole graph. Where a part owns its
+rows all vertices with edges are delegates (see ``owned_rows``), and no edge is outer.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,351 +20,427 @@ from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
-from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
+from distbfs.engines.base import COUNTS, INNER, OUTER, Offer, Targets, Work
+from distbfs.engines.openmp.whole import first_of
+from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR, index_dtype
+from distbfs.graph.seen_rows import SeenRows
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
 SOURCE = Path(__file__).with_name("part.c")
-REMOTE = -2
-ROWS = (*SUBGRAPHS, "dd_pulled")
-OWNED = ("owned", "owned_local", "orphans")
-BITMAPS = ("visited", "fresh", "frontier")
-VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
-PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
-NN_WORK = Work._fields.index("nn")
-SMALL = 16384  # edges of dd, dn and nd
-LONG = 1 << 20  # edges of a level during which Ctrl-C is heard
-NO_CHECKS = [0] * len(SUBGRAPHS)
+PIECES_EACH = 8  # as in part.c
+LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
+MOST = 1 << 31  # numbers, and results, of a part
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
 FUNCTIONS = {  # of part.c: result type, and argument types after the state
-    "start": (None, (NUMBER, NUMBER)),
-    "add_roots": (None, (POINTER, NUMBER, POINTER, NUMBER)),
-    "work": (NUMBER, ()),
-    "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
-    "take_normals": (None, (NUMBER, POINTER, NUMBER)),
-    "end_level": (None, (POINTER,)),
-    "finish": (None, ()),
-    "list_orphans": (NUMBER, ()),
+    **dict.fromkeys(("count", "join", "mark", "start", "hear", "finish"), (None, ())),
+    "items": (NUMBER, (ctypes.c_int,)),
+    "send": (None, (ctypes.c_int,)),
+    "placed": (NUMBER, ()),
+    "answer": (None, (NUMBER, POINTER, NUMBER, ctypes.c_int)),
+    "work": (None, (POINTER, POINTER)),
+    "advance": (NUMBER, (ctypes.c_int, ctypes.c_int)),
+    "accept": (None, (POINTER,)),
+    "take": (None, (NUMBER, POINTER, NUMBER)),
 }
+OWN = ("fresh", "has_outer", "counts", "starts")  # arrays of the state itself
+NOBODY = np.zeros(0, dtype=np.int64)
+NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
 
 def vertex_type(n: int) -> type[np.signedinteger[Any]]:
-    """Return the type of ids of n vertices that also holds -1 and less."""
-    return np.int32 if n < 1 << 31 else np.int64
+    """Return the type of ids of n vertices that also holds -1."""
+    return np.int32 if n < MOST else np.int64
 
 
-def first_columns(graph: CSR, words: int) -> Array:
-    """Return the first column of each row, uint32 [words * 64]; 0 for an empty row."""
-    rows = graph.occupied()
-    first = cc.aligned_empty(words * 64, np.uint32)
-    first[:] = 0
-    first[rows] = graph.columns[graph.first_edges(rows)]
-    return first
+def is_joined(shape: PartShape) -> bool:
+    """Return whether inner rows are made of several subgraphs: not of dd alone."""
+    return shape.stored_edges > shape.edges["dd"]
 
 
-def array_table(shape: PartShape, *, parents: bool = True) -> ArrayTable:
-    """Return the arrays of an ``OpenMPPart``, without the bins of a level.
+def sends(shape: PartShape) -> bool:
+    """Return whether a part may have edges to other parts."""
+    return shape.parts > 1 and shape.edges["nn"] > 0
 
-    Results are by local id; if one of the offsets is wide, all others are copied.
+
+def array_table(
+    shape: PartShape, threads: int = 1, *, parents: bool = True
+) -> ArrayTable:
+    """Return the arrays of an ``OpenMPPart``, without the items of a level.
+
+    Results of vertices of the part are by local id, and behind them are those of all
+    other delegates.
     """
-    d, words = shape.delegates, mask_words(shape.active)
-    delegate_words = mask_words(d)
-    vertex = vertex_type(shape.n)
-    rows = {"nn": shape.local, "nd": shape.local, "dn": d, "dd": d}
-    narrow = [k for k, e in shape.edges.items() if index_dtype(e)(0).itemsize == 4]
+    results = shape.local + shape.delegates - shape.owned
+    active = 64 * mask_words(shape.delegates) + shape.active
+    words, vertex = mask_words(active), vertex_type(shape.n)
+    by_number = ("vertices", "first", "found_by")
+    masks = ("visited", "next", "expandable", "enterable")
     table: ArrayTable = {
-        "level": ArrayPlan(np.int32, shape.local),
-        "vertices": ArrayPlan(np.uint32, max(shape.local, 64 * words)),
-        "delegate_ids": ArrayPlan(vertex, d),
-        "delegate_level": ArrayPlan(np.int32, d),
-        "delegate_parent": ArrayPlan(vertex, d),
-        "delivered": ArrayPlan(np.uint32, shape.active),
-        "bounds": ArrayPlan(np.int64, shape.parts + 1),
+        "level": ArrayPlan(np.int32, results),
+        "names": ArrayPlan(vertex, 64 * words),
+        **dict.fromkeys(by_number, ArrayPlan(np.uint32, 64 * words)),
+        **dict.fromkeys(masks, ArrayPlan(np.uint64, words)),
+        "fresh": ArrayPlan(np.uint64, mask_words(shape.delegates)),
+        "marks": ArrayPlan(np.uint8, 64 * words),
+        "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
+        "prices": ArrayPlan(np.float64, 2),
+        "sums": ArrayPlan(np.int64, 5),
         "work": ArrayPlan(np.int64, COUNTS),
-        "checks": ArrayPlan(np.int64, len(SUBGRAPHS)),
-        **dict.fromkeys(OWNED, ArrayPlan(np.uint32, shape.owned)),
-        **dict.fromkeys(BITMAPS, ArrayPlan(np.uint64, words)),
-        **{f"delegate_{x}": ArrayPlan(np.uint64, delegate_words) for x in BITMAPS},
-        **dict.fromkeys(("dirty", "frontier_dirty"), ArrayPlan(np.uint32, words)),
-        # of what is seen
-        **dict.fromkeys(("nn_mask", "nd_mask"), ArrayPlan(np.uint64, words, True)),
-        "nd_first": ArrayPlan(np.uint32, 64 * words, later=True),
-        **dict.fromkeys(
-            ("dn_first", "dd_pulled_first"),
-            ArrayPlan(np.uint32, 64 * delegate_words, later=True),
-        ),
-        "wide": [
-            ArrayPlan(np.uint64, rows[name] + 1, later=True)
-            for name in (narrow if len(narrow) < len(rows) else [])
-        ],
     }
-    return table | ({"parent": ArrayPlan(vertex, shape.local)} if parents else {})
+    if parents:
+        table["parent"] = ArrayPlan(vertex, results)
+    if is_joined(shape):
+        table["offsets"] = ArrayPlan(index_dtype(shape.stored_edges), active + 1)
+        inside = shape.stored_edges - shape.outer
+        table["columns"] = ArrayPlan(np.uint32, inside, later=True)
+    if sends(shape):
+        pieces = threads * PIECES_EACH
+        table["has_outer"] = ArrayPlan(np.uint64, words)
+        table["counts"] = ArrayPlan(np.int64, pieces * shape.parts)
+        table["starts"] = ArrayPlan(np.int64, shape.parts + 1)
+    return table
+
+
+def shape_of(part: Part) -> PartShape:
+    """Return the counts that a search of a part follows from; outer edges roughly."""
+    return PartShape(
+        n=part.layout.n,
+        parts=part.layout.parts,
+        delegates=part.delegate_count,
+        local=part.local_count,
+        active=part.active,
+        owned=len(part.owned_delegates()[0]),
+        edges={name: getattr(part, name).edges for name in SUBGRAPHS},
+        nd_sources=len(part.nd_sources),
+    )
+
+
+def _check_size(part: Part, placement: Placement, active: int) -> None:
+    """Raise UsageError for sizes that numbers, or items, cannot hold."""
+    results = part.local_count + part.delegate_count
+    if max(results, active) >= MOST:
+        raise UsageError(
+            f"part {part.index} has {results} vertices and delegates; engine openmp "
+            f"searches up to 2^31 - 1 in a part; use more parts"
+        )
+    if part.local_count * placement.per_rank > 1 << 32:
+        raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
 
 
 class OpenMPPart:
-    """Searches one part level by level (an ``AskingSearch``)."""
+    """Searches a part level by level (a ``PullingSearch``, ``MaximumSearch``).
 
-    finds_parents = carries_parents = streamed = in_rounds = False
+    An item is uint64: the number of a vertex in the receiving part, and below it the id
+    of its parent div ranks, whose rest is the sending rank; below that of a question is
+    who asks: a number, times parts a rank, plus the place of its part there.
+    """
+
+    asks_for_delegates = streamed = in_rounds = False
     leaves = None
-    directions = CHOSEN
-    visits, extras = SUBGRAPHS, ()
+    directions = (OUTER, INNER)
+    visits, extras = directions, ()
 
-    def __init__(self, part: Part, threads: int, parents: bool) -> None:
-        owned, owned_local = part.owned_delegates()
-        graphs = {name: getattr(part, name) for name in ROWS}
-        wide = any(g.offsets.itemsize == 8 for g in graphs.values())
-        self._types = {
-            "OFFSET": "uint64_t" if wide else "uint32_t",
-            "VERTEX": f"{vertex_type(part.layout.n).__name__}_t",
-            "NN_COLUMN": "uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
-        }
-        edges = {name: graphs[name].edges for name in SUBGRAPHS}
-        shape = PartShape(
-            n=part.layout.n,
-            parts=part.layout.parts,
-            delegates=part.delegate_count,
-            local=part.local_count,
-            active=part.active,
-            owned=len(owned),
-            edges=edges,
-            nd_sources=0,
-        )
-        table = array_table(shape, parents=parents)
-        self._arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
-        self._bounds: Array = self._arrays.pop("bounds")
-        self._bounds[:] = 0
-        numbers: dict[str, Array] = {
-            "vertices": part.vertices,
-            "delegate_ids": part.delegates,
-            "owned": owned,
-            "owned_local": owned_local,
-        }
-        for name, values in numbers.items():
-            self._arrays[name][: len(values)] = values
-            self._arrays[name][len(values) :] = 0
-        self._arrays["checks"][:] = 0
-        self._arrays |= {
-            "outbox": np.empty(0, dtype=np.uint64),
-            "bins": np.empty(0, dtype=np.uint32),
-            "ends": self._bounds[1:],
-            "targets": np.empty(0, dtype=np.int64),
-        }
-        self._level: Array = self._arrays["level"]
-        self._parent: Array | None = self._arrays.get("parent")
-        for results in (self._level, self._parent):
-            if results is not None:
-                results[:] = -1
-        self._state = structure(SOURCE, "part_state", self._types)(
-            local=part.local_count,
-            active=part.active,
-            delegates=part.delegate_count,
-            words=mask_words(part.active),
-            delegate_words=mask_words(part.delegate_count),
+    def __init__(
+        self,
+        part: Part,
+        placement: Placement,
+        threads: int,
+        *,
+        parents: bool,
+        direction: str,
+    ) -> None:
+        self.finds_parents = part.owns_rows
+        shape = shape_of(part)
+        d, base = shape.delegates, 64 * mask_words(shape.delegates)
+        active = base + part.active
+        _check_size(part, placement, active)
+        self._local, self._normals, self._active = shape.local, base, active
+        self._marks = direction == "auto"
+        table = array_table(shape, threads, parents=parents)
+        arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
+        self._fill(part, arrays)
+        self._places: Array = arrays["vertices"][:d]
+        self._level: Array = arrays["level"]
+        self._parent: Any = arrays.get("parent")  # or None
+        self._first_columns: Array = arrays["first"]
+        self._marked: Array = arrays["marks"]
+        self._enterable: Words = arrays["enterable"]
+        self._fresh: Array = arrays["fresh"]
+        self._prices: Array = arrays.pop("prices")
+        self._sums: Array = arrays.pop("sums")
+        self._work: Array = arrays.pop("work")
+        self._starts: Array = arrays.get("starts", NOBODY)
+        offsets: Array | None = arrays.pop("offsets", None)
+        self._isolated = NOBODY  # local ids of roots without edges
+        self._first, self._lost, self._room = True, 0, 0
+        self._front = self._open = self._sent = 0
+        self._checks: list[int] = []
+        self._items: Array = NO_ITEMS
+        own = {name: arrays.pop(name) for name in OWN if name in arrays}
+        self._definitions = {"VERTEX": f"{vertex_type(shape.n).__name__}_t"}
+        self._state = structure(SOURCE, "part_state", self._definitions)(
+            graph={**arrays, "active": active, "words": mask_words(active)},
+            **own,
+            delegates=d,
+            delegate_words=mask_words(d),
+            owns_rows=part.owns_rows,
             index=part.index,
             parts=part.layout.parts,
+            ranks=placement.ranks,
             threads=threads,
-            owned_count=len(owned),
-            **self._arrays,
         )
-        for name, graph in graphs.items():
-            offsets = graph.offsets
-            if wide:
-                offsets = offsets.astype(np.uint64, copy=False)
-            self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
+        self._joined = offsets is not None
+        self._rows, self._pulled = part.dd, part.dd_pulled
+        if offsets is not None:
+            self._rows = self._pulled = self._join(part, offsets)
+        self._set_rows()
         self.see(part)
-        self._work, self._checks = self._arrays["work"], self._arrays["checks"]
-        self._counting = False
-        self._room = self._edges = 0
-        self._isolated: Ids | None = None  # local ids of roots without edges
+
+    def _fill(self, part: Part, arrays: dict[str, Any]) -> None:
+        """Fill the arrays by number, and of results; normal vertices come last."""
+        (owned, local), d = part.owned_delegates(), part.delegate_count
+        base, active = self._normals, self._active
+        for name in ("vertices", "names", "first", "marks", "fresh"):
+            arrays[name][:] = 0
+        others = np.ones(d, np.bool_)
+        others[owned] = False
+        places, names = arrays["vertices"], arrays["names"]
+        places[owned] = local
+        places[:d][others] = self._local + np.arange(d - len(owned), dtype=np.uint32)
+        places[base:active] = part.vertices[: part.active]
+        names[:d] = part.delegates
+        names[base:active] = part.ids()[: part.active]
+        kept = owned if part.owns_rows else np.arange(d)
+        kept = np.concatenate([kept, np.arange(base, active)])
+        arrays["expandable"][:] = mask_of(kept, active)
+        arrays["level"][:] = -1
+        if "parent" in arrays:
+            arrays["parent"][:] = -1
+
+    def _join(self, part: Part, offsets: Array) -> CSR:
+        """Return the inner rows, of which all but the offsets are allocated here."""
+        self._load(offsets, part)
+        offsets[0] = 0
+        self._state.set(graph={"offsets": offsets})
+        self._library.part_count(self._self)
+        np.cumsum(offsets, out=offsets)
+        columns = cc.aligned_empty(int(offsets[-1]), np.uint32)
+        self._state.set(graph={"columns": columns})
+        self._library.part_join(self._self)
+        return CSR(offsets, columns)
+
+    def _load(self, offsets: Array, part: Part) -> None:
+        """Load the library for rows of these offsets, and show it the subgraphs."""
+        masked, offset = int(part.dd.bits is not None), f"uint{8 * offsets.itemsize}_t"
+        self._library = cc.load(
+            SOURCE, **self._definitions, OFFSET=offset, MASKED=masked
+        )
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(self._library, f"part_{name}")
+            function.restype, function.argtypes = result, (POINTER, *arguments)
+        for name in SUBGRAPHS:
+            rows = getattr(part, name)
+            values = {"offsets": rows.offsets, "columns": rows.columns}
+            values |= {"seen": rows.bits, "wide": rows.offsets.itemsize}
+            self._state.set(**{name: values})
+
+    def _set_rows(self) -> None:
+        """Set the rows of the inner graph, with offsets of one width."""
+        out, into = self._rows, self._pulled
+        offsets, in_offsets = out.offsets, into.offsets
+        if offsets.itemsize != in_offsets.itemsize:
+            offsets, in_offsets = (x.astype(np.uint64) for x in (offsets, in_offsets))
+        degrees = np.diff(offsets).astype(np.float64)
+        mean = float((degrees * np.diff(in_offsets)).sum() / max(out.edges, 1))
+        self._state.set(
+            graph={
+                "edges": out.edges,
+                "mean_next": mean,
+                "offsets": offsets,
+                "columns": out.columns,
+                "in_offsets": in_offsets,
+                "in_columns": into.columns,
+            }
+        )
+        self._offsets = offsets
 
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self.part = part
-        masked = int(part.nn.bits is not None)
-        self._library = cc.load(SOURCE, **self._types, MASKED=masked)
-        for name, (result, arguments) in FUNCTIONS.items():
-            function = getattr(self._library, f"part_{name}")
-            function.restype, function.argtypes = result, (POINTER, *arguments)
-        words, delegate_words = mask_words(part.active), len(part.dn_sources)
-        pulled_mask = part.dd_sources
-        if part.directed:
-            pulled_mask = mask_of(part.dd_pulled.occupied(), delegate_words * 64)
+        self._load(self._offsets, part)
+        out, into = self._rows, self._pulled
+        if not self._joined:
+            out, into = part.dd, part.dd_pulled
+        elif part.dd.bits is not None:
+            bits = np.zeros(mask_words(out.edges), np.uint64)
+            self._state.set(graph={"seen": bits})
+            self._library.part_join(self._self)
+            out = into = SeenRows(out.offsets, out.columns, bits)
+        filled = into.occupied()
+        self._first_columns[: self._active] = np.arange(self._active)
+        self._first_columns[: into.rows] = first_of(into, into.rows)
+        self._enterable[:] = mask_of(filled, self._active)
         self._state.set(
-            nn_mask=mask_of(part.nn.occupied(), words * 64),
-            nd_mask=mask_of(part.nd_sources, words * 64),
-            dn_mask=part.dn_sources,
-            dd_mask=part.dd_sources,
-            dd_pulled_mask=pulled_mask,
-            nd_first=first_columns(part.nd, words),
-            dn_first=first_columns(part.dn, delegate_words),
-            dd_pulled_first=first_columns(part.dd_pulled, delegate_words),
+            graph={
+                "closed": self._active - len(filled),
+                "seen": out.bits,
+                "in_seen": into.bits,
+            }
         )
-        for name in ROWS:
-            self._state.set(**{name: {"seen": getattr(part, name).bits}})
+        if len(self._starts):
+            self._library.part_mark(self._self)
 
     def start(
         self,
         local: Root | None,
         delegate: Root | None,
         *,
-        counting: bool = False,
+        counting: bool = False,  # noqa: ARG002
         targets: Targets | None = None,
     ) -> None:
-        """Reset the search; set the root if this part has it."""
-        if self._isolated is not None:
-            self._write(self._isolated, -1, -1)
-            self._isolated = None
-        self._counting = counting
-        if isinstance(local, np.ndarray):
-            self._start_set(local, np.asarray(delegate), targets)
-            return
-        number = None if local is None else self.part.number_of(local)
-        lone = number is not None and number >= self.part.active
+        """Reset the search; set the roots that this part knows."""
+        part, isolated = self.part, self._isolated
+        self._write(isolated, -1, -1)
+        # mutant: = 0 -> = self._fresh : test_a_level_that_was_not_ended
+        self._fresh[:] = 0  # perhaps the last level was not ended
+        places = NOBODY if local is None else np.atleast_1d(local)
+        numbers = part.numbers_of(places)
+        active = numbers < part.active
+        self._isolated = places[~active]
+        delegates = NOBODY if delegate is None else np.atleast_1d(delegate)
+        roots = np.concatenate([delegates, self._normals + numbers[active]])
+        roots, wanted, self._lost = roots.astype(np.uint32), NOBODY, 0
         if targets is not None:
-            self._aim(targets, number if lone else None)
-        else:
-            self._state.target_count = self._state.lost_targets = 0
-        self._state.alone = int(lone)
-        if lone:
-            self._isolated = np.array([local], dtype=np.int64)
-            number = None
-        self._library.part_start(
-            self._self,
-            -1 if number is None else number,
-            -1 if delegate is None else delegate,
+            active = targets.numbers < part.active
+            normals = self._normals + targets.numbers[active]
+            wanted = np.concatenate([targets.delegates, normals])
+            alone = part.numbers_of(self._isolated)
+            self._lost = int((~np.isin(targets.numbers[~active], alone)).sum())
+        self._state.set(
+            graph={"roots": roots, "root_count": len(roots)},
+            targets=wanted.copy(),
+            target_count=len(wanted),
         )
-
-    def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
-        """Start from the roots of a set; see ``start``."""
-        numbers = self.part.numbers_of(local)
-        edged = numbers < self.part.active
-        if targets is not None:
-            self._aim(targets, None)
-        else:
-            self._state.target_count = self._state.lost_targets = 0
-        self._state.alone = int((~edged).sum())
-        if not edged.all():
-            self._isolated = self.part.vertices[numbers[~edged]].astype(np.int64)
-        normals = numbers[edged].astype(np.uint32)
-        others = delegates.astype(np.uint32)
-        self._library.part_start(self._self, -1, -1)
-        self._library.part_add_roots(
-            self._self,
-            normals.ctypes.data,
-            len(normals),
-            others.ctypes.data,
-            len(others),
-        )
-
-    def _aim(self, targets: Targets, lone: int | None) -> None:
-        """Count targets in ``work``; lone: the number of a root without edges."""
-        active = targets.numbers < self.part.active
-        kept = np.concatenate([targets.numbers[active], ~targets.delegates])
-        self._arrays["targets"] = kept
-        lost = int((targets.numbers[~active] != lone).sum())
-        self._state.set(targets=kept, target_count=len(kept), lost_targets=lost)
+        self._library.part_start(self._self)
+        self._first = True
 
     def work(self) -> Ids:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
-        self._edges = self._library.part_work(self._self)
+        prices, sums = self._prices, self._sums
+        self._library.part_work(self._self, prices.ctypes.data, sums.ctypes.data)
+        normals, delegates, left, self._front, self._open = sums.tolist()
+        self._work[:] = Work(
+            normals=normals + len(self._isolated) * self._first,
+            delegates=0 if self.part.index else delegates,
+            nn=self._front,
+            dd_forward=math.ceil(prices[0]),
+            dd_u=math.ceil(prices[1]),
+            targets=left + self._lost,
+            open=self._open,
+        )
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Run a level; a small one in one call, since sending early gains nothing."""
-        pulls = 0
-        for name, bit in PULLS:
-            if choice[name] == "pull":
-                pulls |= bit
-        nn = self._work.item(NN_WORK)
-        if nn > self._room:
-            self._make_room(nn * 5 // 4)
-        small = self._edges < SMALL and not (pulls or self._counting)
-        noted = self.visit("all" if small else "nn", pulls)
-        offer.normals(self._bins(noted))
-        if not small:
-            self.visit("dd", pulls)
-            self.visit("nd", pulls)
-        offer.bits(self._arrays["delegate_fresh"])
-        if not small:
-            self.visit("dn", pulls)
-        return self._checks.tolist() if self._counting else NO_CHECKS
+        """Run a level; return edge checks, of questions when they have been asked."""
+        self._first = False
+        pushes = bool(self._front) and choice[OUTER] == "push"
+        offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
+        self._checks = [self._sent if pushes else 0, 0]
+        try:
+            pull, marks = int(choice[INNER] == "pull"), int(self._marks)
+            self._checks[1] = self._call("advance", pull, marks)
+        except BaseException:
+            self._marked[:] = 0
+            raise
+        offer.bits(self._fresh)
+        return self._checks
 
-    def visit(self, name: str, pulls: int) -> int:
-        """Run one visit, or all; return the number of other parts' vertices nn found.
+    def _call(self, name: str, *arguments: int) -> Any:
+        """Call a function of part.c that may take long."""
+        function: Any = getattr(self._library, f"part_{name}")
+        if self.part.edges >= LONG:
+            function = partial(LongCall(self._library), function)
+        return function(self._self, *arguments)
 
-        pulls: bits of the visits that pull
-        """
-        visit: Any = self._library.part_visit
-        if self._edges + self._work.item(NN_WORK) >= LONG:
-            visit = partial(LongCall(self._library), visit)
-        noted: int = visit(self._self, VISITS[name], pulls)
-        return noted
+    def _bins(self, *, asks: bool) -> Bins:
+        """Return what the frontier sends, or what unvisited vertices ask."""
+        self._make_room(self._call("items", int(asks)))
+        self._call("send", int(asks))
+        return self._filled()
 
     def _make_room(self, count: int) -> None:
-        """Allocate room for the vertices that nn finds on other parts."""
-        self._room = count
-        for name, dtype in (("outbox", np.uint64), ("bins", np.uint32)):
-            self._arrays[name] = cc.aligned_empty(count, dtype)
-            self._state.set(**{name: self._arrays[name]})
+        """Allocate room for items."""
+        self._sent = count
+        if count > self._room:
+            self._room = count * 5 // 4
+            self._items = cc.aligned_empty(self._room, np.uint64)
+            self._state.set(items=self._items)
 
-    def _bins(self, noted: int) -> Bins:
-        """Return the vertices that nn found on other parts."""
-        items, bounds = self._arrays["bins"], self._bounds
-        return Bins(items, (lambda: (bounds[:-1], bounds[1:])) if noted else None)
+    def _filled(self) -> Bins:
+        """Return the items for other parts."""
+        starts = self._starts
+        bounds = (lambda: (starts[:-1], starts[1:])) if self._sent else None
+        return Bins(self._items, bounds)
 
-    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
-        for rank, numbers in normals:
-            address = numbers.ctypes.data
-            self._library.part_take_normals(self._self, rank, address, len(numbers))
-        self._library.part_end_level(
+    def questions(self) -> Bins:
+        """Return the questions of this part's unvisited vertices, after ``advance``."""
+        if not self._open:
+            return Bins(NO_ITEMS, None)
+        asked = self._bins(asks=True)
+        self._checks[0] = self._sent
+        return asked
+
+    def answers(self, questions: Sequence[tuple[int, Array]]) -> Bins:
+        """Return the answers to other parts, as items, before ``accept``."""
+        if not questions:
+            return Bins(NO_ITEMS, None)
+        self._library.part_hear(self._self)
+        for writes in (0, 1):
+            if writes:
+                self._make_room(self._library.part_placed(self._self))
+            for rank, items in questions:
+                size, address = len(items), items.ctypes.data
+                self._library.part_answer(self._self, rank, address, size, writes)
+        return self._filled()
+
+    def accept(
+        self,
+        bits: Words | None,
+        normals: Sequence[tuple[int, Array]],
+        answers: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        """Merge the finds of all parts into the frontier; see ``PullingSearch``."""
+        self._library.part_accept(
             self._self, None if bits is None else bits.ctypes.data
         )
+        for rank, items in (*normals, *answers):
+            address = items.ctypes.data
+            self._library.part_take(self._self, rank, address, len(items))
 
-    def unresolved(self) -> tuple[Array, Array]:
-        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
-        if self._parent is None:
-            return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int32)
-        numbers = self._arrays["delivered"][: self._state.delivered_count]
-        known = self._parent[self.part.vertices[numbers]]
-        return numbers, (REMOTE - known).astype(np.int32)
+    def delegate_parents(self) -> Array:
+        """Return the parents of delegates that this part found, [d], -1 for others."""
+        self._library.part_finish(self._self)
+        parents: Array = self._parent[self._places]
+        return parents
 
-    def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number, int32 [k], -1 = unreached."""
-        bit = (numbers & 63).astype(np.uint64)
-        visited = self._arrays["visited"][numbers >> 6] >> bit & np.uint64(1)
-        level = self._level[self.part.vertices[numbers]]
-        return np.where(visited, level, np.int32(-1))
-
-    def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set the parents, ids int64 [k], of vertices by number."""
-        if self._parent is not None:
-            self._parent[self.part.vertices[numbers]] = parents
-
-    def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part without a parent, int64 [k]."""
-        count = self._library.part_list_orphans(self._self)
-        return self._arrays["orphans"][:count].astype(np.int64)
-
-    def parents_of(self, delegates: Ids) -> Ids:
-        """Return the parents of delegates, ids int64 [k], -1 = not found here."""
-        return self._arrays["delegate_parent"][delegates].astype(np.int64)
-
-    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set the parents, ids int64 [k], of delegates that this part owns."""
-        self._arrays["delegate_parent"][delegates] = parents
+    def take_delegate_parents(self, parents: Array) -> None:
+        """Set the parents of the reached delegates of this part."""
+        own = self._places < self._local
+        self._parent[self._places[own]] = parents[own]
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""
         self._library.part_finish(self._self)
-        if self._isolated is not None:
-            roots = self.part.layout.global_of(self.part.index, self._isolated)
-            self._write(self._isolated, 0, roots)
-        return self._level, self._parent
+        roots = self.part.layout.global_of(self.part.index, self._isolated)
+        self._write(self._isolated, 0, roots)
+        parent = None if self._parent is None else self._parent[: self._local]
+        return self._level[: self._local], parent
 
     def _write(self, local: Ids, level: int, parent: Root) -> None:
         self._level[local] = level

@@ -25,6 +25,9 @@
 #ifndef OFFSET
 #define OFFSET uint32_t
 #endif
+#ifndef VERTEX /* of a parent: int32_t, or int64_t where n needs it */
+#define VERTEX int32_t
+#endif
 #ifndef MASKED
 #define MASKED 0
 #endif
@@ -35,9 +38,10 @@ typedef struct {
     const uint32_t *columns;      /* [edges], ascending by descending degree in a row */
     const uint32_t *first;        /* [words * 64], first in_column; of no row itself */
     const uint32_t *vertices;     /* [words * 64], where the results of a number are */
-    const uint32_t *names;        /* [words * 64], what a number is called as a parent */
+    const VERTEX *names;          /* [words * 64], what a number is called as a parent */
     double mean_next;             /* edges out of a vertex, mean over edges into it */
-    int32_t *level, *parent;      /* [n]; parent may be NULL */
+    int32_t *level;               /* [n] */
+    VERTEX *parent;               /* [n] or NULL */
     uint64_t *visited, *next;     /* [words] */
     uint8_t *marks;               /* [words * 64], all zero before a search */
     uint32_t *found_by;           /* [words * 64] */
@@ -85,7 +89,16 @@ static inline int64_t degree(const whole_graph *g, uint32_t v) {
 static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_t level) {
     uint32_t id = g->vertices[v];
     g->level[id] = level;
-    if (g->parent) g->parent[id] = (int32_t)g->names[from];
+    if (g->parent) g->parent[id] = g->names[from];
+}
+
+/* For the lanes `hit`: parent[index[lane]] = names[from[lane]]. */
+static inline void scatter_names(const whole_graph *g, const uint32_t *index, uint32_t hit,
+                                 const uint32_t *from) {
+    if (sizeof(VERTEX) == 8)
+        scatter_table64((int64_t *)g->parent, index, hit, (const int64_t *)g->names, from);
+    else
+        scatter_table((int32_t *)g->parent, index, hit, (const uint32_t *)g->names, from);
 }
 
 /* Have the memory of a vertex's results brought near. */

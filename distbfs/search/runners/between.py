@@ -17,8 +17,8 @@ import numpy as np
 from distbfs.distinct import distinct
 from distbfs.engines.base import (
     COUNTS,
+    OUTER,
     WHOLE,
-    AskingSearch,
     CarryingSearch,
     DomainSearch,
     PullingSearch,
@@ -34,13 +34,12 @@ from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
-from distbfs.search.direction import OUTER, OuterPolicy, policy_of
+from distbfs.search.direction import OuterPolicy, policy_of
 from distbfs.search.parents import (
     CarriedParents,
     Finder,
     FoundParents,
     ParentCost,
-    ParentFinder,
 )
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.expected import LevelKey
@@ -252,11 +251,8 @@ class BetweenDomains:
         """Return the parent finder for these engines."""
         if self._searches[0].finds_parents:
             return FoundParents()
-        if self._searches[0].carries_parents:
-            carrying = cast("Sequence[CarryingSearch]", self._searches)
-            return CarriedParents(self._exchange, carrying, self._streamed)
-        asking = cast("Sequence[AskingSearch]", self._searches)
-        return ParentFinder(self._world, self._placement, asking)
+        carrying = cast("Sequence[CarryingSearch]", self._searches)
+        return CarriedParents(self._exchange, carrying, self._streamed)
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""

@@ -220,7 +220,6 @@ def test_records_tell_kinds_and_domains(device, direction):
         Placement(parts, 1),
         0,
         ExchangeOptions(),
-        item=np.uint64,
         on_device=True,
     )
     found = runner.search(some_roots(source, 1)[0], records=True)

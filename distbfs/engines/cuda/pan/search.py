@@ -89,8 +89,7 @@ class CudaPart:
     parent (``item_of`` in part.cuh).
     """
 
-    carries_parents, finds_parents = True, False
-    asks_for_delegates = False
+    asks_for_delegates = finds_parents = False
     streamed = in_rounds = False
     leaves = None
     directions = CHOSEN

@@ -136,8 +136,7 @@ class BetweenLevels:
     What it sends is uint64, see between_outer.cuh.
     """
 
-    carries_parents = asks_for_delegates = True
-    finds_parents = False
+    asks_for_delegates, finds_parents = True, False
     directions = ("outer",)
     visits = ("outer", "inner")
 
