@@ -62,9 +62,11 @@ def vertices_table(n: int, active: int) -> ArrayTable:
     }
 
 
-def graph_table(n: int, active: int, m: int) -> ArrayTable:
-    """Return the arrays of a ``DeviceGraph`` that is undirected and has no tails."""
-    return rows_table(active, m) | vertices_table(n, active)
+def graph_table(n: int, active: int, m: int, *, directed: bool = False) -> ArrayTable:
+    """Return the arrays of a ``DeviceGraph`` that has no tails."""
+    rows = rows_table(active, m)
+    into = {f"in_{name}": plan for name, plan in rows.items()} if directed else {}
+    return rows | into | vertices_table(n, active)
 
 
 @dataclass

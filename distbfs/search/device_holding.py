@@ -67,9 +67,11 @@ def graph_on_device(
         return need + masked * total_bytes(mask_table(n, active, m))
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
-    if "device_memory" in engine.takes and not source.directed:
-        form["room"] = Room(options.device_memory, options.host_memory, state)
-        nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *engine.likely(source.n)])
+    if "device_memory" in engine.takes:
+        if not source.directed:
+            form["room"] = Room(options.device_memory, options.host_memory, state)
+        likely = engine.likely(source.n, directed=source.directed)
+        nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:
         lent = source.graph._tuples
         if lent is None:

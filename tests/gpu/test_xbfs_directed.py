@@ -6,12 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from directed_graphs import check, directed, matrix_of, part_of
+from directed_hosts import SHAPES, DirectedHost, arcs_of
+from directed_hosts import roots_of as ends_of
+from fast_faults import Faults
+from fast_graphs import HUGE
 from graphs import kronecker, random_tuples
 from hypothesis import given, settings
 
 import distbfs
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
@@ -77,6 +82,32 @@ def test_the_python_interface():
     graph = distbfs.Graph.from_scipy(matrix, directed=True)
     for root in roots_of(matrix, 3):
         found = distbfs.bfs(graph, root)
-        assert found.engine == "xbfs-paper"
+        assert found.engine == "xbfs"
         level, parent = found.to_numpy()
         check(matrix, root, SimpleNamespace(level=level, parent=parent))
+
+
+WAYS = (
+    *({}, {"direction": "push"}, {"direction": "pull"}, {"stepwise": True}),
+    {"overrides": {"mark_edges": 0, "row_edges": 0, "pull_edges": HUGE}},
+    {"overrides": {"pull_edges": 0}},
+    {"overrides": {"window_words": 8, "pull_edges": 30}},
+)
+MORE = {
+    "kronecker-16": lambda: arcs_of(kronecker(16)),
+    "random-large": lambda: arcs_of(random_tuples(90_000, 900_000, 3)),
+}
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *MORE])
+@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+def test_method_fast(name, in_ids):
+    """Engine xbfs in every way, on graphs that the device builds."""
+    faults = Faults()
+    for wide in (False, True):
+        made = DirectedHost((SHAPES | MORE)[name](), wide)
+        for way in WAYS:
+            search = FastSearch(made.graph, in_ids=in_ids, **way)
+            for root in ends_of(made):
+                faults.look(made, search, root, f"{name}, {wide}", **way)
+    faults.tell()

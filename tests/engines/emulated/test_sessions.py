@@ -216,7 +216,7 @@ def test_directed_tuples_on_one_device():
     matrix = coo_array(edges, (tuples.n, tuples.n))
     source = Source(tuples.n, 1, True, tuples=tuples)
     session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), Request())
-    assert session.describe()["engine"] == "xbfs-paper"
+    assert session.describe()["engine"] == "xbfs"
     validated = validation_of(session, tuples, directed=True)
     for root in some_roots(tuples, 3):
         distances = shortest_path(matrix, unweighted=True, indices=root)
@@ -862,10 +862,9 @@ def test_graphs_of_a_program(devices):
         assert found.to_numpy()[1].dtype == np.int64
     one_way = Graph.from_edges([0, 1, 2], [1, 2, 0], directed=True)
     found = bfs(one_way, 1)
-    assert found.engine == "xbfs-paper"
+    assert found.engine == "xbfs"
     assert found.to_numpy()[0].tolist() == [2, 0, 1]
-    with pytest.raises(UsageError, match="allowed: xbfs-paper, openmp, reference"):
-        bfs(one_way, 1, "xbfs")
+    assert bfs(one_way, 1, "xbfs").to_numpy()[0].tolist() == [2, 0, 1]
 
 
 @pytest.fixture(scope="module", params=["generate", "convert"])

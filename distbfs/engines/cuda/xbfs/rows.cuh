@@ -6,6 +6,10 @@
  * `column` have the first eight columns that are seen, and the vertex itself where there
  * are fewer: it is unvisited where it is looked at.  Rows are read from as many columns on
  * as have been tested; of those before none is left.  Degrees count all columns.
+ *
+ * Where edges lead one way (DIRECTED) there are two sets of rows: of edges out, which pushes
+ * read, and of edges in, for pulls.  A vertex may have none of either: one without edges out
+ * is not queued, and one without edges in is bare, as one whose edges are not seen.
  */
 #ifndef DISTBFS_XBFS_ROWS_CUH
 #define DISTBFS_XBFS_ROWS_CUH
@@ -19,12 +23,34 @@ INLINE bool edge_seen(const Params &p, u64 at) {
      * : test_masked_kernels::test_tails_in_host_memory */
     if (tail < p.tail_count) return p.tail_seen[tail >> 5] >> (tail & 31) & 1;
 #endif
+#if MASKED && DIRECTED
+    if (!p.seen) return true; /* the form for records sees all, too */
+#endif
 #if MASKED
     return p.seen[at >> 5] >> (at & 31) & 1;
 #else
     return true;
 #endif
 }
+
+/* The rows that pulls read, whether their columns are seen, and the degrees of these. */
+#if DIRECTED
+#define IN_ROW(p) (p).in_row
+#define IN_ADJ(p) (p).in_adj
+
+INLINE bool in_edge_seen(const Params &p, u64 at) {
+    return !MASKED || !p.in_seen || (p.in_seen[at >> 5] >> (at & 31) & 1);
+}
+
+INLINE u32 in_degree_at(const Params &p, u32 v, OFFSET begin) {
+    return (u32)(p.in_row[v + 1] - begin);
+}
+#else /* by macros, which leave no trace in the code */
+#define IN_ROW(p) (p).row
+#define IN_ADJ(p) (p).adj
+#define in_edge_seen edge_seen
+#define in_degree_at degree_at
+#endif
 
 /* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what
  * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */
