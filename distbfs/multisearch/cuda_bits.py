@@ -89,9 +89,8 @@ def above(graph: DeviceGraph, degree: int) -> int:
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
     """Return a vertex's number of edges, out and in, int64 [1]."""
     count: Ids = graph.row_lengths(number, number + 1).get()
-    if graph.in_offsets is not None:
-        ends = graph.in_offsets[number : number + 2].get().astype(np.int64)
-        count = count + np.diff(ends)
+    if graph.directed:
+        count = count + graph.row_lengths(number, number + 1, incoming=True).get()
     return count
 
 
@@ -277,6 +276,11 @@ class BitSearches:
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.directed and graph.held_back:
+            raise UsageError(
+                "many searches of a directed graph need all of it on the device, and "
+                f"{graph.held_back} of its edges are in host memory"
+            )
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
         self._sum_names = tuple(sums)
         self._lone: list[Ids] = []  # sources without edges

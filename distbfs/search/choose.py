@@ -317,12 +317,6 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
             f"engine {name} searches symmetric graphs, and this one is directed; "
             "allowed: xbfs, openmp, reference"
         )
-    limits = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
-    if directed and limits:
-        raise UsageError(
-            f"{limits[0]} is for symmetric graphs; a directed graph lies on the device "
-            "whole"
-        )
     if request.separate and not kind.domains:
         raise UsageError(
             f"{request.separate} is for engines between domains, as xbfs and pan"

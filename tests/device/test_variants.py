@@ -51,6 +51,10 @@ ONE_WAY = [
     {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
     {**WIDTH, "COUNT": (1,), "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
     *(
+        {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,), **more}
+        for more in ({}, {"COUNT": (1,), "MASKED": (1,)})
+    ),
+    *(
         {**PLAIN, "OFFSET": ("u32",), "IN_IDS": (1,), **more}
         for more in ({}, {"AT_ONCE": (1,), "CODES": (0,)}, {"WINDOWS": (1,)})
     ),

@@ -219,6 +219,11 @@ class SeenMaker:
             first=rows.first,
         )
         if rows.incoming is not None:
+            if rows.tails is not None:
+                raise UsageError(
+                    "masks of a directed graph need all of it on the device, and some "
+                    "of its edges are in host memory"
+                )
             in_row, in_adj = rows.incoming
             self._params.set(in_row=in_row, in_adj=in_adj)
         if (tails := rows.tails) is not None:

@@ -1,20 +1,25 @@
 """Engine ``xbfs`` on directed graphs, its kernels run on the CPU, against SciPy."""
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from directed_hosts import SHAPES, Arcs, DirectedHost, ring, roots_of, star
+from directed_hosts import SHAPES, Arcs, DirectedHost, ring, roots_of, star, turned
 from fast_faults import Faults
 from fast_graphs import HUGE, fault, untils, wanted_levels
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.room import Room, Split
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.errors import UsageError
+from distbfs.multisearch.cuda_bits import BitSearches
 
 MADE = {}
 WAYS = {
@@ -216,6 +221,88 @@ def test_reversed_graphs(device):
             for root in roots_of(made, 1):
                 faults.look(made, search, root, name)
     faults.tell()
+
+
+def rows_of(offsets, columns, tails):
+    """Columns of each row, both pieces."""
+    offsets, columns = offsets.get().astype(np.int64), columns.get()
+    rows = [columns[a:b] for a, b in pairwise(offsets)]
+    if tails is not None:
+        starts = tails.offsets.get().astype(np.int64)
+        for k in range(tails.tailed):
+            tail = tails.columns[starts[k] : starts[k + 1]]
+            assert not len(tail) or len(rows[k]) == tails.kept
+            rows[k] = np.concatenate([rows[k], tail])
+    return rows
+
+
+def both_rows(graph):
+    """Columns of each row of edges out, then of edges in."""
+    out = rows_of(graph.offsets, graph.columns, graph.tails)
+    return [*out, *rows_of(*graph.pulled, graph.in_tails)]
+
+
+def split_graph(source, share, **options):
+    """Return the graph of a device that has so much of what its columns take."""
+    whole = build(source, directed=True)
+    fixed = whole.nbytes - 8 * whole.m + 12 * whole.active + 3000
+    room = Room(int(fixed + 8 * share * source.tuples), None, lambda *_: 0)
+    return build(source, directed=True, room=room, **options)
+
+
+class Keeps(Room):
+    """Memory that has room for eight columns of a row."""
+
+    def split(self, n, numbering, ranges, *, sides=1):
+        assert sides == 2
+        return Split.at(8, numbering, ranges)
+
+
+@pytest.mark.parametrize("name", ["kronecker", "hubs", "layers"])
+def test_rows_in_two_pieces(device, name):
+    """Edges out and in, of which rows on the device keep as many columns."""
+    made, kept = host(name), []
+    for share in (0.35, 0.6, 0.9, 1.6):
+        graph = split_graph(made.source, share, buffer_bytes=8000)
+        assert graph.m == made.m
+        assert (graph.tails is None) == (graph.in_tails is None)
+        assert share <= 1 or graph.tails is None
+        for row, wanted in zip(both_rows(graph), both_rows(made.graph), strict=True):
+            np.testing.assert_array_equal(row, wanted)
+        if graph.tails is not None:
+            kept.append(graph.tails.kept)
+            heads = int(graph.offsets[-1]) + int(graph.pulled[0][-1])
+            assert graph.held_back == 2 * made.m - heads
+    assert kept
+    assert kept == sorted(kept)
+
+
+@IN_IDS
+@pytest.mark.parametrize("name", ["kronecker", "hubs", "hubs-turned", "uniform"])
+def test_tails_in_host_memory(device, name, in_ids):
+    device.multiprocessors = 3
+    faults, made = Faults(), host(name)
+    room = Keeps(None, None, lambda *_: 0)
+    graph = build(made.source, directed=True, room=room)
+    assert graph.in_tails is not None
+    ways = ["plain", "push", "pull", "mark", "mark-rows", "pull-at-once", "pull-early"]
+    for way in ways[in_ids::2]:
+        search = FastSearch(graph, in_ids=in_ids, **WAYS[way])
+        for root in roots_of(made, 1):
+            faults.look(made, search, root, f"{name}, {way}")
+            found = search.search(root, records=True)
+            said = fault(made, root, found, in_ids=in_ids)
+            if said := said or records_fault(made, root, found):
+                faults.lines.append(f"{name}, {way}, root {root}: {said}")
+    back = DirectedHost(turned(made.source), graph=graph.reversed())
+    search = FastSearch(back.graph, in_ids=in_ids)
+    for root in roots_of(back, 1):
+        faults.look(back, search, root, f"{name}, turned")
+    faults.tell()
+    with pytest.raises(UsageError, match="masks of a directed graph need all"):
+        SeenMaker(rows_of_graph(graph))
+    with pytest.raises(UsageError, match="many searches of a directed graph need all"):
+        BitSearches(graph)
 
 
 def masks_of(source, seed):

@@ -227,7 +227,7 @@ class Arrays:
         )
         self.held = self.params.held
         if g.tails is not None:
-            self._point_at_tails(g.tails)
+            self._point_at_tails(g.tails, g.in_tails)
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
@@ -307,10 +307,14 @@ class Arrays:
         for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
             self.held[name].fill(0)
 
-    def _point_at_tails(self, tails: Tails) -> None:
+    def _point_at_tails(self, tails: Tails, incoming: Tails | None) -> None:
+        """Set the arguments of tails; incoming: those of rows that pulls read."""
         p = self.params
         p.set(tail_row=tails.offsets, tailed=tails.tailed, kept=tails.kept)
         p.far, p.tail_count = tails.from_column(p.adj), len(tails.columns)
+        if incoming is not None:
+            p.set(in_tail_row=incoming.offsets, in_tailed=incoming.tailed)
+            p.in_far = incoming.from_column(p.in_adj)
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -496,7 +500,7 @@ class Arrays:
         self._run("squares", *rows, g.active - rest, total)
         if g.tails is not None:
             long = g.row_lengths(0, rest).astype(cp.float64)
-            total += (long * long).sum()
+            total += (long * g.row_lengths(0, rest, incoming=True)).sum()
             del long
         top = min(g.active, MOST_HUBS + 1)
         degrees = g.row_lengths(0, top).get()
@@ -565,6 +569,8 @@ class Arrays:
         if not some:
             return
         tail_row: Any = np.uint64(0)
+        if g.in_tails is not None:
+            tail_row = g.in_tails.offsets
         if seen is not None:
             p.set(seen=seen.bits)
             if g.tails is not None and seen.tails is not None:

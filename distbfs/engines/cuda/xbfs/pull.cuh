@@ -65,14 +65,14 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
     if (mine) {
         if (FRESH) {
             v = w.wait[size + w.lane];
-            at = IN_ROW(p)[v] + w.skip[size + w.lane];
-            end = IN_ROW(p)[v + 1];
-            tail = tail_of(p, v);
+            at = IN_ROWS(p).row[v] + w.skip[size + w.lane];
+            end = IN_ROWS(p).row[v + 1];
+            tail = tail_of(IN_ROWS(p), v);
         } else {
             const u32 *h = w.half + (size + w.lane) * 2;
             v = h[0];
-            end = IN_ROW(p)[v + 1];
-            tail = tail_of(p, v);
+            end = IN_ROWS(p).row[v + 1];
+            tail = tail_of(IN_ROWS(p), v);
             at = end - (h[1] - tail);
         }
     }
@@ -118,12 +118,12 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
         const bool hit = scan_rest(w, who, r, to, hits);
         const u32 rest = __shfl_sync(ALL, tail, one);
         if (!SPLIT || hit || !rest) continue;
-        const u64 from = tail_at(p, who);
+        const u64 from = tail_at(IN_ROWS(p), who);
         const u32 before = w.checks;
         scan_rest(w, who, from, from + rest, hits);
 #if COUNT
         const u32 read = __reduce_add_sync(ALL, w.checks - before);
-        if (w.lane == 0) note_tail(w.tails, from - p.far, read);
+        if (w.lane == 0) note_tail(w.tails, from - IN_ROWS(p).far, read);
 #endif
     }
     __syncwarp();
@@ -204,7 +204,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 /* there are no more columns, unless some are in a tail */
-                if (BARE && p.bare && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
+                if (BARE && p.bare && g[j] == v + j && (!SPLIT || v + j >= IN_ROWS(p).tailed))
                     miss &= ~(1u << j);
             }
             if (COUNT) w.checks += __popc(miss);

@@ -17,14 +17,14 @@
 
 /* Whether the column at `at` is seen. */
 INLINE bool edge_seen(const Params &p, u64 at) {
+#if MASKED && DIRECTED
+    if (!p.seen) return true; /* the form for records sees all, too */
+#endif
 #if MASKED && SPLIT
     const u64 tail = (at - p.far) & ((1ull << 62) - 1);
     /* mutant: p.tail_seen[tail >> 5] >> (tail & 31) & 1 -> true
      * : test_masked_kernels::test_tails_in_host_memory */
     if (tail < p.tail_count) return p.tail_seen[tail >> 5] >> (tail & 31) & 1;
-#endif
-#if MASKED && DIRECTED
-    if (!p.seen) return true; /* the form for records sees all, too */
 #endif
 #if MASKED
     return p.seen[at >> 5] >> (at & 31) & 1;
@@ -33,23 +33,28 @@ INLINE bool edge_seen(const Params &p, u64 at) {
 #endif
 }
 
-/* The rows that pulls read, whether their columns are seen, and the degrees of these. */
+/* The rows that pulls read, and whether their columns are seen. */
 #if DIRECTED
-#define IN_ROW(p) (p).in_row
 #define IN_ADJ(p) (p).in_adj
+
+struct InRows { /* as functions of tails.cuh want them */
+    const OFFSET *row;
+    const u64 *tail_row;
+    u64 far;
+    u32 tailed, kept;
+};
+
+INLINE InRows IN_ROWS(const Params &p) {
+    return {p.in_row, p.in_tail_row, p.in_far, p.in_tailed, p.kept};
+}
 
 INLINE bool in_edge_seen(const Params &p, u64 at) {
     return !MASKED || !p.in_seen || (p.in_seen[at >> 5] >> (at & 31) & 1);
 }
-
-INLINE u32 in_degree_at(const Params &p, u32 v, OFFSET begin) {
-    return (u32)(p.in_row[v + 1] - begin);
-}
 #else /* by macros, which leave no trace in the code */
-#define IN_ROW(p) (p).row
 #define IN_ADJ(p) (p).adj
+#define IN_ROWS(p) (p)
 #define in_edge_seen edge_seen
-#define in_degree_at degree_at
 #endif
 
 /* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what

@@ -153,6 +153,9 @@ struct Params {
     const OFFSET *in_row;     /* [active + 1], of edges in, which pulls read */
     const u32 *in_adj;        /* [m + pad], rising in each row */
     const u32 *in_seen;       /* [m / 32 + pad], a bit for each column of in_adj, with MASKED */
+    const u64 *in_tail_row;   /* [in_tailed + 1], as tail_row */
+    u64 in_far;               /* where their tails are, from in_adj on */
+    u32 in_tailed;            /* rows that may have tails */
 #endif
 };
 
