@@ -4,9 +4,12 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from fast_graphs import wanted_levels
 from graphs import Tuples, fixed, kronecker, random_tuples, uniform
 
 from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.room import Room, Split
+from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 
 
 class Arcs(Tuples):
@@ -143,3 +146,68 @@ def roots_of(made, count=3):
     some = np.random.default_rng(1).integers(0, made.source.n, count)
     roots = [int(out.argmax()), int(into.argmax()), *ends, *some.tolist()]
     return list(dict.fromkeys(roots))
+
+
+class Keeps(Room):
+    """Memory that has room for eight columns of a row."""
+
+    def split(self, n, numbering, ranges, *, sides=1):
+        assert sides == 2
+        return Split.at(8, numbering, ranges)
+
+
+def split_at_eight(source):
+    """Return the graph of a device that keeps eight columns of a row."""
+    return build(source, directed=True, room=Keeps(None, None, lambda *_: 0))
+
+
+def masks_of(source, seed):
+    """Return random (flags of vertices or None, flags of edges or None, arcs left)."""
+    random = np.random.default_rng(seed)
+    u, v = source.edges.T
+    vertices = random.random(source.n) < 0.8 if seed % 3 else None
+    edges = random.random(len(u)) < 0.6 if seed % 3 != 1 else None
+    seen = np.ones(len(u), bool) if edges is None else edges.copy()
+    if vertices is not None:
+        seen &= vertices[u] & vertices[v]
+    return vertices, edges, Arcs(source.n, u[seen], v[seen], size=1 << 20)
+
+
+def seen_of(made, vertices, edges, left):
+    """Return the edges that are seen, which all ways to say so must tell alike."""
+    maker, again = SeenMaker(rows_of_graph(made.graph)), None
+    if edges is None:
+        seen = maker.of_vertices(vertices)
+    else:
+        seen = maker.of_edges(edges, vertices)
+    again = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
+    for one, other in ((seen, again), (seen.incoming, again.incoming)):
+        for name in ("bits", "ends"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(seen.ends.get(), left.degrees[made.vertices])
+    np.testing.assert_array_equal(seen.incoming.ends, left.entering[made.vertices])
+    return seen
+
+
+def records_fault(made, root, found):
+    """Return what is wrong with the records of a search, or None."""
+    level = wanted_levels(made, root)
+    sizes = np.bincount(level[level >= 0]).tolist()
+    told = [r.found for r in found.records]
+    empty = len(told) + 1 - len(sizes)
+    if not 0 <= empty <= 2 or told != sizes[1:] + [0] * empty:
+        return f"records found {told[:9]}, not {sizes[1:10]}"
+    for depth, r in enumerate(found.records):
+        frontier = level == depth
+        if r.direction.startswith("push"):
+            edges = int(made.source.degrees[frontier].sum())
+            if (r.frontier, r.checks) != (frontier.sum(), edges):
+                return f"level {depth + 1}: {r.checks} checks, not {edges}"
+            continue
+        open_ones = (level > depth) | (level < 0)
+        most = int(made.source.entering[open_ones].sum())
+        # columns that a row has not are looked at, too: seven of a vertex
+        least, most = int((level == depth + 1).sum()), most + 7 * int(open_ones.sum())
+        if not least <= r.checks <= most:
+            return f"level {depth + 1}: {r.checks} checks, allowed {least} to {most}"
+    return None

@@ -6,7 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from directed_graphs import check, directed, matrix_of, part_of
-from directed_hosts import SHAPES, DirectedHost, arcs_of
+from directed_hosts import (
+    SHAPES,
+    DirectedHost,
+    arcs_of,
+    masks_of,
+    records_fault,
+    seen_of,
+    split_at_eight,
+)
 from directed_hosts import roots_of as ends_of
 from fast_faults import Faults
 from fast_graphs import HUGE
@@ -110,4 +118,33 @@ def test_method_fast(name, in_ids):
             search = FastSearch(made.graph, in_ids=in_ids, **way)
             for root in ends_of(made):
                 faults.look(made, search, root, f"{name}, {wide}", **way)
+    faults.tell()
+
+
+@pytest.mark.parametrize("name", ["kronecker-16", "hubs", "dead-ends", "layers"])
+def test_masks_of_method_fast(name):
+    faults, made = Faults(), DirectedHost((SHAPES | MORE)[name]())
+    for seed in range(3):
+        vertices, edges, left = masks_of(made.source, seed)
+        seen = seen_of(made, vertices, edges, left)
+        other = DirectedHost(left, graph=made.graph)
+        for k, way in enumerate(WAYS[:-1]):
+            search = FastSearch(made.graph, in_ids=(k + seed) % 2 == 0, **way)
+            search.see(seen)
+            for root in ends_of(other):
+                faults.look(other, search, root, f"{name}, mask {seed}", **way)
+    faults.tell()
+
+
+@pytest.mark.parametrize("name", ["kronecker-16", "hubs", "random-large", "layers"])
+def test_tails_of_method_fast(name):
+    faults, made = Faults(), DirectedHost((SHAPES | MORE)[name]())
+    graph = split_at_eight(made.source)
+    for k, way in enumerate(WAYS[:-1]):
+        search = FastSearch(graph, in_ids=k % 2 == 0, **way)
+        for root in ends_of(made):
+            faults.look(made, search, root, name, **way)
+            found = search.search(root, records=True)
+            if said := records_fault(made, root, found):
+                faults.lines.append(f"{name}, {way}: {said}")
     faults.tell()

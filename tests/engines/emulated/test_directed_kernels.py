@@ -6,14 +6,26 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from directed_hosts import SHAPES, Arcs, DirectedHost, ring, roots_of, star, turned
+from directed_hosts import (
+    SHAPES,
+    Arcs,
+    DirectedHost,
+    masks_of,
+    records_fault,
+    ring,
+    roots_of,
+    seen_of,
+    split_at_eight,
+    star,
+    turned,
+)
 from fast_faults import Faults
 from fast_graphs import HUGE, fault, untils, wanted_levels
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.room import Room, Split
+from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
@@ -54,7 +66,7 @@ def look(faults, made, search, root, name, **form):
 
 @EACH_WAY
 @IN_IDS
-def test_shapes(device, way, in_ids):
+def test_directed_shapes(device, way, in_ids):
     device.multiprocessors = 3
     faults, options = Faults(), WAYS[way]
     for k, name in enumerate(SHAPES):
@@ -74,30 +86,6 @@ def test_full_blocks(device, way):
         for root in roots_of(host(name), 1):
             faults.look(host(name), search, root, f"{name}, {way}")
     faults.tell()
-
-
-def records_fault(made, root, found):
-    """Return what is wrong with the records of a search, or None."""
-    level = wanted_levels(made, root)
-    sizes = np.bincount(level[level >= 0]).tolist()
-    told = [r.found for r in found.records]
-    empty = len(told) + 1 - len(sizes)
-    if not 0 <= empty <= 2 or told != sizes[1:] + [0] * empty:
-        return f"records found {told[:9]}, not {sizes[1:10]}"
-    for depth, r in enumerate(found.records):
-        frontier = level == depth
-        if r.direction.startswith("push"):
-            edges = int(made.source.degrees[frontier].sum())
-            if (r.frontier, r.checks) != (frontier.sum(), edges):
-                return f"level {depth + 1}: {r.checks} checks, not {edges}"
-            continue
-        open_ones = (level > depth) | (level < 0)
-        most = int(made.source.entering[open_ones].sum())
-        # columns that a row has not are looked at, too: seven of a vertex
-        least, most = int((level == depth + 1).sum()), most + 7 * int(open_ones.sum())
-        if not least <= r.checks <= most:
-            return f"level {depth + 1}: {r.checks} checks, allowed {least} to {most}"
-    return None
 
 
 @IN_IDS
@@ -148,7 +136,7 @@ def test_sets(device, way, in_ids):
             np.testing.assert_array_equal(found.level.get(), wanted)
 
 
-def test_depths(device):
+def test_last_levels_of_vertices_without_edges_out(device):
     """The last level may have no vertex with edges out."""
     for in_ids in (True, False):
         for source in (star(9), ring(5), Arcs(7, [0, 1, 2, 3], [1, 2, 3, 4])):
@@ -193,6 +181,7 @@ def test_clusters(device):
         assert search._cluster is not None
     assert FastSearch(host("star-out").graph)._cluster is not None
     assert FastSearch(host("small-world").graph)._cluster is None
+    assert FastSearch(DirectedHost(ring(1200, 3000)).graph)._cluster is None
 
 
 def test_the_same_rows_as_a_symmetric_graph(device):
@@ -250,14 +239,6 @@ def split_graph(source, share, **options):
     return build(source, directed=True, room=room, **options)
 
 
-class Keeps(Room):
-    """Memory that has room for eight columns of a row."""
-
-    def split(self, n, numbering, ranges, *, sides=1):
-        assert sides == 2
-        return Split.at(8, numbering, ranges)
-
-
 @pytest.mark.parametrize("name", ["kronecker", "hubs", "layers"])
 def test_rows_in_two_pieces(device, name):
     """Edges out and in, of which rows on the device keep as many columns."""
@@ -282,8 +263,7 @@ def test_rows_in_two_pieces(device, name):
 def test_tails_in_host_memory(device, name, in_ids):
     device.multiprocessors = 3
     faults, made = Faults(), host(name)
-    room = Keeps(None, None, lambda *_: 0)
-    graph = build(made.source, directed=True, room=room)
+    graph = split_at_eight(made.source)
     assert graph.in_tails is not None
     ways = ["plain", "push", "pull", "mark", "mark-rows", "pull-at-once", "pull-early"]
     for way in ways[in_ids::2]:
@@ -303,34 +283,6 @@ def test_tails_in_host_memory(device, name, in_ids):
         SeenMaker(rows_of_graph(graph))
     with pytest.raises(UsageError, match="many searches of a directed graph need all"):
         BitSearches(graph)
-
-
-def masks_of(source, seed):
-    """Return random (flags of vertices or None, flags of edges or None, arcs left)."""
-    random = np.random.default_rng(seed)
-    u, v = source.edges.T
-    vertices = random.random(source.n) < 0.8 if seed % 3 else None
-    edges = random.random(len(u)) < 0.6 if seed % 3 != 1 else None
-    seen = np.ones(len(u), bool) if edges is None else edges.copy()
-    if vertices is not None:
-        seen &= vertices[u] & vertices[v]
-    return vertices, edges, Arcs(source.n, u[seen], v[seen], size=1 << 20)
-
-
-def seen_of(made, vertices, edges, left):
-    """Return the edges that are seen, which all ways to say so must tell alike."""
-    maker, again = SeenMaker(rows_of_graph(made.graph)), None
-    if edges is None:
-        seen = maker.of_vertices(vertices)
-    else:
-        seen = maker.of_edges(edges, vertices)
-    again = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
-    for one, other in ((seen, again), (seen.incoming, again.incoming)):
-        for name in ("bits", "ends"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    np.testing.assert_array_equal(seen.ends.get(), left.degrees[made.vertices])
-    np.testing.assert_array_equal(seen.incoming.ends, left.entering[made.vertices])
-    return seen
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])

@@ -231,6 +231,22 @@ def test_directed_tuples_on_one_device():
     session.close()
 
 
+def test_directed_graphs_are_searched_by_one_device(devices, monkeypatch):
+    devices[:] = [0, 0]
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    tuples = random_tuples(90, 200, seed=6)
+    with distbfs.open(tuples, directed=True) as session:
+        assert "a directed graph is searched by one device" in session.why
+        assert session.describe()["mode"] == "resident"
+    for form, why in (
+        ({"domain": 2}, "domain is for several devices"),
+        ({"domain": 1, "parts": 2}, "parts is for searches between domains"),
+        ({"exchange": "host"}, "exchange is for searches between domains"),
+    ):
+        with pytest.raises(UsageError, match=f"{why}; a directed graph is searched"):
+            distbfs.open(tuples, directed=True, engine="xbfs", **form)
+
+
 @pytest.mark.parametrize("internal", [False, True])
 def test_a_root_without_edges(internal):
     source = random_tuples(200, 60, seed=2)
@@ -352,7 +368,7 @@ def test_small_graphs_are_searched_by_one_device(devices):
             "xbfs",
             "domains of one device were requested; one rank",
         ),
-        ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
+        ({}, Request(4, "--parts"), "xbfs", "parts is for searches between domains"),
         ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
         ({"exchange": "host"}, Request(), "xbfs", "exchange is for searches between"),
         ({"local_all2all": True}, Request(), "xbfs", "local_all2all is for searches"),

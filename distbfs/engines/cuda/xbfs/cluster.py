@@ -32,8 +32,8 @@ def suits(graph: DeviceGraph, mean_next: float) -> bool:
     vertices of the one before until repeats set in, and mean_next times where no edge
     leads back.
     """
-    # mutant: graph.directed -> 0 : test_directed_kernels::test_clusters
     sparse = graph.m <= LARGEST_MEAN * graph.active
+    # mutant: graph.directed -> 0 : test_directed_kernels::test_clusters
     return sparse and mean_next + graph.directed <= LARGEST_MEAN
 
 

@@ -23,9 +23,9 @@ INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, 
                    u32 lane) {
 #if DIRECTED
     const u32 ends = __ballot_sync(ALL, mine && !degree);
-    /* mutant: if (lane == 3 && ends) -> if (false) : test_directed_kernels::test_depths */
+    /* mutant: if (lane == 3 && ends) -> if (false) : test_last_levels_of_vertices_without_edges_out */
     if (lane == 3 && ends) atomicAdd(&q.mail->hubs, (u64)__popc(ends) << 32);
-    /* mutant: mine && degree -> mine : test_directed_kernels::test_vertices_without_edges_out */
+    /* mutant: mine && degree -> mine : test_vertices_without_edges_out */
     mine = mine && degree;
 #endif
     const u32 who = __ballot_sync(ALL, mine);

@@ -198,7 +198,7 @@ INLINE u32 bare_word(const Params &p, u32 w) {
  * edges lead one way, others look at bare vertices, which are not visited but for roots: what
  * these lead to is found before. */
 #if DIRECTED
-/* mutant: ((bits) & ~bare_word(p, w)) -> (bits) : test_directed_kernels::test_depths */
+/* mutant: ((bits) & ~bare_word(p, w)) -> (bits) : test_last_levels_of_vertices_without_edges_out */
 #define KEPT_BITS(p, w, bits) ((bits) & ~bare_word(p, w))
 #else
 #define KEPT_BITS(p, w, bits) (bits) /* by a macro, which leaves no trace in the code */
