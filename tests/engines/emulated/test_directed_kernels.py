@@ -149,12 +149,14 @@ def test_last_levels_of_vertices_without_edges_out(device):
 
 
 def test_vertices_without_edges_out(device):
-    """More of them than a warp has lanes lie between two rows of a queue."""
-    leaves = np.arange(2, 402)
-    u = [0] * 402 + [1, 401]
-    v = [1, *leaves, 402, 403, 404]
-    u = [*u[: len(v) - 2], 402, 402]
-    made = DirectedHost(Arcs(406, u, v))
+    """As many of them as a warp has lanes would lie between two rows of a queue."""
+    found = np.arange(1, 97)
+    others, ends = found[found % 32 != 1], found[found % 32 == 1]
+    before, after = [97, 98], np.arange(99, 105)
+    u = [*np.zeros(96, int), *np.repeat(before, len(others)), *np.repeat(ends, 2)]
+    v = [*found, *others, *others, *after]
+    made = DirectedHost(Arcs(105, u, v))
+    assert (made.vertices[3:99] == [*range(1, 97)]).all()  # of one class, by their ids
     for way in ({"direction": "push"}, {"overrides": {"mark_edges": HUGE}}):
         search = FastSearch(made.graph, **way)
         search._cluster = None
