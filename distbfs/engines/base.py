@@ -456,8 +456,8 @@ class MaskedSearch(DeviceSearch, Protocol):
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all.
 
-        Both directions of an edge are alike, and a vertex that is not seen has no edge
-        that is.
+        Both directions of an edge are alike, as are its places in rows of edges out and
+        in, and a vertex that is not seen has no edge that is.
         """
 
 

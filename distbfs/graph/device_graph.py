@@ -62,9 +62,11 @@ def vertices_table(n: int, active: int) -> ArrayTable:
     }
 
 
-def graph_table(n: int, active: int, m: int) -> ArrayTable:
-    """Return the arrays of a ``DeviceGraph`` that is undirected and has no tails."""
-    return rows_table(active, m) | vertices_table(n, active)
+def graph_table(n: int, active: int, m: int, *, directed: bool = False) -> ArrayTable:
+    """Return the arrays of a ``DeviceGraph`` that has no tails."""
+    rows = rows_table(active, m)
+    into = {f"in_{name}": plan for name, plan in rows.items()} if directed else {}
+    return rows | into | vertices_table(n, active)
 
 
 @dataclass
@@ -126,6 +128,8 @@ class DeviceGraph:
     offsets and columns, the edges in; else None
     tails: of a graph larger than the device: offsets and columns then have only the
     first columns of each row, and offsets are uint64; else None
+    in_tails: the same of the edges in of a directed graph; where there are tails of
+    one, there are of both
 
     The arrays are CuPy's. In a directed graph, vertices are numbered by the sum of both
     degrees, rows may be empty, and a tuple counts two ends at its source vertex.
@@ -149,6 +153,7 @@ class DeviceGraph:
     in_columns: DeviceArray | None = None
     tails: Tails | None = None
     trees: Trees | None = None
+    in_tails: Tails | None = None
 
     @property
     def directed(self) -> bool:
@@ -161,6 +166,11 @@ class DeviceGraph:
         if self.in_offsets is None or self.in_columns is None:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns
+
+    @property
+    def pulled_tails(self) -> Tails | None:
+        """The tails of the rows that pulls read."""
+        return self.in_tails if self.directed else self.tails
 
     def reversed(self) -> DeviceGraph:
         """Return a directed graph with all edges reversed; arrays are shared.
@@ -176,6 +186,8 @@ class DeviceGraph:
             columns=columns,
             in_offsets=self.offsets,
             in_columns=self.columns,
+            tails=self.in_tails,
+            in_tails=self.tails,
             tuple_degrees=ends,
         )
 
@@ -208,10 +220,17 @@ class DeviceGraph:
         listed: DeviceArray = cp.asarray(self.numbers_at(ids))
         return listed
 
-    def row_lengths(self, low: int, high: int) -> DeviceArray:
-        """Return the lengths of rows low … high-1 with their tails, CuPy int64."""
-        cp, tails = cuda.cupy(), self.tails
-        lengths: DeviceArray = cp.diff(self.offsets[low : high + 1]).astype(cp.int64)
+    def row_lengths(
+        self, low: int, high: int, *, incoming: bool = False
+    ) -> DeviceArray:
+        """Return the lengths of rows low … high-1 with their tails, CuPy int64.
+
+        incoming: of the rows that pulls read
+        """
+        cp, offsets, tails = cuda.cupy(), self.offsets, self.tails
+        if incoming:
+            offsets, tails = self.pulled[0], self.pulled_tails
+        lengths: DeviceArray = cp.diff(offsets[low : high + 1]).astype(cp.int64)
         if tails is not None and low < tails.tailed:
             upto = min(high, tails.tailed)
             beyond = cp.diff(tails.offsets[low : upto + 1])
@@ -224,10 +243,11 @@ class DeviceGraph:
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]
         arrays += self.pulled if self.directed else ()
         arrays += () if self.members is None else (self.members,)
-        arrays += () if self.tails is None else (self.tails.offsets,)
+        arrays += [x.offsets for x in (self.tails, self.in_tails) if x is not None]
         return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))
 
     @property
     def held_back(self) -> int:
         """Number of stored edges in host memory."""
-        return 0 if self.tails is None else len(self.tails.columns)
+        tails = (self.tails, self.in_tails)
+        return sum(len(x.columns) for x in tails if x is not None)

@@ -73,9 +73,8 @@ def above(graph: DeviceGraph, degree: int) -> int:
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
     """Return a vertex's number of edges, out and in, int64 [1]."""
     count: Ids = graph.row_lengths(number, number + 1).get()
-    if graph.in_offsets is not None:
-        ends = graph.in_offsets[number : number + 2].get().astype(np.int64)
-        count = count + np.diff(ends)
+    if graph.directed:
+        count = count + graph.row_lengths(number, number + 1, incoming=True).get()
     return count
 
 

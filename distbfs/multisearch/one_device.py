@@ -75,6 +75,11 @@ class BitSearches(Share):
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.directed and graph.held_back:
+            raise UsageError(
+                "many searches of a directed graph need all of it on the device, and "
+                f"{graph.held_back} of its edges are in host memory"
+            )
         cp, member, self.graph = cuda.cupy(), Member.of_graph(graph), graph
         self._wanted = Wanted(levels, counts, tuple(sums))
         self._lone: list[Ids] = []  # sources without edges

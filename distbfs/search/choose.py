@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 Say: TypeAlias = Callable[[str], None]
 
-NOT_STEPWISE = "a directed graph in one process is searched without --stepwise"
+NOT_STEPWISE = "a directed graph on CPUs of one process is searched without --stepwise"
 ON_HOSTS = (
     "several ranks search a directed graph on CPUs alone; allowed: --engine openmp or "
     "reference, or one process"
 )
-DIRECTED = "xbfs-paper"  # the engine of auto for directed graphs on a device
+ONE_DEVICE = "a directed graph is searched by one device"
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
 HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
 WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
@@ -125,9 +125,11 @@ def choose(
     named = options.engine != "auto"
     if named:
         check_masks(options.engine, request)
-    if directed and options.stepwise and alone:
-        raise UsageError(NOT_STEPWISE)
-    if named and not kind_of(options.engine).on_device:
+    on_host = named and not kind_of(options.engine).on_device
+    stepwise = directed and alone and options.stepwise
+    if on_host:
+        if stepwise:
+            raise UsageError(NOT_STEPWISE)
         return SearchChoice("host", options)
     if directed and not alone:
         if named or wants_device(options, request):
@@ -153,6 +155,8 @@ def choose(
             reason = str(error)
     elif wants_device(options, request):
         raise DeviceMissing(reason)
+    if stepwise:
+        raise UsageError(f"{NOT_STEPWISE}; {reason}")
     # mutant: reason.partition(";")[0] -> "" : test_sessions::test_without_a_device
     return SearchChoice("host", options, why=reason.partition(";")[0])
 
@@ -267,22 +271,27 @@ def _on_devices(
     hosts = HostDevices(world, devices, kind)
     hosts.check(request.domain, name)
     asked = between_reason(options, request.separate, request.domain, hosts.total)
+    if directed and (asked or request.domain not in (None, 1)):
+        raise UsageError(f"{asked or 'domain is for several devices'}; {ONE_DEVICE}")
     if kind.domains and (asked or not kind.alone):
         return _separated(hosts, named, n, request, (why, asked))
-    alone = len(devices) == 1 or kind.devices == 1
+    alone = len(devices) == 1 or kind.devices == 1 or directed
     # mutant: ALONE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device
     # mutant: ALONE_BELOW and request.domain is None -> ALONE_BELOW
     #   : test_sessions::test_what_is_chosen
     small = n < ALONE_BELOW and request.domain is None
     small = small and not request.divided
-    if small and hosts.total > 1 and kind.devices > 1:
+    if directed and hosts.total > 1:
+        why = ONE_DEVICE
+    elif small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
         if n <= MAX_VERTICES:
             return SearchChoice("device", named, devices[:1], why=why)
-        if kind.devices == 1:
+        if kind.devices == 1 or directed:
+            other = "more devices of a symmetric graph" if directed else "xbfs"
             raise UsageError(
-                f"engine {name} searches up to 2^31 vertices, not {n}; use xbfs"
+                f"engine {name} searches up to 2^31 vertices, not {n}; use {other}"
             )
         why = f"a domain of one device, as {n} vertices have ids of 64 bits"
         return SearchChoice("domain", named, devices[:1], why=why)
@@ -306,7 +315,7 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
     if directed and not kind.directed:
         raise UsageError(
             f"engine {name} searches symmetric graphs, and this one is directed; "
-            f"allowed: {DIRECTED}, openmp, reference"
+            "allowed: xbfs, openmp, reference"
         )
     if request.separate and not kind.domains:
         raise UsageError(
@@ -320,7 +329,10 @@ def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]
     """Return the engine of ``auto`` on devices, and the reason."""
     why = "there is a CUDA device"
     if directed:
-        return DIRECTED, f"{why}, and the graph is directed"
+        paper = [x for x, _ in options.own if has_option(kind_of("xbfs-paper"), x)]
+        if paper:
+            return "xbfs-paper", f"{paper[0]} is an option of engine xbfs-paper"
+        return "xbfs", why
     kind, asked = kind_of("xbfs"), between_asked(options)
     asked = [x for x in asked if not has_option(kind, x)]
     asked += [x for x, _ in options.own if x == "balance"]

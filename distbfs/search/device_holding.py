@@ -62,14 +62,18 @@ def graph_on_device(
     """
 
     def state(n: int, active: int, m: int, at_least: Ids) -> int:
-        need: int = engine.state_bytes(n, active, m, at_least)
+        counts = n, active, m, at_least
+        need: int = engine.state_bytes(*counts, directed=source.directed)
         need += beside(n, active, 1, 0)
         return need + masked * total_bytes(mask_table(n, active, m))
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
-    if "device_memory" in engine.takes and not source.directed:
-        form["room"] = Room(options.device_memory, options.host_memory, state)
-        nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *engine.likely(source.n)])
+    if "device_memory" in engine.takes:
+        # masks of a directed graph are of columns on the device
+        if not (source.directed and masked):
+            form["room"] = Room(options.device_memory, options.host_memory, state)
+        likely = engine.likely(source.n, directed=source.directed)
+        nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:
         lent = source.graph._tuples
         if lent is None:

@@ -96,7 +96,8 @@ def where_rows_are(graph: DeviceGraph) -> str:
     """Describe the rows of a graph that are in host memory, "" if none is."""
     if graph.tails is None:
         return ""
-    return in_host_memory(graph.held_back, graph.m, graph.tails.kept)
+    stored = graph.m * (1 + graph.directed)
+    return in_host_memory(graph.held_back, stored, graph.tails.kept)
 
 
 def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:

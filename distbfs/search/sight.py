@@ -129,7 +129,10 @@ class GraphSight:
                 seen = self._maker.of_pairs(SeenPairs(self._views_of_parts(), view))
             self._runner.see([seen])
             ends = cuda.cupy().zeros(graph.n, np.uint32)
-            ends[graph.vertices] = seen.ends
+            each = np.uint32(1 + graph.directed)  # both at the vertex that it leaves
+            # mutant: seen.ends * each -> seen.ends
+            #   : test_masked_sessions::test_one_device
+            ends[graph.vertices] = seen.ends * each
         self.vertices = with_ends(self._all, [ends], by_local=True)
 
     def _views_of_parts(self) -> PartViews:

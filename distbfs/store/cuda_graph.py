@@ -108,7 +108,7 @@ def graph_of_store(
 
         if manifest.directed:
             ways = [partial(side, names) for names in sides]
-            made = assemble_directed(kernels, ways, degrees, wide=False)
+            made = assemble_directed(kernels, ways, degrees, wide=False, room=room)
         else:
             edges, budget = side(SUBGRAPHS)
             made = assemble(kernels, edges, degrees, budget, both=False, wide=False)

@@ -110,7 +110,7 @@ def test_auto_says_why_it_stays_on_the_host(store):
 
 
 def test_no_device_is_code_3(store):
-    for words in (("--engine", "xbfs-paper"), ("--balance", "static")):
+    for words in (("--engine", "xbfs"), ("--balance", "static")):
         done = here("bfs", store, "-s", 0, *words)
         assert (done.code, done.out) == (3, "")
         assert done.err.startswith("distbfs: no CUDA device")
@@ -234,15 +234,15 @@ def test_parts_are_refused_before_a_file_is_read(tmp_path):
 
 
 REFUSALS = [
-    (("bfs", "-s", 0, "--stepwise"), "one process is searched without --stepwise"),
-    (("bfs", "-s", 0, "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
-    (("serve", "--engine", "xbfs"), "is directed; allowed: xbfs-paper"),
+    (("bfs", "-s", 0, "--stepwise"), "searched without --stepwise"),
+    (("bfs", "-s", 0, "--engine", "pan"), "engine pan searches symmetric graphs"),
+    (("serve", "--engine", "pan"), "is directed; allowed: xbfs, openmp"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",
     ),
     (("graph500", "--directed", "--graph"), "--directed is settled by the store"),
-    (("compare", "--engines", "xbfs"), "engine xbfs searches symmetric graphs"),
+    (("compare", "--engines", "pan"), "engine pan searches symmetric graphs"),
     (("plan",), "plan needs a symmetric graph"),
 ]
 

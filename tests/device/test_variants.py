@@ -47,6 +47,19 @@ WINDOWED = [
     {"OFFSET": ("u32",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
     {**PLAIN, "OFFSET": ("u32",)},
 ]
+ONE_WAY = [
+    {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+    {**WIDTH, "COUNT": (1,), "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
+    *(
+        {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,), **more}
+        for more in ({}, {"COUNT": (1,), "MASKED": (1,)})
+    ),
+    *(
+        {**PLAIN, "OFFSET": ("u32",), "IN_IDS": (1,), **more}
+        for more in ({}, {"AT_ONCE": (1,), "CODES": (0,)}, {"WINDOWS": (1,)})
+    ),
+]
+ONE_WAY = [{**form, "DIRECTED": (1,)} for form in ONE_WAY]
 
 
 def shortened(names):
@@ -141,6 +154,7 @@ LOADS = {
             *({**form, "PLAIN": (1,)} for form in FEW_FORMS),
             {**PLAIN, **WIDTH},
             *({**form, "WINDOWS": (1,)} for form in WINDOWED),
+            *ONE_WAY,
         )
     ],
     "engines/cuda/xbfs/between.py": [

@@ -258,7 +258,7 @@ def test_graphs_of_a_program():
         check_result(first, source)
     one_way = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 0], directed=True)
     found = distbfs.bfs(one_way, 1)
-    assert found.engine == "xbfs-paper"
+    assert found.engine == "xbfs"
     assert found.to_numpy()[0].tolist() == [2, 0, 1]
 
 

@@ -6,12 +6,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from directed_graphs import check, directed, matrix_of, part_of
+from directed_hosts import (
+    SHAPES,
+    DirectedHost,
+    arcs_of,
+    masks_of,
+    records_fault,
+    seen_of,
+    split_at_eight,
+)
+from directed_hosts import roots_of as ends_of
+from fast_faults import Faults
+from fast_graphs import HUGE
 from graphs import kronecker, random_tuples
 from hypothesis import given, settings
 
 import distbfs
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
@@ -77,6 +90,61 @@ def test_the_python_interface():
     graph = distbfs.Graph.from_scipy(matrix, directed=True)
     for root in roots_of(matrix, 3):
         found = distbfs.bfs(graph, root)
-        assert found.engine == "xbfs-paper"
+        assert found.engine == "xbfs"
         level, parent = found.to_numpy()
         check(matrix, root, SimpleNamespace(level=level, parent=parent))
+
+
+WAYS = (
+    *({}, {"direction": "push"}, {"direction": "pull"}, {"stepwise": True}),
+    {"overrides": {"mark_edges": 0, "row_edges": 0, "pull_edges": HUGE}},
+    {"overrides": {"pull_edges": 0}},
+    {"overrides": {"window_words": 8, "pull_edges": 30}},
+)
+MORE = {
+    "kronecker-16": lambda: arcs_of(kronecker(16)),
+    "random-large": lambda: arcs_of(random_tuples(90_000, 900_000, 3)),
+}
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *MORE])
+@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+def test_method_fast(name, in_ids):
+    """Engine xbfs in every way, on graphs that the device builds."""
+    faults = Faults()
+    for wide in (False, True):
+        made = DirectedHost((SHAPES | MORE)[name](), wide)
+        for way in WAYS:
+            search = FastSearch(made.graph, in_ids=in_ids, **way)
+            for root in ends_of(made):
+                faults.look(made, search, root, f"{name}, {wide}", **way)
+    faults.tell()
+
+
+@pytest.mark.parametrize("name", ["kronecker-16", "hubs", "dead-ends", "layers"])
+def test_masks_of_method_fast(name):
+    faults, made = Faults(), DirectedHost((SHAPES | MORE)[name]())
+    for seed in range(3):
+        vertices, edges, left = masks_of(made.source, seed)
+        seen = seen_of(made, vertices, edges, left)
+        other = DirectedHost(left, graph=made.graph)
+        for k, way in enumerate(WAYS[:-1]):
+            search = FastSearch(made.graph, in_ids=(k + seed) % 2 == 0, **way)
+            search.see(seen)
+            for root in ends_of(other):
+                faults.look(other, search, root, f"{name}, mask {seed}", **way)
+    faults.tell()
+
+
+@pytest.mark.parametrize("name", ["kronecker-16", "hubs", "random-large", "layers"])
+def test_tails_of_method_fast(name):
+    faults, made = Faults(), DirectedHost((SHAPES | MORE)[name]())
+    graph = split_at_eight(made.source)
+    for k, way in enumerate(WAYS[:-1]):
+        search = FastSearch(graph, in_ids=k % 2 == 0, **way)
+        for root in ends_of(made):
+            faults.look(made, search, root, name, **way)
+            found = search.search(root, records=True)
+            if said := records_fault(made, root, found):
+                faults.lines.append(f"{name}, {way}: {said}")
+    faults.tell()

@@ -17,8 +17,9 @@ import numpy as np
 from distbfs.build.cuda.chunks import Chunks, Passes, Side
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.room import Budget, Room
-from distbfs.build.cuda.rows import make_rows
+from distbfs.build.cuda.ranges import BothSides, Ranges
+from distbfs.build.cuda.room import EVERY, Budget, Room
+from distbfs.build.cuda.rows import filled, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -26,7 +27,7 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, DeviceArray, Marks, TupleSource
+from distbfs.types import DeviceArray, TupleSource
 
 
 def assemble(
@@ -62,16 +63,19 @@ def assemble_directed(
     degrees: list[DeviceArray],
     *,
     wide: bool,
+    room: Room | None = None,
 ) -> dict[str, Any]:
     """Build the arrays of a directed graph from degrees and pairs of ids.
 
     sides: called in order: for pairs of edges out and, when those rows are built, for
     pairs of edges in, whose first id is the target
     degrees: uint32 [n] of each side, by id, in a list that is emptied
+    room: as of ``build``; rows of both sides keep as many columns on the device
     """
     with kernels.phase("numbering"):
         numbering = Numbering(kernels, degrees[0] + degrees[1])
         del numbering.sorted
+        kept = EVERY if room is None else _kept(kernels, numbering, degrees, room)
     made = numbering.arrays()
     edges = []
     for side, name in zip(sides, ("", "in_"), strict=True):
@@ -80,25 +84,32 @@ def assemble_directed(
             empty = (lengths[0] == 0).get()
         chunks, budget = side()
         rows = make_rows(
-            kernels, chunks, numbering, lengths, budget, both=False, wide=wide
+            *(kernels, chunks, numbering, lengths, budget),
+            both=False,
+            wide=wide,
+            kept=kept,
         )
         edges.append(rows.pop("m"))
         with kernels.phase("rows"):
             offsets = rows["offsets"]
-            offsets.set(_filled(offsets.get(), empty, edges[-1]))
+            offsets.set(filled(offsets.get(), empty))
         made |= {f"{name}{key}": value for key, value in rows.items()}
     if edges[0] != edges[1]:
         raise InputError("edges in and edges out differ in number")
     return {**made, "m": edges[0]}
 
 
-def _filled(offsets: Array, empty: Marks, m: int) -> Array:
-    """Fill gaps in offsets, [rows + 1]: an empty row begins where the next one does.
+def _kept(
+    kernels: Kernels, numbering: Numbering, degrees: list[DeviceArray], room: Room
+) -> int:
+    """Return how many columns of a row the device keeps, EVERY: all.
 
-    empty: bool [rows]
+    degrees: as of ``assemble_directed``
     """
-    offsets[:-1][empty] = m
-    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
+    ends = numbering.vertices
+    both = BothSides([Ranges(kernels, side[ends]) for side in degrees])
+    split = room.split(len(degrees[0]), numbering, both, sides=2)
+    return EVERY if split is None else split.kept
 
 
 def check_size(n: int) -> None:
@@ -126,8 +137,7 @@ def build(
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row always fit)
     wide: offsets of 64 bits for any number of edges
-    room: for an undirected graph and its searches, where rows may have tails in host
-    memory
+    room: for the graph and its searches, where rows may have tails in host memory
     done: called with the number of tuples made in each pass; see ``Chunks``
     """
     check_size(source.n)
@@ -187,7 +197,7 @@ def build(
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
         if directed:
             sides = [partial(side, turned=turned) for turned in (False, True)]
-            made = assemble_directed(kernels, sides, degrees, wide=wide)
+            made = assemble_directed(kernels, sides, degrees, wide=wide, room=room)
         else:
             made = assemble(
                 kernels, chunks, degrees, budget, both=True, wide=wide, links=links

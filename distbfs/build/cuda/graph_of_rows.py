@@ -117,12 +117,12 @@ def from_rows(
                 degrees.append(_by_id(kernels, np.diff(incoming.offsets), ids))
 
             def side(rows: CSR) -> tuple[Chunks, Budget]:
-                budget = Budget(n, count, count, buffer_bytes, cheap=False)
+                budget = Budget(n, count, count, buffer_bytes, cheap=False, room=room)
                 pairs = HostRows(kernels, rows.offsets, rows.columns, ids)
                 return Chunks(pairs, count, hold=budget.hold), budget
 
             sides = (partial(side, rows), partial(side, incoming))
-            made = assemble_directed(kernels, sides, degrees, wide=wide)
+            made = assemble_directed(kernels, sides, degrees, wide=wide, room=room)
     return DeviceGraph(
         n=n,
         tuples=tuples,

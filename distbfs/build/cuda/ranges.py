@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -45,6 +46,29 @@ def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
         if end > begin:
             yield first, last, begin, end
         first, begin = last, end
+
+
+class KeyCounts(Protocol):
+    """Numbers of keys of rows; total: of all; longest: of one."""
+
+    total: int
+    longest: int
+
+    def beyond(self, rows: int, kept: int) -> int:
+        """Count the keys beyond the first ``kept`` of each of the first rows."""
+
+
+class BothSides:
+    """Keys of the rows of a directed graph, edges out and in."""
+
+    def __init__(self, sides: Sequence[KeyCounts]) -> None:
+        self._sides = sides
+        self.total = sum(side.total for side in sides)
+        self.longest = max(side.longest for side in sides)
+
+    def beyond(self, rows: int, kept: int) -> int:
+        """Count the keys beyond the first ``kept`` of each of the first rows."""
+        return sum(side.beyond(rows, kept) for side in self._sides)
 
 
 class Ranges:

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import longest
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, KeyCounts, Ranges
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, ResourceError
@@ -55,7 +55,7 @@ class Split(NamedTuple):
     tails: int
 
     @classmethod
-    def at(cls, kept: int, numbering: RowLengths, ranges: Ranges) -> Split:
+    def at(cls, kept: int, numbering: RowLengths, ranges: KeyCounts) -> Split:
         """Split rows after ``kept`` columns; ranges: of their keys."""
         tailed = numbering.at_least_of(kept)
         beyond = ranges.beyond(tailed, kept)
@@ -79,7 +79,7 @@ class Fit:
     have: int
     after: int
     numbering: RowLengths
-    ranges: Ranges
+    ranges: KeyCounts
 
     def most(self) -> int:
         """Return the most columns of a row that fit, EVERY if all do.
@@ -132,17 +132,19 @@ class Room:
     host_bytes: int | None
     state: Callable[..., int]
 
-    def split(self, n: int, numbering: Numbering, ranges: Ranges) -> Split | None:
+    def split(
+        self, n: int, numbering: Numbering, ranges: KeyCounts, *, sides: int = 1
+    ) -> Split | None:
         """Choose how rows are split; None if the device has room for all columns.
 
-        ranges: of the keys of rows, by number. Raises OutOfMemory where the device has
-        no room for the heads of rows, or the host for their tails.
+        ranges: of the keys of rows, by number, of so many ``sides``. Raises OutOfMemory
+        where the device has no room for the heads of rows, or the host for their tails.
         """
         total, active = ranges.total, numbering.active
         held = total_bytes(vertices_table(n, active))
-        fixed = held + 8 * (active + 1)
-        fixed += self.state(n, active, total, numbering.at_least)
-        have = self.free(held + 4 * active, SPARE_VERTEX * n)
+        fixed = held + 8 * sides * (active + 1)
+        fixed += self.state(n, active, total // sides, numbering.at_least)
+        have = self.free(held + 4 * sides * active, SPARE_VERTEX * n)
         fit = Fit(fixed, have, have, numbering, ranges)
         kept = fit.most()
         if kept == EVERY:

@@ -10,14 +10,15 @@ from distbfs.build.cuda.chunks import Passes
 from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
-from distbfs.build.cuda.room import Budget, Split
+from distbfs.build.cuda.room import EVERY, Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
-from distbfs.types import Array, DeviceArray
+from distbfs.types import Array, DeviceArray, Marks
 
+NO_KEYS = np.uint64((1 << 64) - 1)  # offset of a row without keys, until it is set
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
 
 
@@ -26,6 +27,7 @@ class RowsByRange:
 
     active: rows; total: keys, repeats counted; wide: offsets of 64 bits
     split: how rows are split, None where all columns are on the device
+    gaps: some rows may have no keys
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class RowsByRange:
         *,
         wide: bool,
         split: Split | None = None,
+        gaps: bool = False,
     ) -> None:
         cupy = cuda.cupy()
+        self._gaps = gaps
         self._kernels, self._numbers, self._split = kernels, numbers, split
         self._active, self._total = active, split.heads if split else total
         self._wide = wide or split is not None
@@ -133,9 +137,12 @@ class RowsByRange:
         """Write the first ``kept`` columns of rows to the device, others to host."""
         cupy, rows = cuda.cupy(), high - low
         columns = cupy.empty(len(keys), np.uint32)
-        offsets = cupy.empty(rows + 1, np.uint64)
+        offsets = cupy.full(rows + 1, NO_KEYS, np.uint64)
         count = self._write(keys, 0, columns, offsets)
         offsets[rows:].set(np.array([count], np.uint64))
+        if self._gaps:
+            places = offsets.get()
+            offsets.set(filled(places, places[:-1] == NO_KEYS))
         lengths = cupy.diff(offsets)
         heads = cupy.minimum(lengths, np.uint64(kept))
         places = []
@@ -178,6 +185,15 @@ class RowsByRange:
         return made
 
 
+def filled(offsets: Array, empty: Marks) -> Array:
+    """Fill gaps in offsets, [rows + 1]: an empty row begins where the next one does.
+
+    empty: bool [rows]
+    """
+    offsets[:-1][empty] = offsets[-1]
+    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
+
+
 def deal_rows(
     kernels: Kernels,
     kept: int,
@@ -217,18 +233,24 @@ def make_rows(
     *,
     both: bool,
     wide: bool,
+    kept: int | None = None,
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
     chunks: one pass over them is planned
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
     both: a pair is two directed edges
+    kept: columns of a row on the device; None: as the budget has room, and no row is
+    empty
 
-    Offsets of empty rows are not set.
+    Offsets of empty rows that have no tail are not set.
     """
     with kernels.phase("numbering"):
         ranges, active = Ranges(kernels, lengths.pop()), numbering.active
-        split = budget.split(numbering, ranges)
+        if kept is None:
+            split = budget.split(numbering, ranges)
+        else:
+            split = None if kept == EVERY else Split.at(kept, numbering, ranges)
         capacity = budget.keys_at_once(active, ranges, split)
         bounds = ranges.cut(capacity, at=split and split.tailed)
         total, columns = ranges.total, split.heads if split else ranges.total
@@ -239,7 +261,10 @@ def make_rows(
         need += KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {total} directed edges")
         rows = RowsByRange(
-            kernels, numbering.numbers, active, total, wide=wide, split=split
+            *(kernels, numbering.numbers, active, total),
+            wide=wide,
+            split=split,
+            gaps=kept is not None,
         )
         buffer = cuda.cupy().empty(capacity, np.uint64)
     chunks.expect(len(bounds) - 1)

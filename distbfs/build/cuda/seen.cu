@@ -8,7 +8,8 @@
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number.
  * Columns have names that rise in each row: numbers, positions (positions.cuh) where there are
- * several devices, or indices of targets.  All bits begin as zeros.
+ * several devices, or indices of targets.  All bits begin as zeros.  Where edges lead one way,
+ * rows are of edges out, and each has a bit in its row of edges in, too.
  */
 #include "../../engines/cuda/common/base.cuh"
 #include "../../engines/cuda/common/positions.cuh"
@@ -18,7 +19,9 @@ struct Seen {
     const u32 *adj;       /* [m], rising in each row */
     const u64 *tail_row;  /* [tailed + 1], where tails begin */
     const u32 *tails;     /* [tail_row[tailed]], in host memory */
-    u32 *bits;            /* [m / 32 + 1] */
+    Uints in_row;         /* [active + 1], null: edges lead both ways */
+    const u32 *in_adj;    /* [m], rising in each row */
+    u32 *bits, *in_bits;  /* [m / 32 + 1] */
     u32 *tail_bits;       /* [(high - low) / 32 + 1], of the tails from `low` on */
     const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
     u32 *places;          /* [n], id -> name of columns, NONE: no column has it */
@@ -30,7 +33,8 @@ struct Seen {
     u32 *flags;           /* [columns / 32 + 1], the same by name */
     u32 *ends;            /* [active], how many columns of each row are seen */
     u64 *buckets;         /* [(n - 1 >> shift) + 1], how many keys begin with such an id */
-    u64 *keys;            /* [count], smaller and larger id of an edge, 32 bits each */
+    u64 *keys;            /* [count], smaller and larger id of an edge, 32 bits each; or the
+                             ids that it leads from and to */
     u64 *filled;          /* [1], how many are written */
     const u8 *chosen;     /* [count], flags of edges by keys that rise; other than 0: seen */
     u64 low, high, count, n, columns;
@@ -63,6 +67,13 @@ INLINE void see(const Seen &r, u32 v, u32 x) {
         atomicOr(r.tail_bits + ((t - r.low) >> 5), 1u << (t & 31));
 }
 
+/* Sets the bit of the edge that leads to column x of row v, in the row of its end. */
+INLINE void see_back(const Seen &r, u32 v, u32 x) {
+    if (!r.in_adj) return see(r, v, x);
+    const u64 end = r.in_row[v + 1], at = lower_bound(r.in_adj, r.in_row[v], end, x);
+    if (at < end && r.in_adj[at] == x) atomicOr(r.in_bits + (at >> 5), 1u << (at & 31));
+}
+
 /* The row of an id, whose column is at `place`; NONE where this device has none. */
 INLINE u32 row_of(const Seen &r, u32 id, u32 place) {
     if (r.numbers) {
@@ -74,13 +85,13 @@ INLINE u32 row_of(const Seen &r, u32 id, u32 place) {
     return granule / r.devices << 10 | (place & 1023);
 }
 
-/* Sets the bits of edges, both directions of each. */
+/* Sets the bits of edges, both directions of each, or in both rows. */
 extern "C" __global__ void see_pairs(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
         const u32 u = r.u[k], v = r.v[k], a = r.places[u], b = r.places[v];
         see(r, row_of(r, u, a), b);
         /* mutant: v, b), a -> u, a), b : test_masked_kernels::test_clusters */
-        see(r, row_of(r, v, b), a);
+        see_back(r, row_of(r, v, b), a);
     }
 }
 
@@ -145,13 +156,14 @@ extern "C" __global__ void see_ends(const Seen r) {
 INLINE u32 whole_id(const Seen &r, u64 number) { return ((const u32 *)r.names)[number]; }
 
 /* Writes the keys of a warp's columns begin … end - 1 of the row of `id`, as far as that is
- * the smaller id; or counts them. */
+ * the smaller id, or edges lead one way; or counts them. */
 INLINE u32 forward(const Seen &r, const u32 *columns, u64 begin, u64 end, u32 id, bool writes) {
     u32 sum = 0;
     for (u64 from = begin; from < end; from += 32) {
         const u64 k = from + lane_id();
         const u32 other = k < end ? whole_id(r, columns[k]) : 0;
-        const u32 some = __ballot_sync(ALL, k < end && id < other), count = __popc(some);
+        const bool first = id < other || r.in_adj;
+        const u32 some = __ballot_sync(ALL, k < end && first), count = __popc(some);
         sum += count;
         if (!writes || !count) continue;
         u64 at = 0;
@@ -192,7 +204,7 @@ extern "C" __global__ void see_listed(const Seen r) {
         const u32 u = r.keys[k] >> 32, v = (u32)r.keys[k], a = r.places[u], b = r.places[v];
         if (r.ids && !(flagged(r, u) && flagged(r, v))) continue;
         see(r, a, b);
-        see(r, b, a);
+        see_back(r, b, a);
     }
 }
 

@@ -44,11 +44,18 @@ class SeenEdges:
     tails: the same of ``DeviceGraph.tails``, NumPy in pinned host memory beside them,
         as the columns on the device leave no room; None where there are none
     ends: uint32 [active], how many edges of each row are seen
+    incoming: of a directed graph the same of the rows of edges in; else None
     """
 
     bits: DeviceArray
     tails: Array | None
     ends: DeviceArray
+    incoming: SeenEdges | None = None
+
+    @property
+    def pulled(self) -> SeenEdges:
+        """Edges of the rows that pulls read."""
+        return self.incoming or self
 
 
 @dataclass
@@ -74,6 +81,7 @@ class NamedRows:
     devices, device: names are positions of so many devices, and rows are of this one
     numbers, vertices: instead, where rows are of local ids of part ``part`` of
         ``parts``: local id -> row + ``first``, row -> local id
+    incoming: (offsets, columns) of the edges in of a directed graph; else None
     """
 
     offsets: DeviceArray
@@ -92,6 +100,7 @@ class NamedRows:
     parts: int = 1
     part: int = 0
     first: int = 0
+    incoming: tuple[DeviceArray, DeviceArray] | None = None
 
     @classmethod
     def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
@@ -109,7 +118,11 @@ class NamedRows:
 def rows_of_graph(graph: DeviceGraph) -> NamedRows:
     """Return the rows of a whole graph, whose columns are numbers."""
     return NamedRows.of_graph(
-        graph, n=graph.n, names=graph.vertices, places=graph.numbers
+        graph,
+        n=graph.n,
+        names=graph.vertices,
+        places=graph.numbers,
+        incoming=graph.pulled if graph.directed else None,
     )
 
 
@@ -205,6 +218,14 @@ class SeenMaker:
             part=rows.part,
             first=rows.first,
         )
+        if rows.incoming is not None:
+            if rows.tails is not None:
+                raise UsageError(
+                    "masks of a directed graph need all of it on the device, and some "
+                    "of its edges are in host memory"
+                )
+            in_row, in_adj = rows.incoming
+            self._params.set(in_row=in_row, in_adj=in_adj)
         if (tails := rows.tails) is not None:
             self._params.set(
                 tail_row=tails.offsets, tails=tails.columns, tailed=tails.tailed
@@ -221,21 +242,24 @@ class SeenMaker:
 
             def fill() -> None:
                 self._launch("see_ends", 32 * self._rows.active)
+                if self._rows.incoming is not None:
+                    self._launch_in_rows("see_ends")
 
             return self._made(fill)
 
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
-        """Return the visible edges of a whole undirected graph.
+        """Return the visible edges of a whole graph.
 
-        edges: bool [m / 2], by (smaller, larger id) as they rise
+        edges: bool [m / 2], by (smaller, larger id) as they rise; of a directed graph
+            bool [m], by (source, target)
         vertices: bool [n] by id, whose edges alone are seen; None for all
         Raises InputError for another number of flags.
         """
         cp, p, rows = cuda.cupy(), self._params, self._rows
-        if len(edges) != self._edges // 2:
+        count = self._edges if rows.incoming else self._edges // 2
+        if len(edges) != count:
             raise InputError(
-                f"edges has {len(edges)} flags; allowed: one for each of "
-                f"{self._edges // 2} edges"
+                f"edges has {len(edges)} flags; allowed: one for each of {count} edges"
             )
         places = self._places()
         p.places, p.ids = places.data.ptr, 0
@@ -268,7 +292,8 @@ class SeenMaker:
         """Return the visible edges, of pairs of ids.
 
         pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
-            once; iterated over as often as bits of tails do not fit the device at once
+            once, others from u to v; iterated over as often as bits of tails do not fit
+            the device at once
 
         Raises UsageError where ids need more than 32 bits.
         """
@@ -324,6 +349,7 @@ class SeenMaker:
         rows = self._rows
         local = rows.n // max(rows.devices, rows.parts)
         need = total_bytes(mask_table(local, rows.active, rows.m))
+        need *= 1 if rows.incoming is None else 2
         what = f"a masked search of {self._edges} directed edges"
         cuda.release()
         cuda.require(need + more, what)
@@ -335,7 +361,11 @@ class SeenMaker:
         made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
         bits, ends = made["bits"], made["ends"]
         p.bits, p.ends = bits.data.ptr, ends.data.ptr
-        p.low = p.high = p.tail_bits = 0
+        p.low = p.high = p.tail_bits = p.in_bits = 0
+        back: dict[str, DeviceArray] = {}
+        if rows.incoming is not None:
+            back = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
+            p.in_bits = back["bits"].data.ptr
         kept: Array | None = None
         if tails is None:
             fill()
@@ -353,8 +383,26 @@ class SeenMaker:
                 some[:] = window[: len(some)].get()
             p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
         self._launch("count_seen", 32 * rows.active)
+        incoming: SeenEdges | None = None
+        if back:
+            p.ends = back["ends"].data.ptr
+            self._launch_in_rows("count_seen")
+            incoming = SeenEdges(back["bits"], None, back["ends"][: rows.active])
         cp.cuda.Device().synchronize()
-        return SeenEdges(bits, kept, ends[: rows.active])
+        return SeenEdges(bits, kept, ends[: rows.active], incoming)
+
+    def _turn(self) -> None:
+        """Let rows of edges in and out change places."""
+        p, held = self._params, dict(self._params.held)
+        p.set(row=held["in_row"], adj=held["in_adj"])
+        p.set(in_row=held["row"], in_adj=held["adj"])
+        p.bits, p.in_bits = p.in_bits, p.bits
+
+    def _launch_in_rows(self, name: str) -> None:
+        """Launch a kernel of warps for the rows of edges in."""
+        self._turn()
+        self._launch(name, 32 * self._rows.active)
+        self._turn()
 
     def _launch(self, name: str, threads: int) -> None:
         if threads:

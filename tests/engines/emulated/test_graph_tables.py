@@ -22,11 +22,13 @@ def check(table, arrays):
         assert (array.dtype, array.nbytes) == (plan.dtype, plan.nbytes), name
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("source", GRAPHS)
-def test_a_graph_of_one_device(device, source):
-    graph = build(source)
-    check(graph_table(graph.n, graph.active, graph.m), vars(graph))
-    assert graph.nbytes == total_bytes(graph_table(graph.n, graph.active, graph.m))
+def test_a_graph_of_one_device(device, source, directed):
+    graph = build(source, directed=directed)
+    table = graph_table(graph.n, graph.active, graph.m, directed=directed)
+    check(table, vars(graph))
+    assert graph.nbytes == total_bytes(table)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

@@ -16,8 +16,6 @@ from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
-from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
@@ -180,15 +178,7 @@ def test_the_python_interface(device):
             found = distbfs.bfs(graph, root)
             wanted = distbfs.bfs(graph, root, engine="reference")
             assert found.level.tolist() == wanted.level.tolist()
-            assert found.engine == ("xbfs-paper" if one_way else "xbfs")
-    with pytest.raises(UsageError, match="is directed; allowed: xbfs-paper"):
-        distbfs.bfs(distbfs.Graph.from_scipy(matrix, directed=True), 0, engine="xbfs")
+            assert found.engine == "xbfs"
     graph = distbfs.Graph.from_edges([0, 1, 1, 2], [1, 2, 1, 3], directed=True)
     assert distbfs.bfs(graph, 1, depth_limit=1).level.tolist() == [-1, 0, 1, -1]
     assert distbfs.bfs(graph.reversed(), 2).path_to(0) == [2, 1, 0]
-
-
-def test_engine_xbfs_says_that_it_needs_a_symmetric_graph(device):
-    engine = XbfsEngine(SearchOptions(engine="xbfs"))
-    with pytest.raises(UsageError, match="this one is directed; use xbfs-paper"):
-        engine.whole(part_of(large("random")))

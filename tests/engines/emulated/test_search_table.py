@@ -2,6 +2,7 @@
 
 import pytest
 from device_graphs import HostGraph
+from directed_hosts import SHAPES, DirectedHost
 from fast_graphs import beside, path, shuffled, star
 from graphs import kronecker, random_tuples, uniform
 
@@ -16,6 +17,14 @@ GRAPHS = {
     "trees": random_tuples(4000, 4600, seed=4),
     "edge": path(2),
 }
+ONE_WAY = {"arcs": SHAPES["kronecker"], "hubs": SHAPES["hubs"], "ring": SHAPES["ring"]}
+
+
+def graph_of(name):
+    """Return a graph of the device by its name, symmetric or directed."""
+    if name in ONE_WAY:
+        return DirectedHost(ONE_WAY[name]()).graph
+    return HostGraph(GRAPHS[name]).graph
 
 
 def bytes_of(held):
@@ -26,11 +35,11 @@ def bytes_of(held):
 @pytest.mark.parametrize("levels", [True, False])
 @pytest.mark.parametrize("parents", [True, False])
 @pytest.mark.parametrize("in_ids", [True, False])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", [*GRAPHS, *ONE_WAY])
 def test_arrays_are_those_of_the_table(device, name, in_ids, parents, levels):
     if not parents and not levels:
         pytest.skip("a search has results")
-    graph = HostGraph(GRAPHS[name]).graph
+    graph = graph_of(name)
     form = {"in_ids": in_ids, "parents": parents, "levels": levels}
     arrays = FastSearch(graph, **form)._arrays
     shape = arrays._shape
@@ -41,12 +50,13 @@ def test_arrays_are_those_of_the_table(device, name, in_ids, parents, levels):
 
 
 @pytest.mark.parametrize("in_ids", [True, False])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", [*GRAPHS, *ONE_WAY])
 def test_none_is_larger_than_expected(device, name, in_ids):
-    graph = HostGraph(GRAPHS[name]).graph
+    graph = graph_of(name)
     shape = FastSearch(graph, in_ids=in_ids)._arrays._shape
     counts = graph.n, graph.active, graph.m, shape.grid
-    most = expected_shape(*counts, in_ids=in_ids, wide=True).table
+    form = {"in_ids": in_ids, "wide": True, "bare": graph.directed}
+    most = expected_shape(*counts, **form).table
     for array, plans in shape.table.items():
         need = total_bytes({array: plans})
         assert need <= total_bytes({array: most[array]}), array

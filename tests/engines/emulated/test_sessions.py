@@ -216,7 +216,7 @@ def test_directed_tuples_on_one_device():
     matrix = coo_array(edges, (tuples.n, tuples.n))
     source = Source(tuples.n, 1, True, tuples=tuples)
     session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), Request())
-    assert session.describe()["engine"] == "xbfs-paper"
+    assert session.describe()["engine"] == "xbfs"
     validated = validation_of(session, tuples, directed=True)
     for root in some_roots(tuples, 3):
         distances = shortest_path(matrix, unweighted=True, indices=root)
@@ -229,6 +229,22 @@ def test_directed_tuples_on_one_device():
         turned = validation_of(session, Turned(tuples), directed=True)(found)
         assert not turned.valid or found.reached == 1
     session.close()
+
+
+def test_directed_graphs_are_searched_by_one_device(devices, monkeypatch):
+    devices[:] = [0, 0]
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    tuples = random_tuples(90, 200, seed=6)
+    with distbfs.open(tuples, directed=True) as session:
+        assert "a directed graph is searched by one device" in session.why
+        assert session.describe()["mode"] == "resident"
+    for form, why in (
+        ({"domain": 2}, "domain is for several devices"),
+        ({"domain": 1, "parts": 2}, "parts is for searches between domains"),
+        ({"exchange": "host"}, "exchange is for searches between domains"),
+    ):
+        with pytest.raises(UsageError, match=f"{why}; a directed graph is searched"):
+            distbfs.open(tuples, directed=True, engine="xbfs", **form)
 
 
 @pytest.mark.parametrize("internal", [False, True])
@@ -352,7 +368,7 @@ def test_small_graphs_are_searched_by_one_device(devices):
             "xbfs",
             "domains of one device were requested; one rank",
         ),
-        ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
+        ({}, Request(4, "--parts"), "xbfs", "parts is for searches between domains"),
         ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
         ({"exchange": "host"}, Request(), "xbfs", "exchange is for searches between"),
         ({"local_all2all": True}, Request(), "xbfs", "local_all2all is for searches"),
@@ -862,10 +878,9 @@ def test_graphs_of_a_program(devices):
         assert found.to_numpy()[1].dtype == np.int64
     one_way = Graph.from_edges([0, 1, 2], [1, 2, 0], directed=True)
     found = bfs(one_way, 1)
-    assert found.engine == "xbfs-paper"
+    assert found.engine == "xbfs"
     assert found.to_numpy()[0].tolist() == [2, 0, 1]
-    with pytest.raises(UsageError, match="allowed: xbfs-paper, openmp, reference"):
-        bfs(one_way, 1, "xbfs")
+    assert bfs(one_way, 1, "xbfs").to_numpy()[0].tolist() == [2, 0, 1]
 
 
 @pytest.fixture(scope="module", params=["generate", "convert"])

@@ -25,6 +25,7 @@ from distbfs.store.write import write_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "gpu"))
 from device_graphs import HostGraph
+from directed_hosts import arcs_of
 
 pytestmark = pytest.mark.usefixtures("device")
 GRAPHS = {
@@ -158,6 +159,40 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
         distbfs.search.choose.kind_of("bfs4k")(
             replace(session.options, engine="bfs4k")
         ).on_graph(held.graph)
+
+
+def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
+    """Edges out and in; of tuples, of a store, and of a graph of Python's."""
+    monkeypatch.setattr(device_holding.Room, "split", at_eight)
+    source = arcs_of(GRAPHS["kronecker"])
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions(directed=True))
+    graph = distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True)
+    form = {"engine": "xbfs", "devices": 1, "device_memory": 1 << 30}
+    for one in (source, tmp_path / "graph", graph):
+        directed = {"directed": True} if one is source else {}
+        with distbfs.open(one, **form, **directed) as session:
+            assert "of the edges are in host memory" in session.why
+            held = session.describe()["graph"]["held_back"]
+            assert 0 < held < 2 * session.edges
+            for root in some_roots(source, 3):
+                found = session.search(root)
+                level = found.to_numpy()[0]
+                np.testing.assert_array_equal(level, source.distances(root))
+                reached = level >= 0
+                if one is source:
+                    assert (
+                        found.nedge == np.isin(source.u, np.flatnonzero(reached)).sum()
+                    )
+            some = session.view(vertices=np.ones(source.n, bool))
+            with pytest.raises(UsageError, match="masks of a directed graph need all"):
+                session.see(some)
+
+
+def at_eight(self, n, numbering, ranges, *, sides=1):
+    """Instead of ``Room.split``: as if eight columns of a row fitted."""
+    assert sides == 2
+    assert self.state(n, numbering.active, ranges.total // 2, numbering.at_least) > 0
+    return rooms.Split.at(8, numbering, ranges)
 
 
 def test_options_of_memory_are_of_engine_xbfs():

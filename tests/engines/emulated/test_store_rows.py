@@ -139,7 +139,7 @@ def test_directed_stores(tmp_path, monkeypatch, name, seed, buffer_bytes):
     for number in numbers:
         assert getattr(found, number) == getattr(wanted, number), number
     matrix = matrix_of(source.n, source.u, source.v)
-    with distbfs.open(store, engine="xbfs-paper", devices=1) as session:
+    with distbfs.open(store, engine="xbfs", devices=1) as session:
         assert session.edges == matrix.nnz
         for root in some_roots(source, 2):
             result = session.search(root)
@@ -319,7 +319,7 @@ def test_a_directed_store_turned_round(tmp_path, name):
     matrix = matrix_of(source.n, source.u, source.v)
     inside = np.diff(matrix.tocsc().indptr)
     with distbfs.open(tmp_path / "graph", reverse=True) as session:
-        assert session.options.engine == "xbfs-paper"
+        assert session.options.engine == "xbfs"
         for root in some_roots(source, 2):
             result = session.search(root)
             level, parent = result.to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,21 @@ from distbfs.device.structures import structure
 from distbfs.graph.device_graph import DeviceGraph
 
 
-def arguments(source: Path, name: str, graph: DeviceGraph, **values: Any) -> Any:
+def arguments(
+    source: Path,
+    name: str,
+    graph: DeviceGraph,
+    definitions: Mapping[str, str | int] | None = None,
+    **values: Any,
+) -> Any:
     """Return a structure, with those of its members set that kernels have of a graph.
 
-    values: further members, and members set otherwise
+    definitions: as of ``structure``; values: further members, and members set otherwise
 
     Raises KeyError where the source declares no such structure, AttributeError for a
     value that is no member.
     """
-    kind = structure(source, name)
+    kind = structure(source, name, definitions)
     in_row, in_adj = graph.pulled
     known = {
         "row": graph.offsets,

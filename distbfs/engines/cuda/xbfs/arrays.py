@@ -107,6 +107,11 @@ def mask(masked: bool) -> dict[str, int]:
     return {"MASKED": 1} if masked else {}
 
 
+def ways(graph: DeviceGraph) -> dict[str, int]:
+    """Return the definitions of kernels that edges which lead one way need."""
+    return {"DIRECTED": 1} if graph.directed else {}
+
+
 def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
     """Return zeros on the current device, at least one."""
     return cuda.cupy().zeros(shape or 1, dtype=dtype)
@@ -206,6 +211,7 @@ class Arrays:
             HEADER,
             "Params",
             g,
+            ways(g),
             vertices=self.names,
             stride=self._shape.stride,
             every=g.active,
@@ -217,10 +223,11 @@ class Arrays:
             shares=shares,
             parents=parents,
             rows=ROWS,
+            last=NO_LIMIT,
         )
         self.held = self.params.held
         if g.tails is not None:
-            self._point_at_tails(g.tails)
+            self._point_at_tails(g.tails, g.in_tails)
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
@@ -300,10 +307,14 @@ class Arrays:
         for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
             self.held[name].fill(0)
 
-    def _point_at_tails(self, tails: Tails) -> None:
+    def _point_at_tails(self, tails: Tails, incoming: Tails | None) -> None:
+        """Set the arguments of tails; incoming: those of rows that pulls read."""
         p = self.params
         p.set(tail_row=tails.offsets, tailed=tails.tailed, kept=tails.kept)
         p.far, p.tail_count = tails.from_column(p.adj), len(tails.columns)
+        if incoming is not None:
+            p.set(in_tail_row=incoming.offsets, in_tailed=incoming.tailed)
+            p.in_far = incoming.from_column(p.in_adj)
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -484,14 +495,18 @@ class Arrays:
             return 0, 1.0, 1
         total = cp.zeros(1, dtype=cp.float64)
         rest = 0 if g.tails is None else g.tails.tailed
-        self._run("squares", uints(g.offsets[rest:]), g.active - rest, total)
+        into, _ = g.pulled
+        rows = uints(g.offsets[rest:]), uints(into[rest:])
+        self._run("squares", *rows, g.active - rest, total)
         if g.tails is not None:
             long = g.row_lengths(0, rest).astype(cp.float64)
-            total += (long * long).sum()
+            total += (long * g.row_lengths(0, rest, incoming=True)).sum()
             del long
         top = min(g.active, MOST_HUBS + 1)
         degrees = g.row_lengths(0, top).get()
         self.longest = int(degrees.max())  # of the first class, which comes first
+        if g.directed:  # which numbers follow only in the mean: see device_graph.py
+            degrees = np.cumsum(degrees) // np.arange(1, top + 1)
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
         for k in range(min(lanes, -(-top // GRANULE))):
             own = np.flatnonzero(lane == k)
@@ -520,11 +535,14 @@ class Arrays:
         found
         """
         g, p, held = self.graph, self.params, self.held
-        bits: Any = np.uint64(0) if seen is None else seen.bits
+        some = seen is not None or g.directed
+        pulled = seen and seen.pulled
+        bits: Any = np.uint64(0) if pulled is None else pulled.bits
+        into, columns = g.pulled
         self._run(
             "firsts",
-            uints(g.offsets),
-            g.columns,
+            uints(into),
+            columns,
             bits,
             np.uint64(0) if p.shares else self.names,
             g.active,
@@ -535,28 +553,34 @@ class Arrays:
         for k, column in enumerate(held["column"]):
             self._run(
                 "columns",
-                uints(g.offsets),
-                g.columns,
+                uints(into),
+                columns,
                 bits,
                 g.active,
                 *self._devices,
                 k + 1,
+                int(some),
                 len(column),
                 column,
             )
         p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
-        if seen is None:
+        if g.directed:
+            p.set(in_seen=None if pulled is None else pulled.bits)
+        if not some:
             return
         tail_row: Any = np.uint64(0)
-        if g.tails is not None and seen.tails is not None:
-            tail_row = g.tails.offsets
-            p.set(tail_seen=seen.tails)
-        more = self._point("more", self._words)
-        p.set(seen=seen.bits)
+        if g.in_tails is not None:
+            tail_row = g.in_tails.offsets
+        if seen is not None:
+            p.set(seen=seen.bits)
+            if g.tails is not None and seen.tails is not None:
+                tail_row = g.tails.offsets
+                p.set(tail_seen=seen.tails)
+        more = self._make("more", bare=True)["more"]
         self._run(
             "with_more",
-            uints(g.offsets),
-            seen.bits,
+            uints(into),
+            bits,
             tail_row,
             np.uint64(p.tail_seen or 0),
             p.tailed,
@@ -564,16 +588,16 @@ class Arrays:
             self._words,
             more,
         )
-        if whole:
-            self._make_bare(seen)
+        if whole or g.directed:
+            self._make_bare(cuda.cupy().diff(into) if pulled is None else pulled.ends)
 
-    def _make_bare(self, seen: SeenEdges) -> None:
-        """Mark the vertices without visible edges."""
+    def _make_bare(self, ends: Any) -> None:
+        """Mark the vertices without visible edges in; ends: how many each has."""
         cp, p, active = cuda.cupy(), self.params, self.graph.active
-        bits = cp.packbits(seen.ends[:active] == 0, bitorder="little")
-        bare = self._point("bare", self._words)
+        bits = cp.packbits(ends[:active] == 0, bitorder="little")
+        bare = self._make("bare", bare=True)["bare"]
         bare.view(np.uint8)[: len(bits)] = bits
-        p.bare_count = active - int(cp.count_nonzero(seen.ends[:active]))
+        p.bare_count = active - int(cp.count_nonzero(ends[:active]))
 
     def _place_windows(self) -> None:
         """Choose the columns that pulls go through with a window each (windows.py)."""
@@ -653,7 +677,8 @@ class Arrays:
         """
         g, words = self.graph, self._words
         weight = zeros(words)
-        self._run("weights", uints(g.offsets), g.columns, g.active, hubs, words, weight)
+        into, columns = g.pulled
+        self._run("weights", uints(into), columns, g.active, hubs, words, weight)
         return weight[:words].astype(np.float64)
 
     def cut_ranges(self) -> None:

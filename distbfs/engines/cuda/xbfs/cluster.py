@@ -25,13 +25,16 @@ STATIC_BYTES = 2048
 FULL, STOPPED = 1, 2  # how a search has ended that is not complete
 
 
-def suits(mean_next: float) -> bool:
+def suits(graph: DeviceGraph, mean_next: float) -> bool:
     """Return whether frontiers of a graph may be expected to stay small.
 
     mean_next: mean degree of a neighbour; a level has about mean_next - 1 times the
-    vertices of the one before until repeats set in.
+    vertices of the one before until repeats set in, and mean_next times where no edge
+    leads back.
     """
-    return mean_next <= LARGEST_MEAN
+    sparse = graph.m <= LARGEST_MEAN * graph.active
+    # mutant: graph.directed -> 0 : test_directed_kernels::test_clusters
+    return sparse and mean_next + graph.directed <= LARGEST_MEAN
 
 
 def cluster_table(active: int) -> ArrayTable:

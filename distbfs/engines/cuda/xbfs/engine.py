@@ -38,18 +38,21 @@ from distbfs.types import Ids, World
 
 METHODS = ("fast",)
 FEW = 4 << 20  # vertices whose results are likely to fit shared memory
-NEEDS_SYMMETRIC = (
-    "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
-)
 
 
-def likely_kernels(n: int, *, in_ids: bool) -> Iterator[Wanted]:
+def likely_kernels(n: int, *, in_ids: bool, directed: bool = False) -> Iterator[Wanted]:
     """Yield kernels, with definitions, that one device takes for n vertices."""
     few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-    form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
+    form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0}
     form["IN_IDS"] = int(in_ids)
-    yield KERNELS / "search.cu", {**form, "PLAIN": 1}
-    yield KERNELS / "search.cu", form
+    if not directed:
+        yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
+        yield KERNELS / "search.cu", {**form, **few}
+    else:
+        form["DIRECTED"] = 1
+        if in_ids:
+            yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
+        yield KERNELS / "search.cu", form
     yield KERNELS / "prepare.cu", {}
     yield take.SOURCE, {}
     yield reached.SOURCE, {}
@@ -74,8 +77,7 @@ class XbfsEngine:
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
-    on_device = alone = domains = sets = masks = True
-    directed = False
+    on_device = alone = domains = sets = masks = directed = True
     devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:
@@ -86,15 +88,14 @@ class XbfsEngine:
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
-        if graph.directed:
-            raise UsageError(NEEDS_SYMMETRIC)
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
                 "engine"
             )
         o = self.options
-        need = self.state_bytes(graph.n, graph.active, graph.m, graph.at_least)
+        counts = (graph.n, graph.active, graph.m, graph.at_least)
+        need = self.state_bytes(*counts, directed=graph.directed)
         cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
         return FastSearch(
             graph,
@@ -105,9 +106,10 @@ class XbfsEngine:
             stepwise=o.stepwise,
         )
 
-    def likely(self, n: int) -> Iterator[Wanted]:
+    def likely(self, n: int, *, directed: bool = False) -> Iterator[Wanted]:
         """Yield kernels, with definitions, that one device takes for n vertices."""
-        return likely_kernels(n, in_ids=not self.options.internal_ids)
+        in_ids = not self.options.internal_ids
+        return likely_kernels(n, in_ids=in_ids, directed=directed)
 
     def _form(self, at_least: Ids) -> dict[str, Any]:
         """Return the settings that the memory of searches depends on."""
@@ -118,7 +120,9 @@ class XbfsEngine:
             "multiprocessors": cuda.multiprocessors(),
         }
 
-    def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
+    def state_bytes(
+        self, n: int, active: int, m: int, at_least: Ids, *, directed: bool = False
+    ) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""
         o = self.options
         return search_bytes(
@@ -127,6 +131,7 @@ class XbfsEngine:
             m,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
+            bare=directed,
             **self._form(at_least),
         )
 

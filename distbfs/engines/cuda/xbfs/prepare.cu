@@ -51,12 +51,12 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
         place[v] = vertices[v] % block;
 }
 
-/* column [size]: neighbour `which` (0 is the first) of those that are seen, or the first
- * where a row is shorter and all are seen, or the vertex itself
+/* column [size]: neighbour `which` (0 is the first) of those that are seen, or where a row is
+ * shorter the first, or with `itself` the vertex
  * seen, devices, device: as in firsts */
 extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
-                                   u32 active, u32 devices, u32 device, u32 which, u32 size,
-                                   u32 *column) {
+                                   u32 active, u32 devices, u32 device, u32 which, u32 itself,
+                                   u32 size, u32 *column) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
          v += (u64)gridDim.x * blockDim.x) {
         if (v >= active) {
@@ -65,7 +65,7 @@ extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
         }
         const u64 begin = row[v], end = row[v + 1];
         const u64 at = seen_place(seen, begin, end, which);
-        const bool none = begin == end || (seen && at >= end);
+        const bool none = begin == end || (itself && at >= end);
         column[v] = none ? position_in((u32)v, devices, device) : adj[at < end ? at : begin];
     }
 }
@@ -186,14 +186,14 @@ extern "C" __global__ void splits(Uints row, const u32 *adj, u32 hubs, u32 range
     }
 }
 
-/* Pad of columns and of firsts, and sum [0]: squared degrees */
-extern "C" __global__ void squares(Uints row, u32 active, double *sum) {
+/* sum [0]: squared degrees; where edges lead one way, products of edges in and out */
+extern "C" __global__ void squares(Uints row, Uints in_row, u32 active, double *sum) {
     double mine = 0;
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
-         v += (u64)gridDim.x * blockDim.x) {
-        const double d = (double)(row[v + 1] - row[v]);
-        mine += d * d;
-    }
+         v += (u64)gridDim.x * blockDim.x)
+        /* mutant: in_row[v + 1] - in_row[v] -> row[v + 1] - row[v]
+         * : test_directed_kernels::test_limits_of_pushes */
+        mine += (double)(row[v + 1] - row[v]) * (double)(in_row[v + 1] - in_row[v]);
     for (int s = 16; s; s >>= 1) mine += __shfl_down_sync(ALL, mine, s);
     if ((threadIdx.x & 31) == 0) atomicAdd(sum, mine);
 }

@@ -41,10 +41,10 @@ INLINE bool scan_rest(Puller &w, u32 v, u64 at, u64 to, u32 &hits) {
     u32 winner = 0;
     for (; at < to && !winner; at += 64) {
         const u64 a = at + w.lane, b = a + 32;
-        const u32 x = a < to ? load_once(p.adj + a) : 0u;
-        const u32 y = b < to ? load_once(p.adj + b) : 0u;
+        const u32 x = a < to ? load_once(IN_ADJ(p) + a) : 0u;
+        const u32 y = b < to ? load_once(IN_ADJ(p) + b) : 0u;
         const u32 both[2] = {x, y}, seen = w.visited.of(both, (u32)(a < to) | (u32)(b < to) << 1);
-        const bool hx = seen & 1 && edge_seen(p, a), hy = seen & 2 && edge_seen(p, b);
+        const bool hx = seen & 1 && in_edge_seen(p, a), hy = seen & 2 && in_edge_seen(p, b);
         if (COUNT) w.checks += (a < to) + (b < to);
         winner = __ballot_sync(ALL, hx || hy);
         if (winner && w.lane == __ffs(winner) - 1) found(w, v, hx ? x : y), hits++;
@@ -65,27 +65,29 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
     if (mine) {
         if (FRESH) {
             v = w.wait[size + w.lane];
-            at = p.row[v] + w.skip[size + w.lane];
-            end = p.row[v + 1];
-            tail = tail_of(p, v);
+            at = IN_ROWS(p).row[v] + w.skip[size + w.lane];
+            end = IN_ROWS(p).row[v + 1];
+            tail = tail_of(IN_ROWS(p), v);
         } else {
             const u32 *h = w.half + (size + w.lane) * 2;
             v = h[0];
-            end = p.row[v + 1];
-            tail = tail_of(p, v);
+            end = IN_ROWS(p).row[v + 1];
+            tail = tail_of(IN_ROWS(p), v);
             at = end - (h[1] - tail);
         }
     }
     __syncwarp();
     if (at < end) {
         const OFFSET block = at & ~(OFFSET)(READ - 1);
-        const uint4 x = load_once4(p.adj + block), y = load_once4(p.adj + block + 4);
+        const uint4 x = load_once4(IN_ADJ(p) + block), y = load_once4(IN_ADJ(p) + block + 4);
         const u32 u[READ] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
         const u32 before = (1u << (at - block)) - 1, whole = (1u << READ) - 1;
         const u32 inside = (end - block < READ ? (1u << (end - block)) - 1 : whole) & ~before;
         if (COUNT) w.checks += __popc(inside);
         u32 hit = w.visited.of(u, inside), parent = 0;
-#if MASKED
+#if MASKED && DIRECTED
+        if (p.in_seen) hit &= p.in_seen[block >> 5] >> (block & 31);
+#elif MASKED
         /* mutant: >> (block & 31) -> | ALL : test_masked_kernels::test_masks_in_every_way */
         hit &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
 #endif
@@ -116,12 +118,12 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
         const bool hit = scan_rest(w, who, r, to, hits);
         const u32 rest = __shfl_sync(ALL, tail, one);
         if (!SPLIT || hit || !rest) continue;
-        const u64 from = tail_at(p, who);
+        const u64 from = tail_at(IN_ROWS(p), who);
         const u32 before = w.checks;
         scan_rest(w, who, from, from + rest, hits);
 #if COUNT
         const u32 read = __reduce_add_sync(ALL, w.checks - before);
-        if (w.lane == 0) note_tail(w.tails, from - p.far, read);
+        if (w.lane == 0) note_tail(w.tails, from - IN_ROWS(p).far, read);
 #endif
     }
     __syncwarp();
@@ -171,7 +173,7 @@ INLINE u32 word_of(u32 four, u32 part) {
 
 /* Which of v … v + 3 have columns to test besides the first. */
 INLINE u32 with_more(const Params &p, u32 v) {
-#if MASKED
+#if BARE
     return p.more[v >> 5] >> (v & 31) & 15;
 #else
     return below(v, p.several);
@@ -185,7 +187,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     const u32 part = (w.lane & 7) * 4, word = word0 + i + (w.lane >> 3), v = word * 32 + part;
     const u32 seen = __shfl_sync(ALL, old, i + (w.lane >> 3)), open = ~seen >> part & 15;
     if (!__any_sync(ALL, open)) {
-        if (part == 0) w.fresh[word] = seen;
+        if (part == 0) w.fresh[word] = KEPT_BITS(p, word, seen);
         return 0;
     }
     const uint4 f4 = *(const uint4 *)(first + i * 32 + w.lane * 4);
@@ -201,8 +203,8 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
             const u32 g[4] = {g4.x, g4.y, g4.z, g4.w};
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                /* no more columns are seen, unless some are in a tail */
-                if (MASKED && p.bare && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
+                /* there are no more columns, unless some are in a tail */
+                if (BARE && p.bare && g[j] == v + j && (!SPLIT || v + j >= IN_ROWS(p).tailed))
                     miss &= ~(1u << j);
             }
             if (COUNT) w.checks += __popc(miss);
@@ -236,7 +238,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     }
     u32 left = 0;
     if (part == 0) {
-        w.fresh[word] = seen | bits;
+        w.fresh[word] = KEPT_BITS(p, word, seen) | bits;
         left = __popc(~(seen | bits));
     }
     __syncwarp();
@@ -255,7 +257,8 @@ INLINE u32 list_tile(Puller &w, u32 word0, u32 words, u32 old, u16 *list, u32 *m
     const u32 upto = warp_scan(__popc(open), w.lane), total = __shfl_sync(ALL, upto, 31);
     u32 at = upto - __popc(open);
     for (; open; open &= open - 1) list[at++] = first_bit + __ffs(open) - 1;
-    if (w.lane < words) w.fresh[word0 + w.lane] = old, mark[w.lane] = 0;
+    if (w.lane < words)
+        w.fresh[word0 + w.lane] = KEPT_BITS(w.p, word0 + w.lane, old), mark[w.lane] = 0;
     __syncwarp();
     return total;
 }
@@ -277,7 +280,7 @@ INLINE u32 sparse_step(Puller &w, u32 word0, const u16 *list, u32 from, u32 tota
             atomicOr(mark + ((v >> 5) - word0), 1u << (v & 31));
         }
     }
-#if MASKED
+#if BARE
     const bool waits = mine && !hit && bit_of(p.more, v);
 #else
     const bool waits = mine && !hit && v < p.several;
@@ -357,7 +360,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
                 total = list_tile(w, word0, words, now, list, mark);
                 steps = (total + 31) / 32;
             } else {
-                if (lane < words) fresh[word0 + lane] = now;
+                if (lane < words) fresh[word0 + lane] = KEPT_BITS(p, word0 + lane, now);
                 steps = 0;
             }
         }

@@ -24,18 +24,18 @@ struct Last {
 INLINE void take(const Params &p, Last &one, u32 v, bool some) {
     one.v = v, one.degree = 0;
     if (!some) return;
-    const OFFSET at = p.row[v];
-    one.degree = degree_at(p, v, at);
+    const OFFSET at = IN_ROWS(p).row[v];
+    one.degree = degree_at(IN_ROWS(p), v, at);
 #if MASKED /* a column that is not seen stands for the first that is */
     if (one.degree > 1 && !bit_of(p.more, v)) one.degree = 1;
 #pragma unroll
     for (u32 j = 0; j < KEPT; j++) {
-        const bool is = j < one.degree && edge_seen(p, at + j);
-        one.u[j] = load_once(is && one.degree > 1 ? p.adj + at + j : p.first + v);
+        const bool is = j < one.degree && in_edge_seen(p, at + j);
+        one.u[j] = load_once(is && one.degree > 1 ? IN_ADJ(p) + at + j : p.first + v);
     }
 #else
 #pragma unroll
-    for (u32 j = 0; j < KEPT; j++) one.u[j] = load_once(p.adj + at + (j < one.degree ? j : 0));
+    for (u32 j = 0; j < KEPT; j++) one.u[j] = load_once(IN_ADJ(p) + at + (j < one.degree ? j : 0));
 #endif
 }
 
@@ -49,25 +49,25 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
         if (bit_of(all, one.u[j])) hit = true, parent = one.u[j];
     if (COUNT) checks += one.degree < KEPT ? one.degree : KEPT;
     if (hit || one.degree <= KEPT) return hit;
-    const u64 row = p.row[one.v];
+    const u64 row = IN_ROWS(p).row[one.v];
     u32 beyond = 0; /* columns that are read of its tail */
 #pragma unroll 1
     for (u32 e = KEPT; e < one.degree && !hit; e += 4) {
         u32 u[4];
 #pragma unroll
         for (u32 j = 0; j < 4; j++)
-            u[j] = load_once(p.adj + place_of(p, one.v, row, e + j < one.degree ? e + j : e));
+            u[j] = load_once(IN_ADJ(p) + place_of(IN_ROWS(p), one.v, row, e + j < one.degree ? e + j : e));
 #pragma unroll
         for (int j = 3; j >= 0; j--)
             if (bit_of(all, u[j]) &&
-                edge_seen(p, place_of(p, one.v, row, e + j < one.degree ? e + j : e)))
+                in_edge_seen(p, place_of(IN_ROWS(p), one.v, row, e + j < one.degree ? e + j : e)))
                 hit = true, parent = u[j];
         const u32 seen = one.degree - e < 4 ? one.degree - e : 4;
         if (COUNT) checks += seen;
         if (COUNT && SPLIT && e + seen > p.kept)
             beyond += e >= p.kept ? seen : e + seen - p.kept;
     }
-    if (COUNT && SPLIT && beyond) note_tail(tails, p.tail_row[one.v], beyond);
+    if (COUNT && SPLIT && beyond) note_tail(tails, IN_ROWS(p).tail_row[one.v], beyond);
     return hit;
 }
 
@@ -115,7 +115,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             const u32 w = w0 + i * warps * 32;
-            if (w < p.words) fresh[w] = x[i];
+            if (w < p.words) fresh[w] = KEPT_BITS(p, w, x[i]);
         }
         if (kept) continue;
 #pragma unroll 1

@@ -39,7 +39,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
         u64 open = 0; /* bits of vertex(j) ... + 3 from bit 4 j on */
 #pragma unroll
         for (u32 j = 0; j < FOURS; j++) {
-            const u32 word = vertex(j) >> 5, seen = word < p.words ? old[word] : ALL;
+            const u32 word = vertex(j) >> 5, seen = word < p.words ? closed(p, old, word) : ALL;
             open |= (u64)(~seen >> part & 15) << 4 * j;
         }
         u32 skip = 0;
@@ -86,7 +86,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
         for (u32 j = 0; j < FOURS; j++) {
             const u32 v = vertex(j), word = v >> 5, mine = (u32)(open >> 4 * j) & 15;
             const u32 bits = word_of(mine, part);
-            if (part == 0 && word < p.words) fresh[word] = ~bits;
+            if (part == 0 && word < p.words) fresh[word] = KEPT_BITS(p, word, ~bits);
             left += __popc(mine);
             __syncwarp();
             /* mutant: mine & below(v, p.listed[skip - 1]) -> 0

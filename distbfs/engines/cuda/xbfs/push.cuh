@@ -17,9 +17,17 @@ INLINE u64 row_of(const Params &p, const uint4 &e) {
     return sizeof(OFFSET) == 4 ? (u64)(u32)(e.y + e.z) : (u64)p.row[e.x];
 }
 
-/* Append vertices with their rows, one a lane where `mine`; a whole warp calls it. */
+/* Append vertices with their rows, one a lane where `mine`; a whole warp calls it.  With
+ * DIRECTED, those without edges out are counted instead. */
 INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, const Queue &q,
                    u32 lane) {
+#if DIRECTED
+    const u32 ends = __ballot_sync(ALL, mine && !degree);
+    /* mutant: if (lane == 3 && ends) -> if (false) : test_last_levels_of_vertices_without_edges_out */
+    if (lane == 3 && ends) atomicAdd(&q.mail->hubs, (u64)__popc(ends) << 32);
+    /* mutant: mine && degree -> mine : test_vertices_without_edges_out */
+    mine = mine && degree;
+#endif
     const u32 who = __ballot_sync(ALL, mine);
     if (!who) return;
     const u32 hubs = __ballot_sync(ALL, mine && v < p.hubs);

@@ -6,6 +6,10 @@
  * `column` have the first eight columns that are seen, and the vertex itself where there
  * are fewer: it is unvisited where it is looked at.  Rows are read from as many columns on
  * as have been tested; of those before none is left.  Degrees count all columns.
+ *
+ * Where edges lead one way (DIRECTED) there are two sets of rows: of edges out, which pushes
+ * read, and of edges in, for pulls.  A vertex may have none of either: one without edges out
+ * is not queued, and one without edges in is bare, as one whose edges are not seen.
  */
 #ifndef DISTBFS_XBFS_ROWS_CUH
 #define DISTBFS_XBFS_ROWS_CUH
@@ -13,6 +17,9 @@
 
 /* Whether the column at `at` is seen. */
 INLINE bool edge_seen(const Params &p, u64 at) {
+#if MASKED && DIRECTED
+    if (!p.seen) return true; /* the form for records sees all, too */
+#endif
 #if MASKED && SPLIT
     const u64 tail = (at - p.far) & ((1ull << 62) - 1);
     /* mutant: p.tail_seen[tail >> 5] >> (tail & 31) & 1 -> true
@@ -25,6 +32,30 @@ INLINE bool edge_seen(const Params &p, u64 at) {
     return true;
 #endif
 }
+
+/* The rows that pulls read, and whether their columns are seen. */
+#if DIRECTED
+#define IN_ADJ(p) (p).in_adj
+
+struct InRows { /* as functions of tails.cuh want them */
+    const OFFSET *row;
+    const u64 *tail_row;
+    u64 far;
+    u32 tailed, kept;
+};
+
+INLINE InRows IN_ROWS(const Params &p) {
+    return {p.in_row, p.in_tail_row, p.in_far, p.in_tailed, p.kept};
+}
+
+INLINE bool in_edge_seen(const Params &p, u64 at) {
+    return !MASKED || !p.in_seen || (p.in_seen[at >> 5] >> (at & 31) & 1);
+}
+#else /* by macros, which leave no trace in the code */
+#define IN_ADJ(p) (p).adj
+#define IN_ROWS(p) (p)
+#define in_edge_seen edge_seen
+#endif
 
 /* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what
  * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */

@@ -30,6 +30,10 @@
 #define SPARSE_AT (STAGE_AT + 2 * TILE_WORDS * 32)
 #define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
 
+#ifndef DIRECTED
+#define DIRECTED 0 /* edges lead one way: pushes read rows of edges out, pulls those of edges in */
+#endif
+
 #define NARROW 126    /* the largest level of one byte */
 #define ELSEWHERE (~0ull)
 
@@ -63,7 +67,7 @@ struct Run {
 struct Mail {
     u64 size;  /* edges << 32 | vertices */
     u64 edges; /* not wrapped */
-    u64 hubs;
+    u64 hubs;  /* with DIRECTED and vertices that are found, but have no edges out << 32 */
     u64 pad[13];
 };
 
@@ -77,7 +81,8 @@ struct Control {
 struct Params {
     const OFFSET *row;        /* [active + 1] */
     const u32 *adj;           /* [m + pad], rising in each row */
-    const u32 *first;         /* [active + pad], first neighbour that is seen, or itself */
+    const u32 *first;         /* [active + pad], first neighbour that is seen, or itself; of
+                                 neighbours where edges lead one way those with an edge to it */
     const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
     const u32 *numbers;       /* [n], id -> number; [members] with these, by rank */
     const uint4 *members;     /* [blocks], the set of ids that have a number, or null */
@@ -115,7 +120,7 @@ struct Params {
     const u32 *seen;          /* [m / 32 + pad], a bit for each column of adj, with MASKED */
     const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
     const u32 *more;          /* [words]: some column that is seen is not in `first` */
-    const u32 *bare;          /* [words]: no column is seen; or null: see bare_word.  Only
+    const u32 *bare;          /* [words]: no edge in is seen; or null: see bare_word.  Only
                                  where a device has the whole graph, whose columns are numbers */
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
@@ -144,6 +149,14 @@ struct Params {
     u32 coded;                /* words of codes that shared memory holds */
     u32 bound;                /* columns from it on are not searched, ALL: none is; of a part,
                                  positions */
+#if DIRECTED
+    const OFFSET *in_row;     /* [active + 1], of edges in, which pulls read */
+    const u32 *in_adj;        /* [m + pad], rising in each row */
+    const u32 *in_seen;       /* [m / 32 + pad], a bit for each column of in_adj, with MASKED */
+    const u64 *in_tail_row;   /* [in_tailed + 1], as tail_row */
+    u64 in_far;               /* where their tails are, from in_adj on */
+    u32 in_tailed;            /* rows that may have tails */
+#endif
 };
 
 #ifndef AT_ONCE
@@ -165,18 +178,31 @@ struct Params {
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
 
+#define BARE (MASKED || DIRECTED) /* pulls have nothing to look at for some vertices */
+
 /* Whether the last level that is wanted has been searched. */
 INLINE bool ends(const Params &p, const State &s) { return ASKED(s.depth >= p.last); }
 
-/* The vertices of word w that have no edge that is seen.  Pulls take them as visited, so that
- * snapshots after the first may have their bits; nobody gives them a level for it. */
+/* The vertices of word w that have no edge in that is seen.  Pulls take them as visited, so that
+ * snapshots after the first may have their bits (see KEPT_BITS); nobody gives them a level for
+ * it. */
 INLINE u32 bare_word(const Params &p, u32 w) {
-#if MASKED
+#if BARE
     return p.bare ? p.bare[w] : 0u;
 #else
     return 0u;
 #endif
 }
+
+/* The bits of word w that the next snapshot keeps of those that a pull does not look at.  Where
+ * edges lead one way, others look at bare vertices, which are not visited but for roots: what
+ * these lead to is found before. */
+#if DIRECTED
+/* mutant: ((bits) & ~bare_word(p, w)) -> (bits) : test_last_levels_of_vertices_without_edges_out */
+#define KEPT_BITS(p, w, bits) ((bits) & ~bare_word(p, w))
+#else
+#define KEPT_BITS(p, w, bits) (bits) /* by a macro, which leaves no trace in the code */
+#endif
 
 /* The number of an id, NONE where it has none. */
 INLINE u32 number_of(const Params &p, u64 id) {

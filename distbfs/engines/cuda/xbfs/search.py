@@ -32,6 +32,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     last_and_targets,
     mask,
     too_deep,
+    ways,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, split, way_of
@@ -126,8 +127,8 @@ class FastSearch:
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
             self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
-            narrow = suits(a.mean_next) and direction == "auto" and graph.active
-            if narrow and graph.tails is None:
+            narrow = graph.active and suits(graph, a.mean_next)
+            if narrow and direction == "auto" and graph.tails is None:
                 if levels:
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
@@ -145,13 +146,23 @@ class FastSearch:
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
-        self._few = self._arrays.forms_of_few(in_ids=in_ids)
-        self._launch(0, few=self._serves_few())
+        self._few: dict[str, int] = {}
+        if in_ids or not graph.directed:
+            self._few = self._arrays.forms_of_few(in_ids=in_ids)
+        self._launch_usual()
         self._reset()
 
-    def _serves_few(self, *, records: bool = False) -> bool:
+    def _serves_few(self, *, records: bool = False, plain: bool = True) -> bool:
         """Whether a search may begin in the form for few vertices."""
+        if self.graph.directed and not plain:
+            return False
         return bool(self._few) and not (records or self._masked)
+
+    def _launch_usual(self) -> None:
+        """Load the form of searches of which nothing is asked but what all are."""
+        plain = self.graph.directed and not self._stepwise
+        plain = plain and self._arrays.plain(self.params)
+        self._launch(0, few=self._serves_few(plain=plain), plain=plain)
 
     def _launch(self, count: int, *, few: bool, plain: bool = False) -> programs.Launch:
         """Return the search without (0) or with (1) counters.
@@ -159,9 +170,19 @@ class FastSearch:
         few: in the form for few vertices, which writes results by id, too, but no
         levels that need more than a byte: then a search goes on in the other; plain: in
         the form in which nothing else can be asked
+
+        Of a directed graph there are fewer forms: a search that sees some edges can
+        count, as well, and one that counts can see some.
         """
-        form = count, self._masked, few, plain
-        windows = bool(self.params.window_words) and not (count or self._masked or few)
+        masked = self._masked
+        windows = bool(self.params.window_words) and not (count or masked or few)
+        if self.graph.directed:
+            masked = masked or count > 0
+            count = int(masked)
+            some = count or not self.in_ids or self._arrays.offset != "u32"
+            plain = plain and not some
+            windows = windows and plain
+        form = count, masked, few, plain
         if form not in self._launches:
             module = programs.Module(
                 KERNELS / "search.cu",
@@ -169,7 +190,8 @@ class FastSearch:
                 COUNT=count,
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.graph.tails is not None),
-                **mask(self._masked),
+                **mask(masked),
+                **ways(self.graph),
                 **({"PLAIN": 1} if plain else {}),
                 **({"WINDOWS": 1} if windows else {}),
                 **(self._few if few else {}),
@@ -188,7 +210,7 @@ class FastSearch:
             if self._cluster is not None:
                 self._cluster.see(view)
         self._masked = view is not None
-        self._launch(0, few=self._serves_few())
+        self._launch_usual()
 
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""
@@ -215,13 +237,9 @@ class FastSearch:
             if result is not None:
                 return result
         self._begin(1 if stepwise else NO_LIMIT)
-        if records and self._counts is None:
-            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
-        self.params.counts = self._counts.data.ptr if records else 0
-        if records:
-            self._counts.fill(0)
-        few = self._serves_few(records=records)
+        self._count(records=records)
         plain = not (stepwise or self._masked) and self._arrays.plain(self.params)
+        few = self._serves_few(records=records, plain=plain)
         launch = self._launch(int(records), few=few, plain=plain)
         seconds, launches, depth = 0.0, 0, 0
         steps: list[tuple[str, float]] = []
@@ -252,6 +270,15 @@ class FastSearch:
         if records:
             result.records = self._records(result, steps)
         return result
+
+    def _count(self, *, records: bool) -> None:
+        """Let a search count its steps; some forms do in any case: see ``_launch``."""
+        counts = records or (self._masked and self.graph.directed)
+        if counts and self._counts is None:
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
+        self.params.counts = self._counts.data.ptr if counts else 0
+        if records:
+            self._counts.fill(0)
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, the first time; return seconds."""
@@ -322,8 +349,9 @@ class FastSearch:
         self._trace.fill(0)
         self._ask(root, WHOLE)
         self._begin(NO_LIMIT)
-        self.params.trace, self.params.counts = self._trace.data.ptr, 0
-        few = self._serves_few()
+        self.params.trace = self._trace.data.ptr
+        self._count(records=False)
+        few = self._serves_few(plain=False)
         self._run(self._launch(0, few=few), few=few)
         self.params.trace = 0
         rows = self._trace.get().reshape(-1, 4)

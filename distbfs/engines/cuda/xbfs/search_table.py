@@ -94,6 +94,7 @@ class SearchShape:
     hubs: rows that are cut at ``cuts`` destination ranges
     pieces: runs of ids whose results are written together
     code: words whose trees look results up in a table of this search alone
+    bare: some vertices have nothing that pulls look at, as those of a directed graph
     """
 
     n: int
@@ -110,6 +111,7 @@ class SearchShape:
     cuts: int = 0
     pieces: int = 0
     code: int = 0
+    bare: bool = False
 
     @property
     def words(self) -> int:
@@ -169,6 +171,8 @@ class SearchShape:
             "hub_queue": [ArrayPlan(u32, self.hubs + 1)] * 2,
             "queue": [ArrayPlan(u32, 4 * (self.queue + 64))] * 2,
             "code": ArrayPlan(u32, 2 * self.code),
+            "more": ArrayPlan(u32, self.words),
+            "bare": ArrayPlan(u32, self.words),
             "level_out": ArrayPlan(np.int8, self.results),
             "level_wide": ArrayPlan(np.int32, self.results),
             "parent_out": ArrayPlan(id_type, self.results),
@@ -176,6 +180,8 @@ class SearchShape:
         without = {
             "first_id": self.wide_ids,
             "code": not self.code,
+            "more": not self.bare,
+            "bare": not self.bare,
             "level_out": not self.levels,
             "level_wide": not (self.levels and (self.wide or not self.in_ids)),
             "parent_out": not (self.parents and self.in_ids),

@@ -16,7 +16,8 @@ INLINE void begin_set(const Params &p, const Queue &q, u32 warp, u32 warps, u32 
         const OFFSET begin = mine ? p.row[v] : 0;
         const u32 degree = mine ? degree_at(p, v, begin) : 0;
         /* mutant: BY_QUEUE -> BY_PULL : test_sets::test_one_device */
-        if (p.from_set == BY_QUEUE) append(p, degree != 0, v, begin, degree, q, lane);
+        if (p.from_set == BY_QUEUE)
+            append(p, DIRECTED ? mine : degree != 0, v, begin, degree, q, lane);
         if (!mine) continue;
         atomicOr(p.snapshot + (v >> 5), 1u << (v & 31));
         p.direct[v] = 0;

@@ -58,10 +58,7 @@ class PaperOptions:
 
 
 class XbfsPaperEngine(GraphEngine):
-    """Method: paper, whose strategies are options.
-
-    ``--engine auto`` uses it for directed graphs.
-    """
+    """Method: paper, whose strategies are options."""
 
     name = "xbfs-paper"
     methods = ("paper",)
