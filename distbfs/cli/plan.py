@@ -20,10 +20,8 @@ from distbfs.cli.plan_input import (
     PlannedGraph,
     check_domain,
     groups,
-    model_of,
     of_kronecker,
     of_store,
-    runs_of,
     search_time,
 )
 from distbfs.cli.shared import open_terminal
@@ -32,7 +30,6 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
-from distbfs.plan.cost_model import Prediction
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
@@ -126,11 +123,14 @@ def weigh(
     graph: PlannedGraph,
     hosted: int,
     per_rank: int,
-    model: Prediction,
+    bandwidth: float | None,
     gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank."""
+    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank.
+
+    bandwidth: bytes a second between ranks, where it is given
+    """
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
     every = {name: sum(rows[name] for rows in devices) for name in largest}
@@ -162,8 +162,7 @@ def weigh(
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
-        "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
-        "model": model.as_dict(),
+        "thresholds": [x.as_dict() for x in graph.threshold_costs(bandwidth)],
         "xbfs": None if time is None else time.as_dict(),
     }
 
@@ -174,8 +173,6 @@ def run(asked: PlanOptions) -> None:
     threshold, domain, per_host = asked.threshold, asked.domain, asked.devices_per_host
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
-    if asked.report and not asked.records:
-        raise UsageError("--report goes with --records")
     if store is not None and asked.edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
     if asked.host_memory is not None and asked.device_memory is None:
@@ -192,15 +189,8 @@ def run(asked: PlanOptions) -> None:
             int(scale or 0), asked.edge_factor or 16, parts, threshold, domain
         )
     per_rank = asked.devices_per_rank
-    ranks = groups(graph.parts, per_rank, f"{per_rank} devices a rank")
-    counts = graph.counts(ranks)
-    model = model_of(
-        counts,
-        runs_of(asked.records, asked.report, counts),
-        rate=asked.device_rate,
-        bandwidth=asked.network_bandwidth,
-        latency=asked.latency,
-    )
+    groups(graph.parts, per_rank, f"{per_rank} devices a rank")
+    bandwidth = asked.network_bandwidth
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
@@ -211,10 +201,10 @@ def run(asked: PlanOptions) -> None:
             asked.gpu,
             asked.exchange,
             hosts=hosted < graph.parts,
-            bandwidth=asked.network_bandwidth,
+            bandwidth=bandwidth,
             link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, hosted, per_rank, model, gpus, time)
+    plan = weigh(graph, hosted, per_rank, bandwidth, gpus, time)
     on_gpus = asked.device_memory is not None
     whole = terminal.verbose
     terminal.result(plan, lambda: print_plan(plan, time, on_gpus=on_gpus, whole=whole))
@@ -224,13 +214,6 @@ def run(asked: PlanOptions) -> None:
 
 GROUPS = ("stored", "building")
 SHORT = {"devices p": "devices", "vertices n": "vertices", "stored edges m": "edges"}
-LEVEL_TIMES = ("work", "masks", "normals", "latency", "seconds")
-CONSTANTS = {  # text by name, factor
-    "rate": ("{:.3g} visits/s a device", 1),
-    "bandwidth": ("{:.4g} GB/s between ranks", 1e-9),
-    "latency": ("{:.3g} us a level", 1e6),
-    "finish": ("{:.3g} ps a vertex of a device at the end", 1e12),
-}
 LABELS = {
     "stored": "stored arrays",
     "search": "search by openmp",
@@ -373,32 +356,6 @@ def print_search(time: SearchTime) -> None:
     click.echo(f"constants: {', '.join(used)}")
 
 
-def level_row(name: str, sums: Mapping[str, float]) -> list[str]:
-    """Return the row of a level of the cost model, or of all of them."""
-    sent = (readable(sums["mask_bytes"]), readable(sums["normal_bytes"]))
-    spent = (f"{1e3 * sums[kind]:.3f}" for kind in LEVEL_TIMES)
-    return [name, f"{sums['visits']:.3g}", *sent, *spent]
-
-
-def print_model(model: Mapping[str, Any]) -> None:
-    """Print the predictions of the cost model, level by level."""
-    click.echo()
-    click.echo(
-        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model['ranks'])}: "
-        f"about {model['seconds'] * 1e3:.4g} ms a search, {model['GTEPS']:.4g} GTEPS"
-    )
-    used = []
-    for name, (text, factor) in CONSTANTS.items():
-        known = model["constants"][name]
-        used.append(f"{text.format(factor * known['value'])} ({known['origin']})")
-    click.echo(f"with {', '.join(used)}")
-    rows = [level_row(str(x["level"]), x) for x in model["levels"]]
-    rows.append(["end", *[""] * 7, f"{1e3 * model['seconds_by_part']['finish']:.3f}"])
-    rows.append(level_row("all", {**model, **model["seconds_by_part"]}))
-    heads = ("level", "visits a device", "mask bytes", "normal bytes")
-    print_right((*heads, *LEVEL_TIMES[:-1], "all, ms"), rows)
-
-
 def print_thresholds(plan: Mapping[str, Any]) -> None:
     """Print the cost of a search between the parts, by threshold, side by side."""
     volumes, times = ("masks", "normals", "parents"), ("work", "latency")
@@ -534,4 +491,3 @@ def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
         print_thresholds(plan)
     if time is not None:
         print_search(time)
-    print_model(plan["model"])

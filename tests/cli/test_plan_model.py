@@ -1,4 +1,4 @@
-"""The cost model of ``distbfs plan``: what it prints, takes and refuses."""
+"""The sizes and times that ``distbfs plan`` expects, and what it refuses."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.cli.plan_input import habits_near, of_kronecker, runs_of
+from distbfs.cli.plan_input import of_kronecker
 from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
 from distbfs.exchange.device_copies import HALF_BYTES
 from distbfs.generate.kronecker import Kronecker
@@ -20,31 +20,15 @@ from distbfs.plan.threshold import suggest_threshold
 from distbfs.types import SUBGRAPHS
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Level records and the report of searches over four parts."""
-    folder = tmp_path_factory.mktemp("run")
-    words = ("--scale", 12, "--parts", 4, "--roots", 4, "--threads", 1)
-    records = folder / "levels.jsonl"
-    done = here("graph500", *words, "--records", records, "--json")
-    report = folder / "report.json"
-    report.write_text(json.dumps(done.values))
-    return records, report
-
-
-def model(*words):
-    return here("plan", *words, "--json").values["model"]
-
-
 def test_counts_are_those_of_built_parts():
     parts, summary = build(kronecker(14), 4)
-    counts = of_kronecker(14, 16, 4, summary.threshold).counts(4)
-    assert counts.delegates == pytest.approx(summary.delegates, rel=0.02)
+    graph = of_kronecker(14, 16, 4, summary.threshold)
+    shape = graph.shapes[0]
+    assert graph.delegates == pytest.approx(summary.delegates, rel=0.02)
     for name in SUBGRAPHS:
-        assert counts.edges[name] == pytest.approx(summary.edges[name], rel=0.03)
+        assert 4 * shape.edges[name] == pytest.approx(summary.edges[name], rel=0.03)
     active = sum(part.active for part in parts)
-    assert counts.active == pytest.approx(active, rel=0.02)
-    shape = of_kronecker(14, 16, 4, summary.threshold).shapes[0]
+    assert graph.active - graph.delegates == pytest.approx(active, rel=0.02)
     sizes = part_bytes(shape)
     assert sizes["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
     last = max(sizes["graph"], sizes["search"] + sizes["messages"])
@@ -160,48 +144,6 @@ def test_tails_are_about_those_of_built_parts(threshold):
     assert split_part(*told, every, 0)["kept"] == 8
 
 
-def test_a_store_has_its_own_counts(tmp_path):
-    here("generate", "kronecker", "--scale", 12, "--parts", 3, "-o", tmp_path / "g")
-    plan = here("plan", tmp_path / "g", "--json").values
-    assert plan["xbfs"] is None
-    edges = plan["model"]["edges"]
-    assert sum(edges.values()) == plan["m"]
-    assert edges["nn"] == plan["nn"]
-    # its degrees are not read
-    assert plan["model"]["normal_bytes"] == pytest.approx(4 * plan["nn"] * 2 / 3)
-    assert plan["model"]["GTEPS"] > 0
-
-
-def test_bytes_are_those_of_the_paper():
-    plan = here("plan", "--scale", 30, "--devices", 16, "--json").values
-    report = plan["model"]
-    level = report["levels"][0]
-    assert level["mask_bytes"] == 2 * plan["delegates"] * 16 / 8
-    (chosen,) = (x for x in plan["thresholds"] if x["threshold"] == plan["threshold"])
-    assert report["normal_bytes"] == pytest.approx(16 * chosen["bytes"]["normals"])
-    words = ("plan", "--scale", 30, "--devices", 16, "--devices-per-rank", 4)
-    fewer = here(*words, "--json").values["model"]["normal_bytes"]
-    assert fewer == pytest.approx(report["normal_bytes"] * (3 / 4) / (15 / 16))
-    parts = report["seconds_by_part"]
-    assert report["seconds"] == pytest.approx(sum(parts.values()))
-    assert report["GTEPS"] == pytest.approx((16 << 30) / report["seconds"] / 1e9)
-
-
-def test_options_change_their_terms():
-    words = ("--scale", 28, "--devices", 16)
-    base = model(*words)["seconds_by_part"]
-    fast = model(*words, "--network-bandwidth", "50GB/s")["seconds_by_part"]
-    assert fast["masks"] == pytest.approx(base["masks"] / 2)
-    assert fast["normals"] == pytest.approx(base["normals"] / 2)
-    assert fast["work"] == base["work"]
-    late = model(*words, "--latency", "1e-3", "--device-rate", "25e9")
-    assert late["seconds_by_part"]["latency"] == pytest.approx(7e-3)
-    assert late["seconds_by_part"]["work"] == pytest.approx(2 * base["work"])
-    assert late["constants"]["latency"] == {"value": 1e-3, "origin": "given"}
-    assert late["constants"]["bandwidth"]["origin"] == "assumed"
-    assert model(*words, "--devices-per-rank", 4)["ranks"] == 4
-
-
 @pytest.mark.parametrize(
     ("size", "fits"), [("141GB", True), ("141e9", True), ("1GiB", False)]
 )
@@ -219,16 +161,13 @@ def test_the_largest_take_no_time():
     began = time.thread_time()  # of this thread, whatever else runs
     plan = here("plan", "--scale", 42, "--devices", 8192, "--json").values
     assert time.thread_time() - began < 2
-    assert plan["model"]["ranks"] == 8192
-    assert plan["model"]["seconds"] < 60
+    assert 0 < plan["xbfs"]["seconds"] < 60
     assert here("plan", "--scale", 1, "--devices", 1).code == 0
 
 
 def test_text():
     out = here("plan", "--scale", 30, "--devices", 16, "--verbose").out
-    assert re.search(r"p_rank 16: about [\d.]+ ms a search, [\d.e+]+ GTEPS", out)
-    assert "25 GB/s between ranks (assumed)" in out
-    assert re.search(r"^ *all +[\d.e+]+ +[\d.]+ MiB", out, re.MULTILINE)
+    assert re.search(r"^all +[\d.]+$", out, re.MULTILINE)
     assert "device memory of a part on a GPU, a domain of its own: about" in out
 
 
@@ -275,48 +214,6 @@ def test_memory_that_searches_over_nvshmem_put_into():
         assert line not in here(*words, *more, "--verbose").out
 
 
-def test_fitted_to_its_own_records(run, tmp_path):
-    measured, report = run
-    rows = [json.loads(line) for line in measured.read_text().splitlines()]
-    searches = len({row["root"] for row in rows})
-    checks = sum(sum(row["checks"].values()) for row in rows) / searches
-    for row in rows:  # the clock of a machine whose constants are known
-        visits = sum(row["checks"].values()) + row["normals"] + 4 * row["delegates"]
-        row["seconds"] = {"total": 2e-5 + visits / 4 / 3e8}
-    records = tmp_path / "levels.jsonl"
-    records.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    levels = sum(row["seconds"]["total"] for row in rows) / searches
-    clock = tmp_path / "report.json"
-    figures = json.loads(report.read_text()) | {"mean_time": 1.5 * levels}
-    clock.write_text(json.dumps(figures))
-    words = ("--scale", 12, "--devices", 4, "--devices-per-rank", 4)
-    answer = model(*words, "--records", records, "--report", clock)
-    constants = answer["constants"]
-    assert constants["rate"] == {"value": pytest.approx(3e8), "origin": "fitted"}
-    assert constants["latency"] == {"value": pytest.approx(2e-5), "origin": "fitted"}
-    assert constants["bandwidth"]["origin"] == "assumed"  # one rank
-    assert answer["seconds"] == pytest.approx(1.5 * levels, rel=0.1)
-    assert 4 * answer["visits"] > checks
-    reply = model(*words, "--records", records, "--device-rate", "1e9")
-    assert reply["constants"]["rate"] == {"value": 1e9, "origin": "given"}
-    assert reply["constants"]["finish"]["origin"] == "assumed"  # no report
-
-
-def test_habits_are_those_of_the_nearest_run(run):
-    records, report = run
-    figures = json.loads(report.read_text())
-    other = report.with_name("other.json")
-    other.write_text(json.dumps(figures | {"parts": 64, "SCALE": 14}))
-    far = of_kronecker(30, 16, 512, None).counts(512)
-    runs = runs_of([records, records], [report, other], far)
-    assert [x.counts.devices for x in runs] == [4, 64]
-    assert habits_near(runs, far) == runs[1].habits()
-    near = of_kronecker(30, 16, 2, None).counts(2)
-    assert habits_near(runs, near) == runs[0].habits()
-    alone = of_kronecker(26, 16, 1, None).counts(1)
-    assert habits_near(runs, alone) == ()  # without delegates, it is searched whole
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -325,45 +222,14 @@ def test_habits_are_those_of_the_nearest_run(run):
         (["--device-memory", "1.2.3GB"], "is not a size above 0"),
         (["--network-bandwidth", "-5"], "'-5' is not a size above 0"),
         (["--network-bandwidth", "1e999"], "is not a size above 0"),
-        (["--device-rate", "inf"], "is not a size above 0"),
-        (["--latency", "-1"], "x>=0"),
-        (["--latency", "nan"], "latency is nan"),
         (["--devices-per-rank", "3"], "4 devices do not divide by 3"),
         (["--devices-per-rank", "0"], "x>=1"),
         (["--gpu", "A9"], "'A9' is not one of"),
         (["--exchange", "solo"], "'solo' is not one of"),
-        (["--records", "none"], "none: No such file"),
-        (["--records", "."], ".: a directory, not a file"),
-        (["--report", "x"], "--report goes with --records"),
-        (["--records", "empty"], "empty: no level records"),
-        (["--records", "wrong"], "wrong, line 1: not a level record"),
-        (["--records", "binary"], "binary:1: not UTF-8"),
-        (["--records", "good"], "good, line 3: not a level record"),
-        (["--records", "two"], "2 level records cannot be fitted"),
-        (["--records", "two", "--report", "wrong"], "wrong: not a report"),
-        (["--records", "two", "--report", "deep"], "deep: not a report"),
-        (["--records", "two", "--report", "odd"], "odd: scale, parts, ranks or TH"),
-        (["--records", "two", "--records", "two", "--report", "x"], "2 --records and"),
     ],
 )
-def test_refused(run, tmp_path, monkeypatch, words, text):
-    records, report = run
-    monkeypatch.chdir(tmp_path)
-    lines = records.read_text().splitlines(keepends=True)
-    figures = json.loads(report.read_text())
-    files = {
-        "empty": "",
-        "wrong": '{"a": 1}\n',
-        "good": "".join(lines[:2]) + "[]\n",
-        "two": "".join(lines[:2]),
-        "deep": "[" * 100_000,
-        "odd": json.dumps(figures | {"SCALE": 99}),
-    }
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    base = ("plan", "--scale", 20, "--devices", 4)
-    assert text in here(*base, *words).refusal
+def test_refused(words, text):
+    assert text in here("plan", "--scale", 20, "--devices", 4, *words).refusal
 
 
 def test_shapes_that_hold_little():
