@@ -20,6 +20,12 @@ from distbfs.plan.threshold import suggest_threshold
 from distbfs.types import SUBGRAPHS
 
 
+def row_of(out, name):
+    """Return the cells of a row of the table of GPUs after its name."""
+    (line,) = (x for x in out.splitlines() if x.startswith(f"{name}  "))
+    return re.split("  +", line)[1:]
+
+
 def test_counts_are_those_of_built_parts():
     parts, summary = build(kronecker(14), 4)
     graph = of_kronecker(14, 16, 4, summary.threshold)
@@ -69,9 +75,10 @@ def test_the_largest_graph_of_the_list_fits():
     assert about["making"] < 55 << 30
     assert about["searching"] - about["outer"] < 45 << 30
     assert about["host"] == about["outer"]
-    assert "20.5 GiB of its host, where its edges to other parts are; built with" in (
-        here("plan", *words, "--verbose").out
-    )
+    row = row_of(here("plan", *words).out, "each part, in domains of 1")
+    assert row[3:5] == ["55.9 GiB", "all"]
+    assert row[5].startswith("20.5 GiB; ")
+    assert row[5].endswith(" GiB to build")
     short = here("plan", *words[:-1], "50G", "--json")
     assert short.code == 3
     assert not json.loads(short.out)["gpu_part"]["fits"]
@@ -90,7 +97,7 @@ def test_domains_of_several_devices():
     assert (eight["devices"], eight["domain"]) == (8192, 8)
     whole = here(*words, "--domain", 8)
     assert "devices       8192, in domains of 8\n" in whole.out
-    assert "a part on a GPU, in domains of 8: about" in whole.out
+    assert "\neach part, in domains of 8  " in whole.out
     found = here(*words, "--domain", 8, "--json").values
     assert found["gpu_part"]["fits"]
     best = suggest_threshold(memory.expected_degrees(41, 16), 1024)
@@ -152,8 +159,9 @@ def test_device_memory(size, fits):
     told = here("plan", *words, "--json")
     assert told.code == (0 if fits else 3)
     assert json.loads(told.out)["gpu_part"]["fits"] is fits
-    out = here("plan", *words, "--verbose").out
-    assert ("; fits in" if fits else "; does not fit in") in out
+    row = row_of(here("plan", *words).out, "each part, in domains of 1")
+    assert row[3].startswith("not 1.0 GiB, but ") == (not fits)
+    assert fits == (row[3] == "131.3 GiB")
     assert here("plan", "--scale", 9, "--json").values["gpu_part"]["fits"] is None
 
 
@@ -168,7 +176,11 @@ def test_the_largest_take_no_time():
 def test_text():
     out = here("plan", "--scale", 30, "--devices", 16, "--verbose").out
     assert re.search(r"^all +[\d.]+$", out, re.MULTILINE)
-    assert "device memory of a part on a GPU, a domain of its own: about" in out
+    rows = [row_of(out, name) for name in ("one GPU", "each part, in domains of 1")]
+    plan = here("plan", "--scale", 30, "--devices", 16, "--json").values
+    part = [memory.readable(plan["gpu_part"][x]) for x in ("searching", "total")]
+    assert [len(row) for row in rows] == [3, 3]
+    assert rows[1][1:] == part
 
 
 def test_the_time_of_engine_xbfs():
@@ -207,7 +219,7 @@ def test_memory_that_searches_over_nvshmem_put_into():
     out = here(*words, 8, "--verbose").out
     size = here(*words, 8, "--json").values["gpu_part"]["symmetric"]
     assert size > 1 << 20
-    line = "boxes of other parts with exchange nvshmem: about "
+    line = "of other parts with exchange nvshmem about "
     assert f"{line}{memory.readable(size)} more on each GPU" in out
     for more in ((1,), (8, "--domain", 8), (128,)):
         assert not here(*words, *more, "--json").values["gpu_part"]["symmetric"]
@@ -266,7 +278,7 @@ def test_what_is_read_over_the_link_takes_time(name):
     assert not {"link", "visits"} & set(whole["xbfs"]["constants"])
     out = here("plan", *words, "--verbose").out
     size = memory.readable(link["bytes"])
-    assert f": about {size} a search for each GPU, " in out
+    assert f"  {size}, {1e3 * link['seconds']:.4g} ms\n" in out
     assert f"a device reads in a search: {size} of tails in host memory\n" in out
 
 
@@ -279,7 +291,7 @@ def test_a_store_that_does_not_fit_has_its_degrees_read(tmp_path):
     assert plan["exact"]
     tails = plan["gpu_search_tails"]
     assert tails["fits"]
-    assert 8 <= tails["kept"] < plan["n"]
+    assert 8 <= tails["kept"] < plan["vertices"]
     assert tails["link"]["bytes"] > 0
     assert plan["xbfs"]["link_of_a_device"] == tails["link"]
 
@@ -346,8 +358,10 @@ def test_mailboxes_of_ranks_that_validate():
 
     words = ("--scale", 30, "--devices", 4)
     assert sizes(*words)["mailbox"] == 2 * HALF_BYTES
-    assert "; and a mailbox of 128.0 MiB for the other ranks of" in (
-        here("plan", *words, "--verbose").out
+    assert re.search(
+        r"^mailbox +128.0 MiB on each GPU for other ranks",
+        here("plan", *words, "--verbose").out,
+        re.MULTILINE,
     )
     assert sizes("--scale", 12, "--devices", 4)["mailbox"] == 2 * 8 * (1 << 10)
     for alone in (
