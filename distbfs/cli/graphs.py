@@ -99,19 +99,9 @@ def open_graph(
     tuples = stack.enter_context(read_file(terminal, path, reading))
     for note in tuples.notes:
         terminal.say(note)
-    parts = terminal.world.size
-    source = Source(
-        tuples.n,
-        parts,
-        reading.directed,
-        tuples=tuples,
-        build=BuildOptions(
-            permute_seed=SPREAD if parts > 1 else None,
-            directed=reading.directed,
-            threads=threads,
-        ),
-        progress=terminal.progress,
-    )
+    seed = SPREAD if terminal.world.size > 1 else None
+    directed = reading.directed
+    source = terminal.source(tuples, threads, directed=directed, permute_seed=seed)
     facts = [tuples.describe(), first_of(tuples.ids)]
     facts += [reading.directed, reading.relabel, reading.bipartite]
     held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}

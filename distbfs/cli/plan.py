@@ -13,12 +13,10 @@ from distbfs.cli.plan_gpus import (
     gpu_memory,
     planned_split,
     refusal,
-    validation_memory,
 )
 from distbfs.cli.plan_input import (
     PlannedGraph,
     check_domain,
-    groups,
     of_kronecker,
     of_store,
     search_time,
@@ -40,17 +38,6 @@ FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
 SHOWN = ("basis", "exact", "domain", "tuples", "threshold", "delegates", "nn")
-ARRAY_ROWS = {
-    **{
-        f"{name}_{array}": (f"{name}/{array}",)
-        for name in ("nn", "nd", "dn", "dd")
-        for array in ("offsets", "columns")
-    },
-    "vertices": ("vertices",),
-    "degrees": ("degrees", "tuple_degrees"),
-    "delegates": ("delegates", "delegate_degrees"),
-    "sources": ("nd_sources", "dn_sources", "dd_sources"),
-}
 
 
 def disk_bytes(shape: PartShape) -> int:
@@ -67,7 +54,7 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     """Return the bytes of one part on its device, item by item."""
     shape = graph.shapes[index]
     arrays = memory.array_bytes(shape)
-    rows = {row: sum(arrays[k] for k in keys) for row, keys in ARRAY_ROWS.items()}
+    rows = {name.replace("/", "_"): size for name, size in arrays.items()}
     kept, moment = memory.session_bytes(shape)
     rows["stored"] = sum(arrays.values())
     rows["search"] = bytes_needed(shape)
@@ -121,14 +108,13 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
 def weigh(
     graph: PlannedGraph,
     hosted: int,
-    per_rank: int,
     bandwidth: float | None,
     gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank.
+    """Return the plan (JSON values).
 
-    bandwidth: bytes a second between ranks, where it is given
+    hosted: devices of a host; bandwidth: bytes a second between ranks, if it is given
     """
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
@@ -160,7 +146,6 @@ def weigh(
         "total": every,
         "owner": owner_bytes(graph),
         **gpus,
-        "gpu_validation": validation_memory(graph, hosted, per_rank),
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
@@ -190,8 +175,6 @@ def run(asked: PlanOptions) -> None:
         graph = of_kronecker(
             int(scale or 0), asked.edge_factor or 16, parts, threshold, domain
         )
-    per_rank = asked.devices_per_rank
-    groups(graph.parts, per_rank, f"{per_rank} devices a rank")
     bandwidth = asked.network_bandwidth
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
@@ -206,7 +189,7 @@ def run(asked: PlanOptions) -> None:
             bandwidth=bandwidth,
             link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, hosted, per_rank, bandwidth, gpus, time)
+    plan = weigh(graph, hosted, bandwidth, gpus, time)
     on_gpus = asked.device_memory is not None
     whole = terminal.verbose
     terminal.result(plan, lambda: print_plan(plan, time, on_gpus=on_gpus, whole=whole))
@@ -392,17 +375,12 @@ def print_plan(
 
 def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines on other memory, by name."""
-    host, checking = plan["host"], plan["gpu_validation"]
-    size = {name: readable(count) for name, count in checking.items()}
+    host = plan["host"]
     fields = {
         "this machine": f"{readable(host['memory'])} ({host['limit']}), "
         f"{host['devices']} of {plan['devices']} devices on a host",
         "building": plan["building_basis"],
-        "validation": f"on each GPU besides results about {size['table']}, or "
-        f"{size['asked']} where that is not free",
     }
-    if checking["mailbox"]:
-        fields["mailbox"] = f"{size['mailbox']} on each GPU for other ranks of the host"
     if plan["owner"] is not None:
         fields["rows on CPUs"] = (
             f"ranks on one host own rows and need about {readable(plan['owner'])} each "

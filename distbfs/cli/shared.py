@@ -175,14 +175,21 @@ class Terminal:
 
             yield tell
 
-    def source(self, graph: Store | TupleSource, threads: int = 0) -> Source:
-        """Return a store, or tuples to be built, as the source of a session."""
+    def source(
+        self, graph: Store | TupleSource, threads: int = 0, **build: Any
+    ) -> Source:
+        """Return a store, or tuples to be built, as the source of a session.
+
+        build: further options of building tuples, in one part a rank
+        """
         if isinstance(graph, Store):
             about = graph.manifest
             source = Source(about.n, about.parts, about.directed, store=graph)
         else:
-            build = BuildOptions(threads=threads)
-            source = Source(graph.n, self.world.size, tuples=graph, build=build)
+            options, parts = BuildOptions(threads=threads, **build), self.world.size
+            source = Source(
+                graph.n, parts, options.directed, tuples=graph, build=options
+            )
         return replace(source, progress=self.progress)
 
     def prepare(

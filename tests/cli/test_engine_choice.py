@@ -290,11 +290,6 @@ def test_memory_of_a_gpu_search_is_planned(store):
     assert "\neach of a domain of 2  " in told.out
     each = here("plan", *domain, "--json").values["gpu_domain"]
     assert wide["gpu_search"]["total"] < each["total"] < 150 << 30
-    assert " on each GPU besides results about 9.6 GiB, or" in told.out
-    sizes = here("plan", "--scale", 41, "--devices", 1024, "--json").values
-    sizes = sizes["gpu_validation"]
-    assert sizes["table"] > 1 << 41
-    assert sizes["asked"] < 2 << 30
     n, m, active = 60, len(GRAPH.edges), int((GRAPH.degrees > 0).sum())
     report = here("plan", store, "--json").values["gpu_search"]
     assert report["graph"] == total_bytes(graph_table(n, active, m))

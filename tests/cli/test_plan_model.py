@@ -11,7 +11,6 @@ from graphs import build, kronecker
 
 from distbfs.cli.plan_input import of_kronecker
 from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
-from distbfs.exchange.device_copies import HALF_BYTES
 from distbfs.generate.kronecker import Kronecker
 from distbfs.partition.part import PART_SHIFT
 from distbfs.plan import memory
@@ -234,8 +233,6 @@ def test_memory_that_searches_over_nvshmem_put_into():
         (["--device-memory", "1.2.3GB"], "is not a size above 0"),
         (["--network-bandwidth", "-5"], "'-5' is not a size above 0"),
         (["--network-bandwidth", "1e999"], "is not a size above 0"),
-        (["--devices-per-rank", "3"], "4 devices do not divide by 3"),
-        (["--devices-per-rank", "0"], "x>=1"),
         (["--gpu", "A9"], "'A9' is not one of"),
         (["--exchange", "solo"], "'solo' is not one of"),
     ],
@@ -350,24 +347,3 @@ def test_devices_of_one_host_are_a_domain_too():
     assert "--host-memory goes with --device-memory" in (
         here("plan", "--scale", 9, "--host-memory", "1G").refusal
     )
-
-
-def test_mailboxes_of_ranks_that_validate():
-    def sizes(*words):
-        return here("plan", *words, "--json").values["gpu_validation"]
-
-    words = ("--scale", 30, "--devices", 4)
-    assert sizes(*words)["mailbox"] == 2 * HALF_BYTES
-    assert re.search(
-        r"^mailbox +128.0 MiB on each GPU for other ranks",
-        here("plan", *words, "--verbose").out,
-        re.MULTILINE,
-    )
-    assert sizes("--scale", 12, "--devices", 4)["mailbox"] == 2 * 8 * (1 << 10)
-    for alone in (
-        (*words, "--devices-per-rank", 4),
-        (*words, "--devices-per-host", 1),
-        ("--scale", 30),
-    ):
-        assert sizes(*alone)["mailbox"] == 0
-        assert "mailbox" not in here("plan", *alone, "--verbose").out

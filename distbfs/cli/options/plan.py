@@ -33,7 +33,6 @@ class PlanOptions(Speech):
     threshold: Degree threshold TH; default: that of STORE, or suggested.
     devices_per_host: Devices a host.  [all]
     domain: Devices of a domain, which share their memory; up to 8.
-    devices_per_rank: Devices a rank, which validates without other ranks' memory.
     device_memory: Memory of a device, as 141GB; some of it stays free.
     host_memory: Memory of a host for neighbours that do not fit on its devices, as
         128GiB; goes with --device-memory.
@@ -50,7 +49,6 @@ class PlanOptions(Speech):
     threshold: int | None = option(INPUT, "-t", low=0)
     devices_per_host: int | None = option(DEVICES, low=1)
     domain: int = option(DEVICES, default=1, low=1)
-    devices_per_rank: int = option(DEVICES, default=1, low=1)
     device_memory: float | None = option(DEVICES, **SIZE)
     host_memory: float | None = option(DEVICES, **SIZE)
     gpu: str = option(DEVICES, default="H200", kind=GPUS)
