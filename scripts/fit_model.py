@@ -34,7 +34,7 @@ import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ import numpy as np
 from distbfs.cli.plan_gpus import Machine, part_memory
 from distbfs.cli.plan_input import PlannedGraph, of_kronecker, search_time
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
-from distbfs.plan.cost_model import nonnegative
 from distbfs.plan.memory import expected_degrees
 from distbfs.plan.search_time import (
     BETWEEN,
@@ -58,6 +57,7 @@ from distbfs.plan.search_time import (
     predict_search,
 )
 from distbfs.report.tables import print_table
+from distbfs.types import Floats
 
 RESULTS = Path(__file__).with_name("results")
 COLLECTED = ("model_h100.json", "model_h100_again.json", "model_h200.json")
@@ -239,6 +239,25 @@ def row_of(run: MeasuredRun) -> dict[str, float]:
         "bandwidth": terms.get("wire", 0.0),
         "known": sum(terms.get(x, 0.0) for x in ("publish", "partners", "link")),
     }
+
+
+def nonnegative(terms: Floats, values: Floats) -> Floats:
+    """Return the x >= 0 of least norm of terms x - values, trying every subset.
+
+    terms: float64 [rows, columns], few columns; values: float64 [rows]
+    """
+    columns = terms.shape[1]
+    scale = np.maximum(np.abs(terms).max(axis=0, initial=0.0), 1e-300)
+    best, least = np.zeros(columns), float(values @ values)
+    for size in range(1, columns + 1):
+        for chosen in combinations(range(columns), size):
+            columns_chosen = terms[:, chosen] / scale[list(chosen)]
+            x, *_ = np.linalg.lstsq(columns_chosen, values, rcond=None)
+            rest = columns_chosen @ x - values
+            if (x >= 0).all() and float(rest @ rest) < least:
+                best, least = np.zeros(columns), float(rest @ rest)
+                best[list(chosen)] = x / scale[list(chosen)]
+    return best
 
 
 def solve(

@@ -23,7 +23,6 @@ from distbfs.errors import UsageError
 from distbfs.generate.families import maker
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
-from distbfs.plan.cost_model import Constants
 from distbfs.plan.threshold import (
     ThresholdCost,
     price,
@@ -143,9 +142,7 @@ def count(source: TupleSource, parts: int, threshold: int, roots: int) -> list[A
     depth = float(np.mean([x.max() + 1 for x in levels]))
     with_masks = float(np.mean([outer.mask_levels(x) for x in levels]))
     graph, edges = summary.histogram, len(outer.source)
-    counted = price(
-        graph, parts, threshold, edges, depth, with_masks, counts, Constants()
-    )
+    counted = price(graph, parts, threshold, edges, depth, with_masks, counts)
     return [counted, *weigh_thresholds(graph, parts, [threshold])]
 
 

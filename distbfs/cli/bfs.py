@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +17,6 @@ from distbfs.cli.measures import check_trace, print_energy, searches_energy, tra
 from distbfs.cli.options.bfs import BfsOptions
 from distbfs.cli.shared import (
     AT_ONCE,
-    DASH,
     Terminal,
     make_request,
     open_terminal,
@@ -32,63 +28,30 @@ from distbfs.cli.shared import (
 from distbfs.cli.sources import NamedVertices
 from distbfs.device.arrays import host_array
 from distbfs.errors import SearchStopped, UsageError, legible
-from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.writing import check_place, placed, text_file
 from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import counted, print_table
-from distbfs.search.open import prepare
 from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
+from distbfs.search.result_table import (
+    TABLES,
+    TakeColumns,
+    add_vertices,
+    check_ending,
+    is_table,
+    table_at,
+)
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.search.view import View
-from distbfs.types import Array, Ids, Root, World
+from distbfs.types import Array, Root, World
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-LINES_AT_ONCE = 1 << 16
+EDGE_COLUMNS = ("u", "v", "level_u", "level_v")
 FEW_VERTICES = 16  # of a graph whose distances are shown
 FEW_LEVELS = 12  # that a line shows
-
-
-def separator_of(path: Path | None) -> str | None:
-    """Return the separator of a table's columns, None where a path names no table."""
-    if path == DASH:
-        return ","
-    return None if path is None else SEPARATORS.get(Path(plain_name(path)).suffix)
-
-
-def check_ending(path: Path, *others: str) -> None:
-    """Raise UsageError for an output of unknown ending, or that cannot be written."""
-    if path != DASH:
-        check_place(path)
-    if not separator_of(path) and path.suffix.lower() not in others:
-        allowed = ", ".join([*others, *SEPARATORS])
-        raise UsageError(
-            f"{path}: the ending '{path.suffix}' names no format of results; allowed: "
-            f"{allowed}, the last two also compressed, or - for CSV on stdout"
-        )
-
-
-@contextmanager
-def table_writer(path: Path, *, force: bool) -> Iterator[Any]:
-    """Yield a writer of csv for a file, or for stdout where its path is ``-``.
-
-    The file is there at the end only, and not where an error ends what is inside.
-    Raises UsageError where it may not be written.
-    """
-    separator = separator_of(path) or ","
-    if path == DASH:
-        yield csv.writer(sys.stdout, delimiter=separator, lineterminator="\n")
-        return
-    with placed(path, force=force) as at, text_file(at) as raw:
-        text = TextIOWrapper(raw, encoding="utf-8", newline="")
-        yield csv.writer(text, delimiter=separator, lineterminator="\n")
-        text.flush()
-        text.detach()
 
 
 class LevelTable:
@@ -101,48 +64,20 @@ class LevelTable:
     search has several.
     """
 
-    def __init__(self, world: Ranks, ids: IdMap | None, writer: Any) -> None:
-        self._world, self._ids = world, ids
-        self._writer = writer
-        self._head = False
+    def __init__(
+        self, world: Ranks, ids: IdMap | None, add: TakeColumns | None
+    ) -> None:
+        self._world, self._ids, self._add = world, ids, add
 
     def write(self, result: Result, paths: Array | None) -> None:
         """Add the lines of a search (collective); paths: of this rank's vertices."""
         level, parent = result.to_numpy()
         columns = {"level": level, "parent": parent, "paths": paths}
-        whole: dict[str, Array] = {}
-        for name, column in columns.items():
-            gathered = gather_on_first(self._world, column)
-            if gathered is not None:
-                whole[name] = gathered
-        if self._writer is None:
-            return
-        if not self._head:
-            self._writer.writerow(("source", "vertex", *whole))
-            self._head = True
-        source = name_of(int(result.roots.min()), self._ids)
-        length = len(next(iter(whole.values())))
-        for first in range(0, length, LINES_AT_ONCE):
-            some = {k: x[first : first + LINES_AT_ONCE] for k, x in whole.items()}
-            count = min(LINES_AT_ONCE, length - first)
-            vertices = np.arange(first, first + count, dtype=np.int64)
-            cells = {k: x.tolist() for k, x in some.items()}
-            if parent is not None:
-                cells["parent"] = self._parents(some["parent"])
-            names = self._names(vertices)
-            rows = zip([source] * count, names, *cells.values(), strict=True)
-            self._writer.writerows(rows)
-
-    def _names(self, vertices: Ids) -> list[Any]:
-        return vertices.tolist() if self._ids is None else self._ids.names(vertices)
-
-    def _parents(self, parents: Ids) -> list[Any]:
-        if self._ids is None:
-            return parents.tolist()
-        none: int | str = -1 if self._ids.kind == "integer" else ""
-        names = self._names(np.maximum(parents, 0))
-        pairs = zip(parents.tolist(), names, strict=True)
-        return [none if parent < 0 else name for parent, name in pairs]
+        gathered = {k: gather_on_first(self._world, x) for k, x in columns.items()}
+        if self._add is not None:
+            whole = {k: x for k, x in gathered.items() if x is not None}
+            source = name_of(int(result.roots.min()), self._ids)
+            add_vertices(self._add, whole, self._ids, source=source)
 
 
 @dataclass
@@ -157,11 +92,6 @@ class PathsAsked:
     asked: BfsOptions
     target: int | None
     counted: Array | None = None
-
-    @property
-    def on_stdout(self) -> bool:
-        """Whether edges, or a table of levels, are all that is printed."""
-        return DASH in {self.asked.edges, self.asked.output}
 
     @property
     def wanted(self) -> bool:
@@ -188,18 +118,13 @@ class PathsAsked:
             )
         if asked.energy and asked.hops is not None:
             raise UsageError("--energy measures whole searches; leave out --hops")
-        if self.on_stdout and asked.as_json:
-            name = "--output" if asked.output == DASH else "--edges"
-            raise UsageError(f"{name} - is CSV on stdout, where --json prints as well")
         if asked.edges is None:
             return
+        check_ending(asked.edges, TABLES, force=asked.force)
         if sources != 1:
             raise UsageError(f"--edges goes with one source, not {sources}")
         if asked.output is not None:
             raise UsageError("--edges goes without --output; run the search twice")
-        if not self.on_stdout:
-            check_ending(asked.edges)
-            check_place(asked.edges, force=asked.force)
 
     def check_session(self, session: Session) -> None:
         """Raise UsageError if the session cannot answer the options."""
@@ -242,9 +167,8 @@ class PathsAsked:
             rows = [column[order] for column in whole]
             if ids is not None:
                 rows[:2] = [np.array(ids.names(x), dtype=object) for x in rows[:2]]
-            with table_writer(place, force=self.asked.force) as writer:
-                writer.writerow(("u", "v", "level_u", "level_v"))
-                writer.writerows(zip(*(x.tolist() for x in rows), strict=True))
+            with table_at(place, force=self.asked.force) as add:
+                add(dict(zip(EDGE_COLUMNS, rows, strict=True)))
         return int(self.world.broadcast(len(whole[0])))
 
 
@@ -351,11 +275,11 @@ def open_kept(
     kept, output = Kept(np.zeros(len(sources), dtype=bool)), asked.output
     if output is None:
         return kept
-    if separator_of(output):
-        writer = None
+    if is_table(output):
+        add = None
         if terminal.world.rank == 0:
-            writer = stack.enter_context(table_writer(output, force=asked.force))
-        kept.table = LevelTable(terminal.world, graph.ids, writer)
+            add = stack.enter_context(table_at(output, force=asked.force))
+        kept.table = LevelTable(terminal.world, graph.ids, add)
         return kept
     if terminal.world.rank == 0:
         limit = [] if asked.hops is None else [f"{asked.hops} hops"]
@@ -419,9 +343,11 @@ def run(asked: BfsOptions) -> None:
     terminal = open_terminal(asked)
     world, output = terminal.world, asked.output
     check_trace(asked.trace)
+    terminal.check_stdout("--output", output)
+    terminal.check_stdout("--edges", asked.edges)
     if output is not None:
-        check_ending(output, *ENDINGS)
-    request, options = make_request(asked), terminal.search_options(asked)
+        check_ending(output, (*ENDINGS, *TABLES))
+    options = terminal.search_options(asked)
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
@@ -432,18 +358,10 @@ def run(asked: BfsOptions) -> None:
         sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
         view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
         named.check_seen(view, sources)
-        target = None
-        if (word := asked.paths_to) is not None:
-            target = named.agreed(lambda: named.find(word, "--paths-to", "target"))
-        paths = PathsAsked(world, asked, target)
+        paths = PathsAsked(world, asked, named.agreed_target(asked.paths_to))
         paths.check(len(sources), masked=not view.whole, levels=options.levels)
-        opening = prepare(
-            world,
-            opened.source,
-            options,
-            replace(request, masked=not view.whole),
-            say=terminal.say,
-        )
+        request = replace(make_request(asked), masked=not view.whole)
+        opening = terminal.prepare(opened.source, options, request)
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
         kept = open_kept(terminal, stack, asked, opened, sources, options, view)
@@ -467,9 +385,8 @@ def run(asked: BfsOptions) -> None:
         kept.finish()
         resumes = output is not None and kept.table is None
         warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
-        if not paths.on_stdout:
-            verbose = terminal.verbose
-            terminal.result(values, lambda: print_result(values, verbose=verbose))
+        verbose, place = terminal.verbose, output or asked.edges
+        terminal.result(values, lambda: print_result(values, verbose=verbose), place)
 
 
 def search_each(

@@ -25,6 +25,7 @@ from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
+from distbfs.progress import Tell, untold
 from distbfs.search.choose import Request, make_host_engine, silent
 from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
@@ -226,12 +227,12 @@ def check_levels(
     )
 
 
-def run(
-    terminal: Terminal,
+def take_turns(
     entries: Sequence[Entry],
     sources: Ids,
     repeats: int,
-    ids: IdMap | None,
+    ids: IdMap | None = None,
+    tick: Tell = untold,
 ) -> list[int]:
     """Search, engines taking turns; return the tuples traversed from each source.
 
@@ -241,26 +242,23 @@ def run(
     nedge: list[int] = []
     for entry in entries:
         entry.open.search(int(sources[0]))
-    with terminal.progress("comparing", len(sources)) as tick:
-        for index, source in enumerate(sources.tolist()):
-            taken: dict[str, list[float]] = {entry.label: [] for entry in entries}
-            turn = index % len(entries)
-            for _ in range(repeats):
-                levels_by_label: dict[str, Array] = {}
-                for entry in [*entries[turn:], *entries[:turn]]:
-                    outcome = entry.open.search(source)
-                    taken[entry.label].append(outcome.seconds)
-                    levels_by_label[entry.label] = outcome.to_numpy()[0]
-                    if entry is entries[0]:
-                        reached = outcome.nedge
-                expected = levels_by_label[entries[0].label]
-                for entry in entries[1:]:
-                    levels = levels_by_label[entry.label]
-                    check_levels(expected, levels, entries, entry, source, ids)
-            nedge.append(reached)
-            for entry in entries:
-                entry.seconds.append(taken[entry.label])
-            tick(index + 1)
+    for index, source in enumerate(sources.tolist()):
+        for entry in entries:
+            entry.seconds.append([])
+        turn = index % len(entries)
+        for _ in range(repeats):
+            levels: dict[str, Array] = {}
+            for entry in [*entries[turn:], *entries[:turn]]:
+                outcome = entry.open.search(source)
+                entry.seconds[-1].append(outcome.seconds)
+                levels[entry.label] = outcome.to_numpy()[0]
+                if entry is entries[0]:
+                    reached = outcome.nedge
+            expected = levels[entries[0].label]
+            for entry in entries[1:]:
+                check_levels(expected, levels[entry.label], entries, entry, source, ids)
+        nedge.append(reached)
+        tick(index + 1)
     return nedge
 
 
@@ -341,7 +339,8 @@ def compare(
 
     ids: what vertices are called in the file that the graph came from, on rank 0
     """
-    nedge = run(terminal, entries, sources, repeats, ids)
+    with terminal.progress("comparing", len(sources)) as tick:
+        nedge = take_turns(entries, sources, repeats, ids, tick)
     reached = count_checks(entries, sources)
     rows = []
     for entry in entries:

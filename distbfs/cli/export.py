@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from distbfs.cli.options.export import ExportOptions
-from distbfs.cli.shared import AT_ONCE, DASH, Terminal, open_terminal, stop_requests
-from distbfs.errors import DistbfsError, UsageError, system_error
+from distbfs.cli.shared import AT_ONCE, Terminal, open_terminal, stop_requests
+from distbfs.errors import DistbfsError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
+from distbfs.search.result_table import DASH
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import Ids
@@ -24,8 +25,7 @@ def run(asked: ExportOptions) -> None:
     """Run the command."""
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
         terminal, output = open_terminal(asked), asked.output
-        if output == DASH and asked.as_json:
-            raise UsageError("--output - is stdout, where --json prints as well")
+        terminal.check_stdout("--output", output)
         usual = "edge-list" if output == DASH else ""
         opened = open_store(asked.store)
         writer = writer_for(output, asked.format or usual)
@@ -79,10 +79,7 @@ def write(
             f"{output}: {writer.name} counts vertices from {writer.first}, the store "
             f"from {first}"
         )
-    if output == DASH:
-        return
     about = {"store": str(store.folder), "file": str(output), "format": writer.name}
-    sizes = {"edges": m, "bytes": output.stat().st_size}
-    values = {**about, "n": manifest.n, **sizes}
-    shown = {**about, "vertices": manifest.n, **sizes}
-    terminal.result(values, lambda: print_fields(shown))
+    size = None if output == DASH else output.stat().st_size
+    values = {**about, "vertices": manifest.n, "edges": m, "bytes": size}
+    terminal.result(values, lambda: print_fields(values), output)

@@ -127,7 +127,7 @@ def open_a_store(
 ) -> BenchmarkGraph:
     """Load a stored graph (collective)."""
     manifest, began = store.manifest, clock()
-    session = terminal.prepare(store, options, request).open()
+    session = terminal.prepare(terminal.source(store), options, request).open()
     seconds = slowest(terminal, clock() - began)
     with terminal.progress("generating", 0) as tell:
         tuples = from_description(manifest.source, options.threads, tell)

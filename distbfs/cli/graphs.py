@@ -51,7 +51,7 @@ def read_file(
             progress=done,
             **{name: getattr(reading, name) for name in READ},
         )
-        name, keep = reading.format or "", reading.keep
+        name, keep = reading.format or "", getattr(reading, "keep", ())
         return open_tuples(terminal.world, path, name=name, options=options, keep=keep)
 
 
@@ -59,10 +59,12 @@ def read_file(
 class SearchedGraph:
     """A graph that is searched.
 
+    path: of its store or file
     ids: of its file, on rank 0; facts: what tells it from others (JSON values)
     attributes: of its edges, of none of them
     """
 
+    path: Path
     source: Source
     ids: IdMap | None
     facts: list[Any]
@@ -72,6 +74,11 @@ class SearchedGraph:
     def n(self) -> int:
         """Number of vertices."""
         return self.source.n
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges lead one way only."""
+        return self.source.directed
 
     def reversed(self) -> SearchedGraph:
         """Return the graph with all edges reversed."""
@@ -92,23 +99,13 @@ def open_graph(
     tuples = stack.enter_context(read_file(terminal, path, reading))
     for note in tuples.notes:
         terminal.say(note)
-    parts = terminal.world.size
-    source = Source(
-        tuples.n,
-        parts,
-        reading.directed,
-        tuples=tuples,
-        build=BuildOptions(
-            permute_seed=SPREAD if parts > 1 else None,
-            directed=reading.directed,
-            threads=threads,
-        ),
-        progress=terminal.progress,
-    )
+    seed = SPREAD if terminal.world.size > 1 else None
+    directed = reading.directed
+    source = terminal.source(tuples, threads, directed=directed, permute_seed=seed)
     facts = [tuples.describe(), first_of(tuples.ids)]
     facts += [reading.directed, reading.relabel, reading.bipartite]
     held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}
-    return SearchedGraph(source, tuples.ids, facts, held)
+    return SearchedGraph(path, source, tuples.ids, facts, held)
 
 
 def of_store(
@@ -126,7 +123,7 @@ def of_store(
     }
     ids = store.load_ids(first_id) if terminal.world.rank == 0 else None
     facts += [f"vertices from {first} on"] if (first := first_of(ids)) else []
-    return SearchedGraph(terminal.source(store), ids, facts, held)
+    return SearchedGraph(path, terminal.source(store), ids, facts, held)
 
 
 COUNTS = ("tuples", "loops", "repeats")

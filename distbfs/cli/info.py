@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import click
 import numpy as np
 
-from distbfs.cli.graphs import degrees_of, graph_fields, sizes_of
+from distbfs.build.host.parts import construct
+from distbfs.cli.graphs import (
+    COUNTS,
+    SearchedGraph,
+    degrees_of,
+    graph_fields,
+    open_graph,
+    sizes_of,
+)
 from distbfs.cli.options.info import InfoOptions
-from distbfs.cli.shared import Terminal, open_terminal
+from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.errors import UsageError
+from distbfs.formats.ids import first_of
+from distbfs.generate.counted import Counted
 from distbfs.graph.components import component_labels, component_sizes
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
 from distbfs.report.tables import counted, print_fields, print_right, print_table, shown
+from distbfs.search.holding import Source
 from distbfs.search.vertices import gather_on_first
-from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.hdf5 import Store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.store.tuples import StoreTuples
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, TupleSource
 
 STATISTICS = ("mean", "largest")
 UNTOLD = ("n", "tuples", "xxh3_128")  # of a source: told otherwise, or for programs
@@ -46,6 +58,29 @@ def spread(values: Sequence[int]) -> dict[str, float]:
         "imbalance": max(values) / mean if mean else 1.0,
         "total": sum(values),
     }
+
+
+def describe_file(
+    terminal: Terminal, graph: SearchedGraph
+) -> tuple[dict[str, Any], DegreeHistogram]:
+    """Return what building a graph of a file counts, and its degrees (collective)."""
+    source, tuples = graph.source, graph.source.any_tuples()
+    with terminal.progress("counting", tuples.tuples // terminal.world.size) as tell:
+        counted, discard = Counted(tuples, tell), lambda _: None
+        way = (terminal.world, source.parts, source.build)
+        summary = construct(counted, *way, discard)
+    first, ids = first_of(graph.ids), graph.ids
+    kinds = {} if ids is None or first is not None else {"ids": {"kind": ids.kind}}
+    return {
+        "store": str(graph.path),
+        **sizes_of(summary, directed=graph.directed),
+        **{name: getattr(summary, name) for name in COUNTS},
+        "source": tuples.describe(),
+        "statistics": summary.histogram.summary(),
+        "directed": graph.directed,
+        **({"first_id": first} if first else {}),
+        **kinds,
+    }, summary.histogram
 
 
 def describe(store: Store) -> dict[str, Any]:
@@ -95,7 +130,7 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
     words = [source.pop("family"), *([shown(source)] if source else [])]
     if words[0] == "file":
         words = [f"{source['name']} ({source['format']})"]
-    statistics, size = values["statistics"], values["bytes"]
+    statistics = values["statistics"]
     degrees = [
         f"{name} {shown(statistics[name])}" for name in STATISTICS if name in statistics
     ]
@@ -115,9 +150,10 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("attributes"):
         kinds = ((k, x["kind"]) for k, x in values["attributes"].items())
         out["edges have"] = ", ".join(f"{name} ({kind})" for name, kind in kinds)
-    out["size"] = (
-        f"{readable(size['files'])} on disk, {readable(size['arrays'])} loaded"
-    )
+    if size := values.get("bytes"):
+        out["size"] = (
+            f"{readable(size['files'])} on disk, {readable(size['arrays'])} loaded"
+        )
     return out
 
 
@@ -189,18 +225,26 @@ def run(asked: InfoOptions) -> None:
         if not degrees:
             raise UsageError("--plot draws the figures of --degrees; give both")
         plots.check_target(plot)
-    opened = open_store(asked.store)
-    values = describe(opened)
-    if degrees:
-        values |= survey(terminal, opened)
-        if plot is not None and terminal.world.rank == 0:
-            plots.draw_survey(values, plot)
+    threads = share_of_cores(terminal.world)
+    with ExitStack() as stack:
+        graph = open_graph(terminal, stack, asked.graph, asked, threads)
+        store = graph.source.store
+        if store is not None:
+            values, histogram = describe(store), None
+        else:
+            values, histogram = describe_file(terminal, graph)
+        if degrees:
+            if store is not None and terminal.world.rank == 0:
+                histogram = degrees_of(store, terminal)
+            values |= survey(terminal, graph.source, histogram)
+    if plot is not None and terminal.world.rank == 0:
+        plots.draw_survey(values, plot)
 
     def show() -> None:
         print_fields(graph_text(values))
         if degrees:
             print_survey(values)
-        if terminal.verbose:
+        if terminal.verbose and store is not None:
             print_storage(values)
 
     terminal.result(values, show)
@@ -210,26 +254,26 @@ SWEEPS = 4  # searches, each from the vertex that the last one found farthest
 SHOWN_COMPONENTS = 5
 
 
-def survey(terminal: Terminal, store: Store) -> dict[str, Any]:
+def survey(
+    terminal: Terminal, source: Source, histogram: DegreeHistogram | None
+) -> dict[str, Any]:
     """Return degrees, components and a bound of the diameter (collective, JSON values).
 
-    One rank reads all parts, one at a time, for degrees and components, and holds 24
-    bytes a vertex; searches run on all ranks.
+    histogram: of the degrees, on rank 0.  One rank reads all parts, one at a time, for
+    components, and holds 24 bytes a vertex; searches run on all ranks.
     """
     figures: dict[str, Any] = {}
-    if terminal.world.rank == 0:
-        histogram = degrees_of(store, terminal)
+    if histogram is not None and terminal.world.rank == 0:
         values = (histogram.degrees.tolist(), histogram.counts.tolist())
         degrees = dict(zip(("degree", "vertices"), values, strict=True))
-        figures = {"degrees": degrees, **components_of(store)}
+        figures = {"degrees": degrees, **components_of(source.any_tuples())}
     figures = terminal.world.broadcast(figures)
     begin = figures.pop("begin")
-    return {**figures, "diameter": swept(terminal, store, begin)}
+    return {**figures, "diameter": swept(terminal, source, begin)}
 
 
-def components_of(store: Store) -> dict[str, Any]:
+def components_of(tuples: TupleSource) -> dict[str, Any]:
     """Return the sizes of components, and a vertex of the largest to begin with."""
-    tuples = StoreTuples(store)
     label = component_labels(tuples.n, lambda: tuples.chunks(0, tuples.tuples))
     sizes = component_sizes(label)
     size, count = np.unique(sizes, return_counts=True)
@@ -245,7 +289,7 @@ def components_of(store: Store) -> dict[str, Any]:
     }
 
 
-def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
+def swept(terminal: Terminal, source: Source, begin: int) -> dict[str, int]:
     """Return the largest distance that searches back and forth find (collective).
 
     A lower bound of the diameter of the largest component.  Source: Magnien, Latapy,
@@ -254,7 +298,7 @@ def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
     if begin < 0:
         return {"at_least": 0, "searches": 0}
     options = SearchOptions(engine="auto", parents=False)
-    session = terminal.prepare(store, options).open()
+    session = terminal.prepare(source, options).open()
     at, farthest, searches = begin, -1, 0
     while searches < SWEEPS:
         outcome = session.search(at)

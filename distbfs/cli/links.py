@@ -1,8 +1,8 @@
 """Measured times of messages between the ranks of this launch, pair by pair.
 
-Ranks meet in the rounds of a tournament, so that pairs that are measured at once share
-no rank. Each pair exchanges words, and then long messages, both ways at once: latency
-is the time to exchange a word, the rate counts the bytes of one way.
+Ranks meet in rounds, so that pairs that are measured at once share no rank. Each pair
+exchanges words, and then long messages, both ways at once: latency is the time to
+exchange a word, the rate counts the bytes of one way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from distbfs.search.domains import HostDevices, choose_exchange, counted, descri
 if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks
 
-ROUNDS = 32  # of a tournament, at most: each rank then meets so many others
+ROUNDS = 32  # at most: each rank then meets so many others
 TRIPS, EXCHANGES = 21, 5  # of which the median counts
 WORD, LONG = 8, 1 << 22  # bytes of a message
 
@@ -37,16 +37,12 @@ Swap = Callable[[int, int], None]
 def partners(size: int, index: int) -> Iterator[int | None]:
     """Yield the partner of one of ``size`` in each round, None where it has none.
 
-    In ``size`` rounds, less one if ``size`` is even, all meet all others once.
+    In each round the numbers of those that meet differ in the same bits, so that all
+    meet all others once, or in ROUNDS rounds some, near and far.
     """
-    seats = size + size % 2
-    turning = seats - 1
-    for turn in range(min(turning, ROUNDS) if size > 1 else 0):
-        if index == turning:
-            other = next(k for k in range(turning) if 2 * k % turning == turn)
-        else:
-            other = (turn - index) % turning
-            other = turning if other == index else other
+    rounds = (1 << (size - 1).bit_length()) - 1
+    for bits in range(1, rounds + 1, max(-(-rounds // ROUNDS), 1)):
+        other = index ^ bits
         yield other if other < size else None
 
 

@@ -30,14 +30,14 @@ SECTIONS = {
         "convert": "Read a graph file and store it.",
         "partition": "Store a graph again in another number of parts.",
         "export": "Write a stored graph to a file of another format.",
-        "info": "Show the graph of a store: vertices, edges, degrees, components.",
+        "info": "Show a graph: vertices, edges, degrees, components.",
         "verify": "Check every byte and rule of a store.",
         "plan": "Show the memory per device before anything is loaded.",
     },
     "Searches": {
         "bfs": "Search a graph, a store or a file, from given sources.",
         "multisearch": "Run an application of many searches at once.",
-        "serve": "Keep a stored graph loaded and answer queries.",
+        "serve": "Keep a graph loaded and answer queries.",
         "query": "Ask a service.",
     },
     "Measurements": {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from distbfs.cli.command import input_path
+from distbfs.cli.graphs import SearchedGraph, open_graph
 from distbfs.cli.measures import energy_of, print_energy
 from distbfs.cli.options.multisearch import APPS, MultisearchOptions
 from distbfs.cli.shared import (
@@ -34,14 +35,12 @@ from distbfs.errors import (
     UsageError,
 )
 from distbfs.formats.ids import IdMap
-from distbfs.formats.writing import check_place, placed
 from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
-    FILES,
     check_name,
     level_rows,
     write_arrays,
@@ -58,11 +57,11 @@ from distbfs.options import SearchOptions
 from distbfs.plan.memory import nothing_beside, readable
 from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
+from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, agreed_runner
-from distbfs.search.result_file import partial_name
-from distbfs.store.hdf5 import Store, open_store
-from distbfs.store.whole import whole_graph
+from distbfs.search.result_file import ENDINGS, partial_name
+from distbfs.search.result_table import DASH, ending_of
 from distbfs.timing import clock
 from distbfs.types import Array, Ids, World
 
@@ -88,28 +87,20 @@ class ApplicationFile:
 
     def keep(self, arrays: Mapping[str, Array]) -> None:
         """Write arrays by name."""
-        with placed(self.path, force=self.force) as at:
-            write_arrays(at, arrays, self.attributes, self.ids)
+        write_arrays(self.path, arrays, self.attributes, self.ids, force=self.force)
 
     def keep_pairs(self, answers: Array) -> None:
         """Write an answer for each pair, as arrays or as lines of text."""
-        if self.path.suffix.lower() in FILES:
-            flags: Array = answers.astype(np.uint8)
-            self.keep({"pair": self.pairs, "reachable": flags})
+        if ending_of(self.path) not in ENDINGS:
+            write_pairs(self.path, self.pair_names, answers, force=self.force)
             return
-        with placed(self.path, force=self.force) as at:
-            write_pairs(at, self.pair_names, answers)
+        flags: Array = answers.astype(np.uint8)
+        self.keep({"pair": self.pairs, "reachable": flags})
 
-    @contextmanager
-    def rows(self, dtype: str) -> Iterator[Take]:
-        """Yield a function that writes rows of levels, in their order."""
-        with (
-            placed(self.path, force=self.force) as at,
-            level_rows(
-                at, self.sources, self.n, dtype, self.attributes, self.ids
-            ) as take,
-        ):
-            yield take
+    def rows(self, dtype: str) -> AbstractContextManager[Take]:
+        """Return a context that yields a writer of rows of levels, in their order."""
+        layout = (self.sources, self.n, dtype, self.attributes, self.ids)
+        return level_rows(self.path, *layout, force=self.force)
 
 
 def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
@@ -178,6 +169,7 @@ def print_facts(values: Facts, app: Application) -> None:
         print_energy(values["energy"])
 
 
+LOST = "; what was done is lost"
 SAMPLED = 64  # sources whose edges are counted for --energy
 
 
@@ -186,10 +178,7 @@ def run(asked: MultisearchOptions) -> None:
     terminal, output = open_terminal(asked), asked.output
     world, application = terminal.world, APPS[asked.app]
     own = application.options_of(asked.own)
-    check_input(application, asked)
-    opened = open_store(asked.store)
-    manifest = opened.manifest
-    ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
+    check_input(terminal, application, asked)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: flag.requested))
@@ -202,64 +191,41 @@ def run(asked: MultisearchOptions) -> None:
             stop=lambda: flag.requested,
             **search,
         )
-        named = NamedVertices(world, manifest.n, ids)
-        sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
-        names: list[tuple[str, str]] = []
-        if asked.pairs is not None:
-            if world.rank == 0:
-                pairs, names = read_pairs(asked.pairs, named)
-            pairs = world.broadcast(pairs)
-        elif application.takes == "sources":
-            sources = pick_sources(named, asked)
         with flag.within(AT_ONCE):
-            searcher = make_searcher(terminal, opened, asked, options)
-        about = {"app": asked.app, "n": manifest.n, "directed": manifest.directed}
-        queries = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        result_file = None
-        if output is not None and world.rank == 0:
-            attributes = {k: v for k, v in own.items() if v is not None}
-            result_file = ApplicationFile(
-                output,
-                asked.force,
-                {**about, **attributes},
-                ids,
-                manifest.n,
-                sources,
-                queries,
-                names,
-            )
-        unfinished = None
-        if result_file is not None and application.resumes:
-            identity = [opened.digest, asked.app, own]
-            at = partial_name(result_file.path)
-            unfinished = Unfinished(at, identity, asked.force)
+            graph = open_graph(terminal, stack, asked.graph, asked, options.threads)
+        sources, pairs, names = starts_of(graph, world, application, asked)
+        with flag.within(AT_ONCE):
+            searcher = make_searcher(terminal, graph, asked, options)
         task = Task(
             searcher,
             sources,
-            queries,
-            result_file,
-            ids,
-            terminal.progress,
-            terminal.say,
-            asked.app,
-            asked.seed,
-            unfinished,
+            pairs,
+            ids=graph.ids,
+            progress=terminal.progress,
+            say=terminal.say,
+            label=asked.app,
+            seed=asked.seed,
         )
+        if output is not None and world.rank == 0:
+            output_of = (output, application, graph, own, names)
+            task = with_output(task, *output_of, force=asked.force)
         began = clock()  # which stops while kernels are compiled
         facts = run_or_stop(application, task, own)
         if facts is None:
             return
         seconds = clock() - began
-        if unfinished is not None:
-            unfinished.remove()
+        if task.unfinished is not None:
+            task.unfinished.remove()
         energy = None
         if asked.energy:
             alone = replace(task, output=None, unfinished=None, say=unsaid)
             again = partial(application.run, alone, **own)
             energy = app_energy(task, application, facts, again)
     values = {
-        "store": str(asked.store),
-        **about,
+        "store": str(asked.graph),
+        "app": asked.app,
+        "vertices": graph.n,
+        "directed": graph.directed,
         "engine": searcher.describe(),
         "sources": facts.get("samples", len(sources)),
         "found": facts,
@@ -267,14 +233,53 @@ def run(asked: MultisearchOptions) -> None:
         **({"tails": searcher.tails} if searcher.tails else {}),
         **({"energy": energy} if energy is not None else {}),
     }
-    terminal.result(values, lambda: print_facts(values, application))
+    terminal.result(values, lambda: print_facts(values, application), output)
     world.barrier()
+
+
+def starts_of(
+    graph: SearchedGraph, world: Ranks, app: Application, asked: MultisearchOptions
+) -> tuple[Ids, Ids, list[tuple[str, str]]]:
+    """Return sources, pairs, and these as they were written, on rank 0 (collective)."""
+    named = NamedVertices(world, graph.n, graph.ids)
+    sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
+    names: list[tuple[str, str]] = []
+    if asked.pairs is not None:
+        if world.rank == 0:
+            pairs, names = read_pairs(asked.pairs, named)
+        pairs = world.broadcast(pairs)
+    elif app.takes == "sources":
+        sources = pick_sources(named, asked)
+    return sources, np.array(pairs, dtype=np.int64).reshape(-1, 2), names
+
+
+def with_output(
+    task: Task,
+    output: Path,
+    app: Application,
+    graph: SearchedGraph,
+    own: Mapping[str, Any],
+    names: list[tuple[str, str]],
+    *,
+    force: bool,
+) -> Task:
+    """Return a task that writes a file; names: the pairs as they were written.
+
+    Finished searches are kept beside it, where the application resumes.
+    """
+    attributes = {"app": app.name, "n": graph.n, "directed": graph.directed}
+    attributes |= {k: v for k, v in own.items() if v is not None}
+    layout = (attributes, graph.ids, graph.n, task.sources, task.pairs, names)
+    file, unfinished = ApplicationFile(output, force, *layout), None
+    if app.resumes and output != DASH:
+        identity, at = [graph.facts, app.name, own], partial_name(output)
+        unfinished = Unfinished(at, identity, force)
+    return replace(task, output=file, unfinished=unfinished)
 
 
 def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Facts | None:
     """Run an application; return None where it was stopped (collective)."""
-    kept = app.resumes and task.output is not None  # of rank 0, which says it
-    world, lost = task.searcher.world, "" if kept else "; what was done is lost"
+    world, lost = task.searcher.world, "" if task.unfinished else LOST
     try:
         return app.run(task, **asked)
     except SearchStopped as error:  # on all ranks
@@ -309,7 +314,9 @@ def app_energy(
     return energy_of(searcher.world, again, count, edges, uuids)
 
 
-def check_input(app: Application, asked: MultisearchOptions) -> None:
+def check_input(
+    terminal: Terminal, app: Application, asked: MultisearchOptions
+) -> None:
     """Check, before the graph is loaded, that options fit an application."""
     output, pairs = asked.output, asked.pairs
     if (app.takes == "pairs") != (pairs is not None):
@@ -318,9 +325,9 @@ def check_input(app: Application, asked: MultisearchOptions) -> None:
             if pairs is None
             else f"{app.name} takes no --pairs"
         )
+    terminal.check_stdout("--output", output)
     if output is not None:
-        check_name(output, app.name, app.endings)
-        check_place(output, force=asked.force)
+        check_name(output, app.name, app.endings, force=asked.force)
 
 
 def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
@@ -346,11 +353,14 @@ def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
 
 
 def make_searcher(
-    terminal: Terminal, store: Store, asked: MultisearchOptions, options: RunOptions
+    terminal: Terminal,
+    graph: SearchedGraph,
+    asked: MultisearchOptions,
+    options: RunOptions,
 ) -> Searcher:
-    """Load a store and return its searcher (collective); logs the choice."""
-    world, manifest, domain = terminal.world, store.manifest, asked.domain
-    way, why = choose_sharing(world, manifest, asked.divide)
+    """Load a graph and return its searcher (collective); logs the choice."""
+    world, source, domain = terminal.world, graph.source, asked.domain
+    way, why = choose_sharing(world, source, asked.divide)
     if world.size > 1:
         terminal.say(f"ranks share {way}: {why}")
     if way == "parts":
@@ -364,7 +374,7 @@ def make_searcher(
             host_memory=options.host_memory,
         )
         request = Request(domain=domain, divided=True, beside=beside_searches)
-        opening = terminal.prepare(store, wanted, request)
+        opening = terminal.prepare(source, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")
         session = opening.open()
@@ -373,16 +383,16 @@ def make_searcher(
     if domain is not None:
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
-        part = whole_graph(store)
+        part = source.whole_part()
         runner, reason = agreed_runner(world, asked.engine)
         options = replace(options, host_memory=host_share(world, runner, options))
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:
         raise
     except MemoryError as error:
-        need = readable(whole_bytes(manifest))
+        need = readable(whole_bytes(source))
         raise OutOfMemory(
-            f"{store.folder}: a rank needs about {need} for the whole graph; there is "
+            f"{asked.graph}: a rank needs about {need} for the whole graph; there is "
             "not enough memory"
         ) from error
     text = "; ".join(x for x in (f"engine {runner.name}", searcher.where) if x)

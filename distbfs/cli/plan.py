@@ -7,23 +7,18 @@ from typing import Any
 
 import click
 
-from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.cli.options.plan import PlanOptions
 from distbfs.cli.plan_gpus import (
     Machine,
     gpu_memory,
     planned_split,
     refusal,
-    validation_memory,
 )
 from distbfs.cli.plan_input import (
     PlannedGraph,
     check_domain,
-    groups,
-    model_of,
     of_kronecker,
     of_store,
-    runs_of,
     search_time,
 )
 from distbfs.cli.shared import open_terminal
@@ -32,7 +27,6 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
-from distbfs.plan.cost_model import Prediction
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
@@ -43,18 +37,7 @@ from distbfs.store import schema
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
-SHOWN = ("basis", "exact", "domain", "n", "m", "tuples", "threshold", "delegates", "nn")
-ARRAY_ROWS = {
-    **{
-        f"{name}_{array}": (f"{name}/{array}",)
-        for name in ("nn", "nd", "dn", "dd")
-        for array in ("offsets", "columns")
-    },
-    "vertices": ("vertices",),
-    "degrees": ("degrees", "tuple_degrees"),
-    "delegates": ("delegates", "delegate_degrees"),
-    "sources": ("nd_sources", "dn_sources", "dd_sources"),
-}
+SHOWN = ("basis", "exact", "domain", "tuples", "threshold", "delegates", "nn")
 
 
 def disk_bytes(shape: PartShape) -> int:
@@ -71,7 +54,7 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     """Return the bytes of one part on its device, item by item."""
     shape = graph.shapes[index]
     arrays = memory.array_bytes(shape)
-    rows = {row: sum(arrays[k] for k in keys) for row, keys in ARRAY_ROWS.items()}
+    rows = {name.replace("/", "_"): size for name, size in arrays.items()}
     kept, moment = memory.session_bytes(shape)
     rows["stored"] = sum(arrays.values())
     rows["search"] = bytes_needed(shape)
@@ -125,12 +108,14 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
 def weigh(
     graph: PlannedGraph,
     hosted: int,
-    per_rank: int,
-    model: Prediction,
+    bandwidth: float | None,
     gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank."""
+    """Return the plan (JSON values).
+
+    hosted: devices of a host; bandwidth: bytes a second between ranks, if it is given
+    """
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
     every = {name: sum(rows[name] for rows in devices) for name in largest}
@@ -145,6 +130,9 @@ def weigh(
     allowed = DELEGATES_PER_PART * graph.n // graph.domains
     return {
         "graph": graph.title,
+        "vertices": graph.n,
+        "edges": graph.m // 2,
+        "stored_edges": graph.m,
         **{name: getattr(graph, name) for name in SHOWN},
         "devices": graph.parts,
         "threshold_origin": graph.origin,
@@ -158,12 +146,10 @@ def weigh(
         "total": every,
         "owner": owner_bytes(graph),
         **gpus,
-        "gpu_validation": validation_memory(graph, hosted, per_rank),
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
-        "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
-        "model": model.as_dict(),
+        "thresholds": [x.as_dict() for x in graph.threshold_costs(bandwidth)],
         "xbfs": None if time is None else time.as_dict(),
     }
 
@@ -174,8 +160,6 @@ def run(asked: PlanOptions) -> None:
     threshold, domain, per_host = asked.threshold, asked.domain, asked.devices_per_host
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
-    if asked.report and not asked.records:
-        raise UsageError("--report goes with --records")
     if store is not None and asked.edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
     if asked.host_memory is not None and asked.device_memory is None:
@@ -191,16 +175,7 @@ def run(asked: PlanOptions) -> None:
         graph = of_kronecker(
             int(scale or 0), asked.edge_factor or 16, parts, threshold, domain
         )
-    per_rank = asked.devices_per_rank
-    ranks = groups(graph.parts, per_rank, f"{per_rank} devices a rank")
-    counts = graph.counts(ranks)
-    model = model_of(
-        counts,
-        runs_of(asked.records, asked.report, counts),
-        rate=asked.device_rate,
-        bandwidth=asked.network_bandwidth,
-        latency=asked.latency,
-    )
+    bandwidth = asked.network_bandwidth
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
@@ -211,10 +186,10 @@ def run(asked: PlanOptions) -> None:
             asked.gpu,
             asked.exchange,
             hosts=hosted < graph.parts,
-            bandwidth=asked.network_bandwidth,
+            bandwidth=bandwidth,
             link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, hosted, per_rank, model, gpus, time)
+    plan = weigh(graph, hosted, bandwidth, gpus, time)
     on_gpus = asked.device_memory is not None
     whole = terminal.verbose
     terminal.result(plan, lambda: print_plan(plan, time, on_gpus=on_gpus, whole=whole))
@@ -223,14 +198,10 @@ def run(asked: PlanOptions) -> None:
 
 
 GROUPS = ("stored", "building")
-SHORT = {"devices p": "devices", "vertices n": "vertices", "stored edges m": "edges"}
-LEVEL_TIMES = ("work", "masks", "normals", "latency", "seconds")
-CONSTANTS = {  # text by name, factor
-    "rate": ("{:.3g} visits/s a device", 1),
-    "bandwidth": ("{:.4g} GB/s between ranks", 1e-9),
-    "latency": ("{:.3g} us a level", 1e6),
-    "finish": ("{:.3g} ps a vertex of a device at the end", 1e12),
-}
+GPU_COLUMNS = (
+    *("memory of a GPU", "graph", "to search", "at most", "fits"),
+    *("columns of a row", "of its host", "over the link"),
+)
 LABELS = {
     "stored": "stored arrays",
     "search": "search by openmp",
@@ -241,106 +212,56 @@ LABELS = {
 }
 
 
-def room_words(about: Mapping[str, Any]) -> str:
-    """Describe the memory of a GPU whose rows are split."""
-    return f"{readable(about['have'])} ({readable(about['spare'])} of it kept free)"
+def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
+    """Return the rows on the memory of a GPU: as planned, or of all ways to search.
+
+    Where a size is given: what it fits in, or would, with how many columns of a row and
+    how much of its host, and what a search then reads of that.
+    """
+    devices, part = plan["devices"], plan["gpu_part"]
+    domain = f"each of a domain of {devices}"
+    ways = {
+        "one GPU": (plan["gpu_search"], plan["gpu_search_tails"]),
+        domain: (plan["gpu_domain"], plan["gpu_domain_tails"]),
+        f"each part, in domains of {plan['domain']}": (part, part),
+    }
+    known = [name for name, (sizes, _) in ways.items() if sizes is not None]
+    planned = known[-1] if devices > plan["domain"] else (known[:-1] or known)[-1]
+    rows = []
+    for name in known if whole else [planned]:
+        sizes, split = ways[name]
+        searching = sizes.get("searching", sizes["total"])
+        row = [name, *map(readable, (sizes["graph"], searching, sizes["total"]))]
+        if split is not None and split["fits"] is not None:
+            row += split_cells(split, " for all" if name == domain else "")
+        rows.append(row)
+    width = max(k + 1 for row in rows for k, cell in enumerate(row) if cell)
+    return [[*row, *[""] * len(GPU_COLUMNS)][:width] for row in rows]
 
 
-def kept_words(about: Mapping[str, Any]) -> str:
-    """Describe split rows, up to the owner of the host memory for the rest."""
-    kept = "all" if about["kept"] is None else shown(about["kept"])
-    words = f"; in {room_words(about)} with {kept} columns of a row, and about "
-    return words + readable(about["host"])
+def split_cells(split: Mapping[str, Any], whose: str) -> list[str]:
+    """Return what a GPU's memory fits: columns of a row, of its host, over the link.
+
+    whose: of what GPUs the memory of the host is
+    """
+    have = readable(split["have"])
+    if not split["fits"]:
+        needs = split.get("needs")
+        if needs is None:
+            return [f"not {have}", "", "", ""]
+        least = {name: readable(size, needed=True) for name, size in needs.items()}
+        return [f"not {have}, but {least['device']}", "", least["host"] + whose, ""]
+    kept = "all" if split["kept"] is None else shown(split["kept"])
+    host, building = split["host"], split.get("host_building", 0)
+    hosted = readable(host) + whose if host else ""
+    hosted += f"; {readable(building)} to build" if building else ""
+    link = split["link"]
+    read = f"{readable(link['bytes'])}, {1e3 * link['seconds']:.4g} ms" if link else ""
+    return [have, kept, hosted, read]
 
 
-def tails_words(tails: Mapping[str, Any], devices: int) -> str:
-    """Describe the rows on a GPU, for the line about that GPU."""
-    if tails["fits"]:
-        if tails["kept"] is None:
-            return f"; fits in {readable(tails['have'])}"
-        every = "" if devices == 1 else " for all of them"
-        return f"{kept_words(tails)} of the host{every}"
-    size, needs = room_words(tails), tails["needs"]
-    host = f"{readable(needs['host'], needed=True)} of the host"
-    if needs["device"] <= tails["have"]:
-        return (
-            f"; in {size} with {shown(tails['kept'])} columns of a row, but not {host}"
-        )
-    device = readable(needs["device"], needed=True)
-    rows = f"{LEAST_KEPT} columns of a row"
-    return f"; {rows} do not fit in {size}, but in {device}, with {host}"
-
-
-def link_line(link: Mapping[str, float], where: str) -> str:
-    """Return the line about the tail reads of a GPU; where: of which search."""
-    return (
-        f"over the link to the host, {where}: about {readable(link['bytes'])} a search "
-        f"for each GPU, {1e3 * link['seconds']:.4g} ms ({link['columns']:.3g} columns "
-        f"of {link['visits']:.3g} tails)"
-    )
-
-
-def gpu_line(
-    sizes: Mapping[str, int] | None,
-    tails: Mapping[str, Any] | None,
-    devices: int = 1,
-) -> str:
-    """Return the line about engine xbfs on one GPU, or on each of a domain."""
-    what = "device memory of one GPU search"
-    if devices > 1:
-        what = f"device memory of each GPU of a domain of {devices}"
-    if sizes is None:
-        return f"{what}: none, as a GPU has up to 2^32 vertices"
-    size = {name: readable(count) for name, count in sizes.items()}
-    line = (
-        f"{what}: at most {size['total']} (graph {size['graph']}, search by xbfs "
-        f"{size['search']})"
-    )
-    return line if tails is None else line + tails_words(tails, devices)
-
-
-def validation_line(sizes: Mapping[str, int]) -> str:
-    """Return the line about validation on GPUs."""
-    shown = {name: readable(size) for name, size in sizes.items()}
-    line = (
-        f"validation on each GPU besides results: about {shown['table']}, or "
-        f"{shown['asked']} where that is not free"
-    )
-    if sizes["mailbox"]:
-        line += f"; and a mailbox of {shown['mailbox']} for the other ranks of the host"
-    return line
-
-
-def part_line(sizes: Mapping[str, Any]) -> str:
-    """Return the line about one part on a GPU."""
-    names = ("graph", "numbering", "inner", "search", "messages", "streams")
-    items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
-    domain = sizes["domain"]
-    where = "a domain of its own" if domain == 1 else f"in domains of {domain}"
-    line = (
-        f"device memory of a part on a GPU, {where}: about {readable(sizes['total'])} "
-        f"to build it, {readable(sizes['searching'])} to search it ({items})"
-    )
-    if sizes["fits"] is None:
-        return line
-    if not sizes["fits"]:
-        line += f"; does not fit in {readable(sizes['have'])}"
-        if "needs" in sizes:
-            needs = {k: readable(x, needed=True) for k, x in sizes["needs"].items()}
-            line += f", but in {needs['device']}, with {needs['host']} of its host"
-        return line
-    if sizes["host"]:
-        outer = ", where its edges to other parts are" * sizes["outer_on_host"]
-        line += f"{kept_words(sizes)} of its host{outer}"
-    else:
-        line += f"; fits in {readable(sizes['have'])}"
-    if sizes["host_building"]:
-        line += f"; built with {readable(sizes['host_building'])} of its host"
-    return line
-
-
-def search_line(time: SearchTime) -> str:
-    """Return the line about the predicted time of engine xbfs."""
+def print_time(time: SearchTime) -> None:
+    """Print the predicted time of engine xbfs."""
     layout, exchange = time.layout, time.exchange
     where = "1 domain" if layout.domains == 1 else f"{shown(layout.domains)} domains"
     where += f" of {counted(layout.devices)}"
@@ -348,7 +269,7 @@ def search_line(time: SearchTime) -> str:
         where += f", exchange {exchange.name}"
         where += " between hosts" if exchange.hosts else " inside a host"
         where += f", levels begun by {'devices' if layout.streamed else 'hosts'}"
-    return (
+    click.echo(
         f"engine xbfs on {time.device.name}, {where}: "
         f"about {time.seconds * 1e3:.4g} ms a search, {time.teps / 1e9:.4g} GTEPS"
     )
@@ -357,7 +278,7 @@ def search_line(time: SearchTime) -> str:
 def print_search(time: SearchTime) -> None:
     """Print the predicted time of engine xbfs, term by term."""
     click.echo()
-    click.echo(search_line(time))
+    print_time(time)
     rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
     print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
     if time.bytes:
@@ -373,32 +294,6 @@ def print_search(time: SearchTime) -> None:
     click.echo(f"constants: {', '.join(used)}")
 
 
-def level_row(name: str, sums: Mapping[str, float]) -> list[str]:
-    """Return the row of a level of the cost model, or of all of them."""
-    sent = (readable(sums["mask_bytes"]), readable(sums["normal_bytes"]))
-    spent = (f"{1e3 * sums[kind]:.3f}" for kind in LEVEL_TIMES)
-    return [name, f"{sums['visits']:.3g}", *sent, *spent]
-
-
-def print_model(model: Mapping[str, Any]) -> None:
-    """Print the predictions of the cost model, level by level."""
-    click.echo()
-    click.echo(
-        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model['ranks'])}: "
-        f"about {model['seconds'] * 1e3:.4g} ms a search, {model['GTEPS']:.4g} GTEPS"
-    )
-    used = []
-    for name, (text, factor) in CONSTANTS.items():
-        known = model["constants"][name]
-        used.append(f"{text.format(factor * known['value'])} ({known['origin']})")
-    click.echo(f"with {', '.join(used)}")
-    rows = [level_row(str(x["level"]), x) for x in model["levels"]]
-    rows.append(["end", *[""] * 7, f"{1e3 * model['seconds_by_part']['finish']:.3f}"])
-    rows.append(level_row("all", {**model, **model["seconds_by_part"]}))
-    heads = ("level", "visits a device", "mask bytes", "normal bytes")
-    print_right((*heads, *LEVEL_TIMES[:-1], "all, ms"), rows)
-
-
 def print_thresholds(plan: Mapping[str, Any]) -> None:
     """Print the cost of a search between the parts, by threshold, side by side."""
     volumes, times = ("masks", "normals", "parents"), ("work", "latency")
@@ -411,8 +306,8 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
         rows.append(
             [
                 f"{chosen}{x['threshold']}",
-                f"{x['delegates'] / plan['n']:.3%}",
-                f"{x['outer_edges'] / max(plan['m'], 1):.1%}",
+                f"{x['delegates'] / plan['vertices']:.3%}",
+                f"{x['outer_edges'] / max(plan['stored_edges'], 1):.1%}",
                 *(readable(sent[name]) for name in volumes),
                 *(f"{1e3 * seconds:.3f}" for seconds in ms),
             ]
@@ -434,59 +329,71 @@ def print_plan(
     on_gpus: whether the memory of devices is given; whole: with all that is known
     """
     about = "" if plan["exact"] else "about "
-    devices = str(plan["devices"])
+    devices, several = str(plan["devices"]), plan["devices"] > plan["domain"]
     devices += "" if plan["domain"] == 1 else f", in domains of {plan['domain']}"
-    nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
-    delegates = f"{about}{shown(plan['delegates'])}"
-    delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
-    delegates += "holds" if plan["delegates_hold"] else "does not hold"
     fields = {
         "graph": plan["graph"],
         "figures": plan["basis"],
-        "devices p": devices,
-        "vertices n": plan["n"],
-        "stored edges m": about + shown(plan["m"]),
-        "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
-        "delegates d": delegates,
-        "nn edges": nn,
-        "formula": f"8n + 8dp + 4m + 4|Enn| = {readable(plan['formula_bytes'])}",
+        "devices": devices,
+        "vertices": plan["vertices"],
+        "edges": about + shown(plan["edges"]),
     }
+    if several or whole:
+        holds = "holds" if plan["delegates_hold"] else "does not hold"
+        fields |= {
+            "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
+            "delegates d": f"{about}{shown(plan['delegates'])}; at most 4n/p = "
+            f"{shown(plan['delegates_allowed'])}: {holds}",
+        }
     if whole:
-        print_fields(fields)
-        print_whole(plan, time)
-        return
-    host, several = plan["host"], plan["devices"] > plan["domain"]
-    left_out = {"nn edges", "formula"}
-    left_out |= set() if several else {"threshold TH", "delegates d"}
-    fields = {k: x for k, x in fields.items() if k not in left_out}
-    fields["stored edges m"] = f"{about}{shown(plan['m'] // 2)}"
-    fields = {SHORT.get(k, k): x for k, x in fields.items()}
-    for name in () if on_gpus else ("searching", "building"):
+        nn, m = plan["nn"], plan["stored_edges"]
+        formula = readable(plan["formula_bytes"])
+        fields |= {
+            "stored edges m": about + shown(m),
+            "nn edges": f"{about}{shown(nn)}, {nn / max(m, 1):.1%} of m",
+            "formula": f"8n + 8dp + 4m + 4|Enn| = {formula}",
+        }
+    host = plan["host"]
+    for name in ("searching", "building") if whole or not on_gpus else ():
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         words = f"{readable(host[name])} of {readable(host['memory'])}: {fits}"
         fields[f"{name} on CPUs"] = words
     fields["on disk"] = readable(plan["total"]["disk"])
-    print_fields(fields)
-    click.echo(planned_line(plan))
+    print_fields(fields | (further_fields(plan) if whole else {}))
+    if whole:
+        print_arrays(plan)
+    click.echo()
+    rows = gpu_rows(plan, whole=whole)
+    print_right(GPU_COLUMNS[: len(rows[0])], rows)
     for note in plan["notes"]:
         click.echo(f"note: {note}")
+    if whole and plan["thresholds"]:
+        print_thresholds(plan)
     if time is not None:
-        click.echo(search_line(time))
+        (print_search if whole else print_time)(time)
 
 
-def planned_line(plan: Mapping[str, Any]) -> str:
-    """Return the line about a GPU in the form that the plan has."""
-    devices = plan["devices"]
-    if devices > plan["domain"]:
-        return part_line(plan["gpu_part"])
-    if plan["gpu_domain"] is not None:
-        return gpu_line(plan["gpu_domain"], plan["gpu_domain_tails"], devices)
-    return gpu_line(plan["gpu_search"], plan["gpu_search_tails"])
+def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return the lines on other memory, by name."""
+    host = plan["host"]
+    fields = {
+        "this machine": f"{readable(host['memory'])} ({host['limit']}), "
+        f"{host['devices']} of {plan['devices']} devices on a host",
+        "building": plan["building_basis"],
+    }
+    if plan["owner"] is not None:
+        fields["rows on CPUs"] = (
+            f"ranks on one host own rows and need about {readable(plan['owner'])} each "
+            "to search; on several, or where they have less, they search the parts"
+        )
+    if symmetric := plan["gpu_part"]["symmetric"]:
+        size_of_boxes = f"about {readable(symmetric)} more on each GPU"
+        fields["boxes"] = f"of other parts with exchange nvshmem {size_of_boxes}"
+    return fields
 
 
-def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
-    """Print the bytes of each array, what fits, and the terms of each time."""
-    click.echo()
+def print_arrays(plan: Mapping[str, Any]) -> None:
+    """Print the bytes of each array, of a search and of building."""
     one = "largest device" if plan["exact"] else "a device"
     rows = []
     for name, size in plan["device"].items():
@@ -494,44 +401,5 @@ def print_whole(plan: Mapping[str, Any], time: SearchTime | None) -> None:
             rows.append([""] * 3)
         label = LABELS.get(name, name.replace("_", " "))
         rows.append([label, readable(size), readable(plan["total"][name])])
-    print_right(("bytes", one, "all devices"), rows)
     click.echo()
-    host = plan["host"]
-    click.echo(
-        f"this machine: {readable(host['memory'])} ({host['limit']}), "
-        f"{host['devices']} of {plan['devices']} devices on a host"
-    )
-    for name in ("searching", "building"):
-        fits = "fits" if host[f"{name}_fits"] else "does not fit"
-        click.echo(f"  {name} needs {readable(host[name])}: {fits}")
-    if plan["owner"] is not None:
-        click.echo(
-            "ranks without GPUs on one host own the rows of their vertices: about "
-            f"{readable(plan['owner'])} each to search; on several hosts, or where "
-            "they have less, they search the parts above"
-        )
-    click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
-    links = {"one GPU": plan["gpu_search_tails"]}
-    if plan["gpu_domain"] is not None:
-        tails = links[f"a domain of {plan['devices']}"] = plan["gpu_domain_tails"]
-        click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
-    click.echo(part_line(plan["gpu_part"]))
-    if plan["devices"] > plan["domain"]:
-        links["several domains"] = plan["gpu_part"]
-    for where, split in links.items():
-        if split is not None and split["link"] is not None:
-            click.echo(link_line(split["link"], where))
-    if symmetric := plan["gpu_part"]["symmetric"]:
-        click.echo(
-            f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
-            "more on each GPU"
-        )
-    click.echo(validation_line(plan["gpu_validation"]))
-    click.echo(f"building is the {plan['building_basis']}")
-    for note in plan["notes"]:
-        click.echo(f"note: {note}")
-    if plan["thresholds"]:
-        print_thresholds(plan)
-    if time is not None:
-        print_search(time)
-    print_model(plan["model"])
+    print_right(("bytes", one, "all devices"), rows)

@@ -24,14 +24,11 @@ from distbfs.engines.cuda.xbfs.memory import (
     symmetric_bytes,
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
-from distbfs.exchange.device_copies import mailbox_bytes
 from distbfs.graph.device_graph import MAX_VERTICES, graph_table
 from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
-from distbfs.plan.search_time import result_bytes
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.runners.seat import streams_table
-from distbfs.validation.states import device_bytes as checking_bytes
 
 
 @dataclass(frozen=True)
@@ -229,22 +226,3 @@ def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> s
         f"{what} needs {size['device']} and {size['host']} of the host{each}, or "
         f"{size['whole']} and no host memory; more --devices need less"
     )
-
-
-def validation_memory(
-    graph: PlannedGraph, hosted: int, per_rank: int
-) -> dict[str, int]:
-    """Return the bytes of validation on a GPU besides tuples and results.
-
-    hosted: devices of a host; per_rank: of a rank
-
-    table, asked: with states of all vertices, or of those that are asked for; mailbox:
-    besides, where several ranks of a host copy from each other's devices
-    """
-    shares = min(hosted, graph.parts)
-    most = result_bytes(graph.n) * -(-graph.n // graph.parts)
-    return {
-        "table": checking_bytes(graph.n, graph.parts),
-        "asked": checking_bytes(graph.n, graph.parts, asked=True),
-        "mailbox": mailbox_bytes(most) if shares > per_rank else 0,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,21 +10,9 @@ from typing import Any
 from distbfs.cli.graphs import degrees_of
 from distbfs.cli.shared import Terminal, need_symmetric
 from distbfs.engines.streamed import MOST_STREAMED
-from distbfs.errors import DistbfsError, InputError, UsageError
-from distbfs.formats.text import read_text
-from distbfs.generate.kronecker import MAX_SCALE
+from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import memory
-from distbfs.plan.cost_model import (
-    Constants,
-    Counts,
-    Habit,
-    Prediction,
-    Record,
-    Run,
-    fit,
-    predict,
-)
 from distbfs.plan.host_memory import kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
@@ -37,6 +24,7 @@ from distbfs.plan.search_time import (
     predict_search,
 )
 from distbfs.plan.threshold import (
+    BANDWIDTH,
     ThresholdCost,
     suggest_threshold,
     weigh_thresholds,
@@ -45,9 +33,6 @@ from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.domains import too_many_problem
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.shape import shape_of
-from distbfs.types import SUBGRAPHS
-
-REPORTED = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
 
 
 @dataclass(frozen=True)
@@ -84,14 +69,7 @@ class PlannedGraph:
         """Number of domains."""
         return self.parts // self.domain
 
-    @property
-    def edges(self) -> dict[str, int]:
-        """Stored directed edges of the whole graph, by subgraph."""
-        times = 1 if self.exact else self.parts
-        edges = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
-        return edges if self.exact else edges | {"nn": self.nn}
-
-    def threshold_costs(self, constants: Constants) -> list[ThresholdCost]:
+    def threshold_costs(self, bandwidth: float | None = None) -> list[ThresholdCost]:
         """Return the modelled costs of TH / 2, TH and 2 TH.
 
         None of one domain, or where the degrees are not known.
@@ -99,26 +77,8 @@ class PlannedGraph:
         if self.histogram is None or self.domains == 1:
             return []
         thresholds = sorted({self.threshold // 2, self.threshold, 2 * self.threshold})
-        return weigh_thresholds(self.histogram, self.domains, thresholds, constants)
-
-    def sent(self) -> float | None:
-        """Return the bytes of normals of a search between parts, where expected."""
-        costs = self.threshold_costs(Constants())
-        sent = [x.bytes["normals"] for x in costs if x.threshold == self.threshold]
-        return self.domains * sent[0] if sent else None
-
-    def counts(self, ranks: int) -> Counts:
-        """Return the input of the cost model."""
-        return Counts(
-            n=self.n,
-            tuples=self.tuples,
-            active=self.active - self.delegates,
-            delegates=self.delegates,
-            edges=self.edges,
-            devices=self.parts,
-            ranks=ranks,
-            sent=self.sent(),
-        )
+        rate = bandwidth or BANDWIDTH
+        return weigh_thresholds(self.histogram, self.domains, thresholds, rate)
 
 
 def stored(store: Store) -> PlannedGraph:
@@ -236,90 +196,6 @@ def groups(devices: int, size: int, what: str) -> int:
     if devices % size:
         raise UsageError(f"{devices} devices do not divide by {what}")
     return devices // size
-
-
-def read_records(path: Path) -> list[Record]:
-    """Return the level records of a file of ``--records``; InputError for others."""
-    records: list[Record] = []
-    try:
-        lines = read_text(path).splitlines()
-        records.extend(Record.parse(json.loads(line)) for line in lines)
-    except DistbfsError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}, line {len(records) + 1}: not a level record of parts, as "
-            "'distbfs graph500 --stepwise --records' writes them"
-        ) from error
-    if not records:
-        raise InputError(f"{path}: no level records")
-    return records
-
-
-def reported_run(path: Path, records: Path) -> Run:
-    """Return the run that a report of ``graph500 --json`` describes.
-
-    Raises InputError for anything else.
-    """
-    text = read_text(path)
-    try:
-        values = json.loads(text)
-        scale, factor, parts, ranks = (int(values[key]) for key in REPORTED)
-        threshold, seconds = values["TH"], float(values["mean_time"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"{path}: not a report, as 'distbfs graph500 --json' prints it"
-        ) from error
-    known = threshold is None or isinstance(threshold, int)
-    fits = 1 <= scale <= MAX_SCALE and min(factor, parts, ranks) >= 1
-    if not fits or not known or parts % ranks:
-        raise InputError(f"{path}: scale, parts, ranks or TH of the report are wrong")
-    counts = of_kronecker(scale, factor, parts, threshold).counts(ranks)
-    return Run(counts, read_records(records), seconds)
-
-
-def runs_of(
-    records: Sequence[Path], reports: Sequence[Path], planned: Counts
-) -> list[Run]:
-    """Return the recorded searches and the counts of their graph.
-
-    reports: one for each file of records, or none where they are of what is planned
-    """
-    if reports and len(reports) != len(records):
-        raise UsageError(
-            f"{len(records)} --records and {len(reports)} --report; give one report "
-            "for each file of records, or none where they are of the planned graph"
-        )
-    if reports:
-        pairs = zip(reports, records, strict=True)
-        return [reported_run(report, file) for report, file in pairs]
-    return [Run(planned, read_records(file)) for file in records]
-
-
-def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
-    """Return the habits of the run with the nearest number of devices.
-
-    None fit where a graph is in one part without delegates and the other is not.
-    """
-
-    def distance(run: Run) -> tuple[float, float]:
-        ratio = run.counts.devices / planned.devices
-        return max(ratio, 1 / ratio), -run.counts.n
-
-    alike = [run for run in runs if run.counts.whole == planned.whole]
-    return min(alike, key=distance).habits() if alike else ()
-
-
-def model_of(
-    counts: Counts, runs: Sequence[Run] = (), **fixed: float | None
-) -> Prediction:
-    """Return the times that the cost model predicts for a graph.
-
-    fixed: constants of ``Constants`` by name, which go before fitted ones
-    """
-    constants = fit(runs) if runs else Constants()
-    constants = constants.with_values("given", **fixed)
-    return predict(counts, constants, habits_near(runs, counts))
 
 
 def search_time(

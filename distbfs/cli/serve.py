@@ -12,6 +12,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
+from distbfs.cli.graphs import SearchedGraph, open_graph
 from distbfs.cli.measures import check_trace, traced
 from distbfs.cli.options.serve import ServeOptions
 from distbfs.cli.shared import (
@@ -22,9 +23,11 @@ from distbfs.cli.shared import (
     stop_requests,
 )
 from distbfs.errors import LibraryMissing, UsageError
-from distbfs.formats.ids import IdMap, first_of
+from distbfs.formats.ids import first_of
+from distbfs.formats.text import STDIN
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
+from distbfs.search.session import Session
 from distbfs.service.doors import (
     Door,
     Front,
@@ -38,32 +41,24 @@ from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
-from distbfs.store.hdf5 import Store, open_store
 
 
 def about(
-    store: Store,
-    path: Path,
-    ids: IdMap | None,
-    engine: dict[str, Any],
-    ranks: int,
+    session: Session, graph: SearchedGraph, path: Path, ranks: int
 ) -> dict[str, Any]:
-    """Return the facts about the graph for ``stats`` (JSON values).
-
-    ids: the vertices' ids of their file
-    """
-    manifest = store.manifest
+    """Return the facts about the graph for ``stats``, JSON values (collective)."""
+    edges, ids, first = session.edges, graph.ids, first_of(graph.ids)
     return {
         "store": str(path),
-        "vertices": manifest.n,
-        "edges": manifest.m if manifest.directed else manifest.m // 2,
-        "directed": manifest.directed,
-        "tuples": manifest.tuples,
-        "ids": None if manifest.ids is None else manifest.ids.kind,
-        "first_id": None if manifest.ids is not None else first_of(ids),
-        "parts": manifest.parts,
+        "vertices": graph.n,
+        "edges": edges if graph.directed else edges // 2,
+        "directed": graph.directed,
+        "tuples": graph.source.input_tuples,
+        "ids": None if ids is None or first is not None else ids.kind,
+        "first_id": first,
+        "parts": graph.source.parts,
         "ranks": ranks,
-        "engine": engine,
+        "engine": session.describe(),
     }
 
 
@@ -115,22 +110,25 @@ def open_doors(
 
 def run(asked: ServeOptions) -> None:
     """Run the command."""
-    terminal, store = open_terminal(asked), asked.store
+    terminal, path = open_terminal(asked), asked.graph
     world, limits = terminal.world, Limits(**asked.limits)
-    if asked.as_json and asked.socket is None and asked.http is None:
+    streams = asked.socket is None and asked.http is None
+    if asked.as_json and streams:
         raise UsageError("--json needs --socket or --http: stdout carries the answers")
+    if path == STDIN and streams:
+        raise UsageError("GRAPH - needs --socket or --http: stdin carries the requests")
     check_trace(asked.trace)
     if world.rank == 0:
         check_ways(asked)
-    opened = open_store(store)
-    ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
     request, options = make_request(asked), terminal.search_options(asked)
     if not options.levels:
         raise UsageError("a service answers with levels; leave out --no-levels")
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave out --internal-ids")
-    opening = terminal.prepare(opened, options, request)
     with ExitStack() as stack:
+        with stop_requests(AT_ONCE):
+            graph = open_graph(terminal, stack, path, asked, options.threads)
+        opening = terminal.prepare(graph.source, options, request)
         flag = stack.enter_context(stop_requests())
         watch = Watch(world, asked.patience, lambda: flag.requested)
         stack.enter_context(watch)
@@ -138,13 +136,15 @@ def run(asked: ServeOptions) -> None:
             session = opening.open()
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
-        with traced(terminal, asked.trace, session, ids) as trace:
+        with traced(terminal, asked.trace, session, graph.ids) as trace:
+            facts = about(session, graph, path, world.size)
             ranks = ServiceRank(session, flag, trace)
             if world.rank:
                 ranks.follow()
             else:
-                facts = about(opened, store, ids, session.describe(), world.size)
-                service = Service(ranks, limits, facts, ids=ids, trouble=watch.trouble)
+                service = Service(
+                    ranks, limits, facts, ids=graph.ids, trouble=watch.trouble
+                )
                 terminal.say_engine(session)
                 answer(terminal, service, asked, flag)
                 ranks.end()

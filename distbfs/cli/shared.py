@@ -38,12 +38,12 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
+from distbfs.search.result_table import DASH
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Stop, TupleSource
 
 LOG = logging.getLogger("distbfs")
-DASH = Path("-")  # standard output
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
@@ -134,9 +134,19 @@ class Terminal:
         """Return whether to report a reason; "no CUDA" only where there is a driver."""
         return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
-    def result(self, values: Any, text: Callable[[], None]) -> None:
-        """Print the result as JSON if requested, else call ``text``."""
-        if self.world.rank != 0:
+    def check_stdout(self, option: str, place: Path | None) -> None:
+        """Raise UsageError where both an output and the result would go to stdout."""
+        if place == DASH and self.as_json:
+            raise UsageError(f"{option} - is stdout, where --json prints as well")
+
+    def result(
+        self, values: Any, text: Callable[[], None], place: Path | None = None
+    ) -> None:
+        """Print the result as JSON if requested, else call ``text``.
+
+        place: of an output; nothing is printed where it is on stdout
+        """
+        if self.world.rank != 0 or place == DASH:
             return
         if self.as_json:
             click.echo(json.dumps(values, indent=2))
@@ -166,21 +176,27 @@ class Terminal:
 
             yield tell
 
-    def source(self, graph: Store | TupleSource, threads: int = 0) -> Source:
-        """Return a store, or tuples to be built, as the source of a session."""
+    def source(
+        self, graph: Store | TupleSource, threads: int = 0, **build: Any
+    ) -> Source:
+        """Return a store, or tuples to be built, as the source of a session.
+
+        build: further options of building tuples, in one part a rank
+        """
         if isinstance(graph, Store):
             about = graph.manifest
             source = Source(about.n, about.parts, about.directed, store=graph)
         else:
-            build = BuildOptions(threads=threads)
-            source = Source(graph.n, self.world.size, tuples=graph, build=build)
+            options, parts = BuildOptions(threads=threads, **build), self.world.size
+            source = Source(
+                graph.n, parts, options.directed, tuples=graph, build=options
+            )
         return replace(source, progress=self.progress)
 
     def prepare(
-        self, store: Store, options: SearchOptions, request: Request | None = None
+        self, source: Source, options: SearchOptions, request: Request | None = None
     ) -> Opening:
-        """Choose the engine for a store, before it is loaded (collective)."""
-        source = self.source(store)
+        """Choose the engine for a graph, before it is loaded (collective)."""
         return prepare(self.world, source, options, request, say=self.say)
 
     def search_options(self, asked: SearchChoices) -> SearchOptions:

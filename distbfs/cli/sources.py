@@ -134,6 +134,13 @@ class NamedVertices:
         groups = [np.array(x, dtype=np.int64) for x in self.agreed(read)]
         return [x if len(x) > 1 else int(x[0]) for x in groups]
 
+    def agreed_target(self, word: str | None) -> int | None:
+        """Return the vertex of ``--paths-to``, None where there is none."""
+        if word is None:
+            return None
+        vertex: int = self.agreed(lambda: self.find(word, "--paths-to", "target"))
+        return vertex
+
     def flags(self, path: Path) -> Marks:
         """Return the vertices that a file names, bool [n].
 

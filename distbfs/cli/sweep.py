@@ -10,25 +10,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from distbfs.benchmark.sweep import names_of, sweep_knobs
 from distbfs.cli.compare import built_sources
-from distbfs.cli.comparison import Sessions, choose_sources
+from distbfs.cli.comparison import Entry, Sessions, choose_sources, take_turns
 from distbfs.cli.options.sweep import SweepOptions
 from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
-from distbfs.errors import UsageError, ValidationError
+from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_fields, print_table, shown
-from distbfs.search.holding import Source
-from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import open_store
-from distbfs.types import Array, Ids
+from distbfs.types import Ids
 
 ENGINE = "bfs4k"
 ROUNDS = 3  # of a trial; the median counts
@@ -37,42 +33,31 @@ ROUNDS = 3  # of a trial; the median counts
 class Trials:
     """Times two settings in turns on one graph; levels must be the same."""
 
-    def __init__(self, session: Session, options: SearchOptions, roots: Ids):
-        self._first, self._options, self._roots = session, options, roots.tolist()
-        self._sessions: dict[Knobs, Session] = {}
-        self._level: Array | None = None
+    def __init__(self, sessions: Sessions, roots: Ids) -> None:
+        self._sessions, self._roots = sessions, roots
+        self._entries: dict[Knobs, Entry] = {}
 
-    def _session(self, knobs: Knobs) -> Session:
-        """Return a session, with room for the best and one trial."""
-        if knobs not in self._sessions:
-            while len(self._sessions) > 1:
-                del self._sessions[next(iter(self._sessions))]
+    def _entry(self, knobs: Knobs) -> Entry:
+        """Return the entry of knobs; sessions of the best and one trial are kept."""
+        entry = self._entries.pop(knobs, None)
+        if entry is None:
+            while len(self._entries) > 1:
+                del self._entries[next(iter(self._entries))]
             cuda.release()
-            options = replace(self._options, own=(("knobs", knobs),))
-            first = self._first
-            source = Source(first.n, 1)
-            made = open_source(first.world, source, options, held=[first.held])
-            level, _ = made.search(self._roots[0]).to_numpy()
-            if self._level is None:
-                self._level = level
-            if not np.array_equal(level, self._level):
-                raise ValidationError(f"levels differ with knobs {knobs.as_dict()}")
-            self._sessions[knobs] = made
-        self._sessions[knobs] = self._sessions.pop(knobs)  # the last that was used
-        return self._sessions[knobs]
+            options = SearchOptions(engine=ENGINE, own=(("knobs", knobs),))
+            entry = Entry("", options, session=self._sessions.open(options))
+        self._entries[knobs] = entry  # the last that was used
+        return entry
 
     def measure(self, best: Knobs, tried: Knobs) -> tuple[float, float]:
         """Return the median seconds over sources of both, which take turns."""
-        pair = [self._session(best), self._session(tried)]
-        taken: list[list[float]] = [[], []]
-        for root in self._roots:
-            spent: list[list[float]] = [[], []]
-            for turn in range(ROUNDS):
-                for k in (0, 1) if turn % 2 else (1, 0):
-                    spent[k].append(pair[k].search(root).seconds)
-            for k in (0, 1):
-                taken[k].append(statistics.median(spent[k]))
-        return statistics.median(taken[0]), statistics.median(taken[1])
+        pair = [
+            replace(self._entry(knobs), label=f"{place} {knobs.as_dict()}", seconds=[])
+            for place, knobs in (("knobs", best), ("tried", tried))
+        ]
+        take_turns(pair, self._roots, ROUNDS)
+        medians = (statistics.median(map(statistics.median, x.seconds)) for x in pair)
+        return next(medians), next(medians)
 
 
 def run(asked: SweepOptions) -> None:
@@ -97,7 +82,7 @@ def run(asked: SweepOptions) -> None:
         roots = choose_sources(session, asked.sources, asked.seed)
         degrees = degrees_of(graph_of(session))
         start = auto_knobs(degrees)
-        trials = Trials(session, options, roots)
+        trials = Trials(sessions, roots)
         began = time.perf_counter()
         until = began + seconds
         with terminal.progress("trying knobs", max(int(seconds), 1)) as tell:

@@ -3,15 +3,16 @@
 ``OUT.h5`` holds ``sources`` int64 [k] and the application's results, by input id:
 ``level`` [k, n], ``value`` [n] or ``within`` int64 [k, hops + 1]; for reachability
 ``pair`` int64 [q, 2] and ``reachable`` uint8 [q]. Where vertices have other ids in
-their file, ``ids`` [n] are those. ``OUT.parquet`` holds the columns ``source`` and
-``level``, a list of n numbers, one row for each source.
+their file, ``ids`` [n] are those. Tables (``search.result_table``) have a row for each
+vertex with a value, for each source and vertex (levels), or for each source and number
+of hops; ``OUT.parquet`` of levels holds the columns ``source`` and ``level``, a list of
+n numbers, one row for each source.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +21,33 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.formats.columns import load
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.writing import placed
 from distbfs.search.result_file import ENDINGS, write_names
+from distbfs.search.result_table import (
+    PARQUET,
+    TABLES,
+    TakeColumns,
+    add_vertices,
+    check_ending,
+    ending_of,
+    is_table,
+    table_at,
+    text_rows,
+)
 from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.types import Array, Ids
 
-TABLES = (".parquet", ".pq")
-FILES = ENDINGS
-TEXTS = (".txt", ".csv", ".tsv")
+FILES = (*ENDINGS, *TABLES)
 CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"
 
 
-def check_name(path: Path, app: str, endings: tuple[str, ...]) -> None:
-    """Raise UsageError where an application cannot write a file of this ending."""
+def check_name(path: Path, app: str, endings: tuple[str, ...], *, force: bool) -> None:
+    """Raise UsageError where an application cannot write a file of this name."""
     if not endings:
         raise UsageError(f"{app} prints what it finds; leave out --output")
-    if path.suffix.lower() not in endings:
-        raise UsageError(f"{path}: {app} writes files of {', '.join(endings)}")
+    check_ending(path, endings, app, force=force)
 
 
 @contextmanager
@@ -58,11 +68,44 @@ def write_arrays(
     arrays: Mapping[str, Array],
     attributes: Mapping[str, Any],
     ids: IdMap | None,
+    *,
+    force: bool,
 ) -> None:
-    """Write small results: one dataset for each array."""
-    with result_file(path, attributes, ids) as (file, _):
+    """Write small results: a table, or one dataset for each array."""
+    if is_table(path):
+        with table_at(path, force=force) as add:
+            add_results(add, arrays, ids)
+        return
+    with placed(path, force=force) as at, result_file(at, attributes, ids) as (file, _):
         for name, array in arrays.items():
             file.create_dataset(name, data=array)
+
+
+def add_results(
+    add: TakeColumns, arrays: Mapping[str, Array], ids: IdMap | None
+) -> None:
+    """Add arrays to a table: those [n] by vertex, without vertices that have no value.
+
+    Of an array [k, hops + 1], ``within``, a row for each source and number of hops.
+    """
+    values = {name: array for name, array in arrays.items() if name != "sources"}
+    if "within" not in values:
+        one = next(iter(values.values()))
+        known = np.flatnonzero(one >= 0)  # neither NaN nor -1
+        some = {name: array[known] for name, array in values.items()}
+        add_vertices(add, some, ids, known)
+        return
+    within, sources = values["within"], arrays["sources"]
+    width = within.shape[1]
+    hops = np.tile(np.arange(width), len(sources))
+    names = np.repeat(sources, width)
+    add(
+        {
+            "source": names if ids is None else ids.names(names),
+            "hops": hops,
+            "within": within.ravel(),
+        }
+    )
 
 
 @contextmanager
@@ -73,13 +116,25 @@ def level_rows(
     dtype: str,
     attributes: Mapping[str, Any],
     ids: IdMap | None,
+    *,
+    force: bool,
 ) -> Iterator[Any]:
     """Yield ``take(first row, levels [some, n])``, which writes rows in order."""
-    if path.suffix.lower() in TABLES:
-        with _level_table(path, sources, n, dtype, ids) as take:
-            yield take
+    if is_table(path) and ending_of(path) not in PARQUET:
+        with table_at(path, force=force) as add:
+
+            def add_levels(first: int, rows: Array) -> None:
+                for source, row in zip(sources[first:].tolist(), rows, strict=False):
+                    add_vertices(add, {"level": row}, ids, source=name_of(source, ids))
+
+            yield add_levels
         return
-    with result_file(path, attributes, ids) as (file, sink):
+    with ExitStack() as stack:
+        at = stack.enter_context(placed(path, force=force))
+        if is_table(path):
+            yield stack.enter_context(_level_table(at, sources, n, dtype, ids))
+            return
+        file, sink = stack.enter_context(result_file(at, attributes, ids))
         file.create_dataset("sources", data=sources)
         shape = (len(sources), n)
         layout: dict[str, Any] = {}
@@ -126,10 +181,18 @@ def _level_table(
         yield take
 
 
-def write_pairs(path: Path, names: list[tuple[str, str]], answers: Array) -> None:
-    """Write a line for each pair: both ids as given, and 0 or 1 of bool [q]."""
-    blank = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), " ")
-    with path.open("x", encoding="utf-8") as out:
-        lines = csv.writer(out, delimiter=blank, lineterminator="\n")
+def write_pairs(
+    path: Path, names: list[tuple[str, str]], answers: Array, *, force: bool
+) -> None:
+    """Write a line for each pair: both ids as given, and 0 or 1 of bool [q].
+
+    A Parquet table has the columns ``from``, ``to`` and ``reachable``.
+    """
+    if ending_of(path) in PARQUET:
+        columns = [*zip(*names, strict=True)] or [(), ()]
+        with table_at(path, force=force) as add:
+            add({"from": columns[0], "to": columns[1], "reachable": answers})
+        return
+    with text_rows(path, force=force) as lines:
         for pair, answer in zip(names, answers.tolist(), strict=True):
             lines.writerow([*pair, int(answer)])

@@ -45,9 +45,9 @@ from distbfs.plan.memory import (
     may_fill,
     readable,
 )
+from distbfs.search.holding import Source
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.store.schema import Manifest
 from distbfs.types import AnyArray, Array, Ids, World, slice_bounds
 
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
@@ -328,21 +328,21 @@ class PartsSearched:
             row[...] = level if out.dtype.kind == "i" else level >= 0
 
 
-def whole_bytes(manifest: Manifest) -> int:
+def whole_bytes(source: Source) -> int:
     """Estimate the bytes of a rank that holds a whole graph and 64 searches of it."""
-    n, m = manifest.n, manifest.m
+    n, m = source.n, source.most_edges
     edges = {"nn": m, "nd": 0, "dn": 0, "dd": 0}
     shape = PartShape(n, 1, 0, n, n, 0, edges, 0)
     held = sum(array_bytes(shape).values())
-    if manifest.directed:
+    if source.directed:
         held += 8 * n + 4 * m
     searching = bits.bytes_needed(n, 1, levels=True) + bits.LANE * n
-    if manifest.parts == 1 and not manifest.delegates:
+    if source.is_whole:
         return held + searching
     return max(build_bytes(shape, m), held + searching)
 
 
-def choose_sharing(world: World, manifest: Manifest, wanted: str) -> tuple[str, str]:
+def choose_sharing(world: World, source: Source, wanted: str) -> tuple[str, str]:
     """Return ("sources" or "parts", reason); equal on all ranks (collective).
 
     auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more than
@@ -350,13 +350,13 @@ def choose_sharing(world: World, manifest: Manifest, wanted: str) -> tuple[str, 
     do ranks with a directed graph.
     """
     check_choice("divide", wanted, WAYS)
-    if manifest.directed and wanted == "parts":
+    if source.directed and wanted == "parts":
         raise UsageError("a directed graph has no parts; allowed: auto, sources")
     if wanted != "auto":
         return wanted, "as asked"
-    if world.size == 1 or manifest.directed:
+    if world.size == 1 or source.directed:
         return "sources", "one rank" if world.size == 1 else "the graph is directed"
-    need = whole_bytes(manifest)
+    need = whole_bytes(source)
     room = int(world.allreduce(np.array([may_fill(world)[0]]), "min")[0])
     text = f"a rank needs {readable(need)} for all, and may fill {readable(room)}"
     return ("sources" if need <= room else "parts"), text

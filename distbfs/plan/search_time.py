@@ -34,7 +34,6 @@ from typing import Any
 
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.plan.cost_model import Constants
 from distbfs.plan.search_work import SearchWork, expected_work
 from distbfs.plan.threshold import ThresholdCost, weigh_thresholds
 
@@ -304,7 +303,7 @@ def predict_search(
     if domains > 1:
         if exchange is None:
             raise ValueError("several domains need an exchange")
-        (cost,) = weigh_thresholds(histogram, domains, [layout.threshold], Constants())
+        (cost,) = weigh_thresholds(histogram, domains, [layout.threshold])
         sent = sent_bytes(cost, layout)
         looks += (cost.pushed_edges + 3 * cost.questions + cost.items) / domains
         outside = _between(work, layout, device, exchange, sent)

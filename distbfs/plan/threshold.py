@@ -37,8 +37,8 @@ count 2 f times (every part sends and gets each slice of the others):
     work     visits of a device: d, and (edges that are read + 3 questions
              + numbers) / p
 
-The time is bytes / bandwidth + work / rate + levels latency, with the constants of
-``plan.cost_model``; the cost of the inner graph hardly depends on TH and is left out.
+The time is bytes / bandwidth + work / rate + levels latency, with the constants below;
+the cost of the inner graph hardly depends on TH and is left out.
 Sources: Pan, Pearce, Owens 2018, Sections III and V, for what is sent; Newman 2002,
 "Spread of epidemic disease on networks", for q_t.
 """
@@ -52,9 +52,12 @@ from typing import Any
 import numpy as np
 
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.plan.cost_model import Constants
 from distbfs.plan.pull_shares import OUTER, OUTER_WITH_HUBS
 from distbfs.types import Array, Floats
+
+RATE = 5e10  # visits a second; searches level by level on one H200, scales 25 and 26
+BANDWIDTH = 25e9  # bytes a second between ranks: one 200 Gbit/s link a device
+LATENCY = 3e-5  # seconds a level: starting kernels, one small reduction
 
 # mutant: PART = 4 -> PART = 8 : test_the_suggestion_is_the_least_of_all
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
@@ -117,10 +120,9 @@ def weigh_thresholds(
     histogram: DegreeHistogram,
     parts: int,
     thresholds: Sequence[int],
-    constants: Constants | None = None,
+    bandwidth: float = BANDWIDTH,
 ) -> list[ThresholdCost]:
     """Estimate the cost of each threshold for a search over parts; fast."""
-    constants = constants or Constants()
     at = np.asarray(thresholds, dtype=np.int64)
     degrees, counts, last = degree_classes(histogram, at)
     search = _Search(degrees, counts, last <= at[:, None], parts)
@@ -135,7 +137,7 @@ def weigh_thresholds(
             search.levels,
             float(search.mask_levels[k]),
             search.counts[:, k].tolist(),
-            constants,
+            bandwidth,
         )
         for k, threshold in enumerate(at.tolist())
     ]
@@ -149,7 +151,7 @@ def price(
     levels: float,
     mask_levels: float,
     counts: Sequence[float],
-    constants: Constants,
+    bandwidth: float = BANDWIDTH,
 ) -> ThresholdCost:
     """Return the cost of searches with the given counts.
 
@@ -164,8 +166,8 @@ def price(
         "normals": (ITEM * items + QUESTION * questions) / parts,
     }
     visits = d + (pushed + 3 * questions + items) / parts
-    seconds = {name: size / constants.bandwidth for name, size in volumes.items()}
-    seconds |= {"work": visits / constants.rate, "latency": levels * constants.latency}
+    seconds = {name: size / bandwidth for name, size in volumes.items()}
+    seconds |= {"work": visits / RATE, "latency": levels * LATENCY}
     return ThresholdCost(
         threshold=threshold,
         delegates=d,

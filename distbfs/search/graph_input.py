@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.device.arrays import host_array, is_of_device
 from distbfs.errors import (
@@ -27,7 +26,6 @@ from distbfs.formats.inputs import is_parts
 from distbfs.formats.tuples import check_dense, open_tuples
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import (
-    BuildOptions,
     check_integer,
     check_range,
     check_several,
@@ -39,6 +37,7 @@ from distbfs.plan.host_memory import BuildMemory
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.graph_rows import loopless, part_of_rows
 from distbfs.search.program_arrays import array_of, check_whole, is_array
+from distbfs.store.whole import whole_part
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
@@ -79,10 +78,7 @@ class HeldTuples:
 
     def part(self, *, directed: bool) -> Part:
         """Return the graph in host memory: one part, no delegates, by degree."""
-        made: list[Part] = []
-        options = BuildOptions(threshold=1 << 62, directed=directed)
-        construct_kept(self, SoloWorld(), 1, options, made.append, kept=True)
-        return made[0]
+        return whole_part(self, directed=directed)
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1."""

@@ -25,6 +25,7 @@ from distbfs.store.tuples import (
     spreading_seed,
     tuple_degrees_for,
 )
+from distbfs.store.whole import whole_graph, whole_part
 from distbfs.timing import clock
 from distbfs.types import World
 
@@ -113,6 +114,32 @@ class Source:
         if self.store is None:
             raise UsageError("a Graph is searched on one device; store it for several")
         return StoreTuples(self.store)
+
+    @property
+    def most_edges(self) -> int:
+        """Stored directed edges, or as many as tuples may give."""
+        if self.store is not None:
+            return self.store.manifest.m
+        return self.input_tuples * (1 if self.directed else 2)
+
+    @property
+    def input_tuples(self) -> int:
+        """Edge tuples that the graph was, or is, made of."""
+        if self.store is not None:
+            return self.store.manifest.tuples
+        return self.any_tuples().tuples
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a store has the graph in one part without delegates."""
+        about = None if self.store is None else self.store.manifest
+        return about is not None and about.parts == 1 and not about.delegates
+
+    def whole_part(self) -> Part:
+        """Return the graph as one part without delegates, in input ids."""
+        if self.store is not None:
+            return self.as_asked(whole_graph(self.store))
+        return whole_part(self.any_tuples(), directed=self.directed)
 
     @contextmanager
     def telling(self, label: str, total: int = 0) -> Iterator[Sum]:

@@ -13,6 +13,7 @@ from distbfs.partition.part import Part
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
+from distbfs.types import TupleSource
 
 NO_DELEGATES = 1 << 62
 
@@ -34,8 +35,14 @@ def whole_graph(store: Store) -> Part:
     manifest = store.manifest
     if manifest.parts == 1 and not manifest.delegates:
         return in_input_ids(store.load_part(0), permutation_of(store))
+    part = whole_part(StoreTuples(store))
+    ends = tuple_degrees_for(SoloWorld(), store, 1, None)[0]
+    return replace(part, tuple_degrees=ends[part.vertices])
+
+
+def whole_part(source: TupleSource, *, directed: bool = False) -> Part:
+    """Build a graph of edge tuples in one part without delegates, by degree."""
     made: list[Part] = []
-    options, world = BuildOptions(threshold=NO_DELEGATES), SoloWorld()
-    construct_kept(StoreTuples(store), world, 1, options, made.append, kept=True)
-    ends = tuple_degrees_for(world, store, 1, None)[0]
-    return replace(made[0], tuple_degrees=ends[made[0].vertices])
+    options = BuildOptions(threshold=NO_DELEGATES, directed=directed)
+    construct_kept(source, SoloWorld(), 1, options, made.append, kept=True)
+    return made[0]

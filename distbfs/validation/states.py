@@ -12,9 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
-from distbfs.generate.cuda import id_word
-from distbfs.partition.layout import local_count
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 
 CHUNK = 1 << 25  # tuples of one piece
 # With several devices a piece is CHUNK over one of these, the first with room for its
@@ -29,7 +27,6 @@ DEEP_CODE = 3  # bits of a code where one device has all levels
 PRINT = 3  # least bits of a parent's hash below a mark
 MOST_CODE = 31
 ANSWER = 32
-USUAL_DEPTH = 14  # the deepest level that codes of 4 bits distinguish
 
 
 @dataclass(frozen=True)
@@ -140,28 +137,3 @@ def array_table(
         table["copies"] = ArrayPlan(np.uint8, copied, later=True)
         table["marks"] = ArrayPlan(word, min(others * words, SPREAD), later=True)
     return table
-
-
-def device_bytes(
-    n: int,
-    devices: int,
-    *,
-    parents: bool = True,
-    deepest: int = USUAL_DEPTH,
-    asked: bool = False,
-) -> int:
-    """Estimate the least bytes of validation on a device besides tuples and results.
-
-    The result has as many parts as devices; asked: ``StateLayout.asked``
-    """
-    local, rows = local_count(n, devices, 0), devices
-    form = form_of_all(deepest, parents, whole=False)
-    if asked:
-        form, rows = form_asked(deepest), 1
-    elif devices == 1:
-        form = form_alone()
-    tuples = CHUNK if form.alone else CHUNK // DIVISORS[-1]
-    ids, others = np.uint32 if id_word(n) == "u32" else np.uint64, devices - 1
-    return total_bytes(
-        array_table(form, tuples, ids, vertices=local, rows=rows, others=others)
-    )

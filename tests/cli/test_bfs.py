@@ -179,7 +179,7 @@ def test_wrong_use_of_paths(stores, output):
     assert f"no path from 3 to {lost}" in here(*words, "--paths-to", lost).out
     for more, why in (
         (("--paths-to", 150), "--paths-to: target 150 is not a vertex"),
-        (("--edges", "-", "--json"), "CSV on stdout"),
+        (("--edges", "-", "--json"), "--edges - is stdout"),
         (("--edges", "-", "--source", 4), "one source, not 2"),
         (("--edges", "-", "-o", output), "--edges goes without --output"),
         (("--hops", 1, "--energy"), "leave out --hops"),
@@ -912,6 +912,28 @@ def test_a_table_of_levels(stores, tmp_path, ranks):
     assert "levels.csv.gz exists; give --force to replace it" in refused
 
 
+def test_tables_are_alike_in_all_formats(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    edges = tmp_path / "edges.txt"
+    edges.write_text("a b\nb c\nd e\n")
+    words = ("bfs", edges, "--relabel", "-s", "a", "-s", "d", "-o")
+    assert here(*words, tmp_path / "levels.csv").code == 0
+    assert here(*words, tmp_path / "levels.parquet").code == 0
+    head, rows = table_rows(tmp_path / "levels.csv")
+    table = parquet.read_table(tmp_path / "levels.parquet").to_pydict()
+    assert [*table] == head
+    assert [[str(x) for x in row] for row in zip(*table.values(), strict=True)] == rows
+    words = ("bfs", edges, "--relabel", "-s", "a", "--edges", tmp_path / "e.parquet")
+    assert here(*words).code == 0
+    table = parquet.read_table(tmp_path / "e.parquet").to_pydict()
+    assert table == {
+        "u": ["a", "b"],
+        "v": ["b", "c"],
+        "level_u": [0, 1],
+        "level_v": [1, 2],
+    }
+
+
 def test_a_table_names_vertices_as_the_file(tmp_path):
     edges = tmp_path / "edges.txt"
     edges.write_text("a b\nb c\nd e\n")
@@ -929,7 +951,7 @@ def test_a_table_names_vertices_as_the_file(tmp_path):
     assert not Path("-").exists()
     done = here(*words, "-o", "-", "--json")
     assert (done.code, done.out) == (2, "")
-    assert "--output - is CSV on stdout" in done.err
+    assert "--output - is stdout" in done.err
 
 
 def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch):
@@ -942,12 +964,12 @@ def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch
 
 
 def test_an_output_says_its_format(stores, tmp_path):
-    for name in ("x.parquet", "x.json", "x", "x.h5.gz", "x.npy"):
+    for name in ("x.txt", "x.json", "x", "x.h5.gz", "x.npy"):
         text = here("bfs", stores[1], "-s", 0, "-o", tmp_path / name).refusal
         assert f"{tmp_path / name}: the ending '" in text
-        assert "allowed: .h5, .hdf5, .csv, .tsv" in text
-    text = here("bfs", stores[1], "-s", 0, "--edges", tmp_path / "x.parquet").refusal
-    assert "allowed: .csv, .tsv" in text
+        assert "allowed: .h5, .hdf5, .csv, .tsv, .parquet" in text
+    text = here("bfs", stores[1], "-s", 0, "--edges", tmp_path / "x.h5").refusal
+    assert "allowed: .csv, .tsv, .parquet" in text
     for option in ("--records", "--trace"):
         text = here("bfs", stores[1], "-s", 0, option, "-").refusal
         assert "- is stdout; give the name of a file" in text

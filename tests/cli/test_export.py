@@ -56,7 +56,7 @@ def test_what_goes_out_comes_back_equal(store, tmp_path, name):
     done = here("export", store, "-o", file, "--json")
     assert done.err == (SAID.format(file) if name == "matrix-market" else "")
     n, edges = edges_of(store)
-    values = {"format": name, "n": n, "edges": len(edges), "store": str(store)}
+    values = {"format": name, "vertices": n, "edges": len(edges), "store": str(store)}
     values |= {"file": str(file), "bytes": file.stat().st_size}
     assert done.values == values
     again = tmp_path / "again"

@@ -1,11 +1,13 @@
-"""``distbfs bfs FILE``: a graph file is searched as the store that convert makes."""
+"""Commands on a graph file: they answer as of the store that convert makes."""
+
+import json
 
 import h5py
 import numpy as np
 import pytest
-from commands import here, on, write_edge_list
+from commands import DISTBFS, environment, here, on, write_edge_list
 from graphs import random_tuples
-from launching import needs_mpi
+from launching import needs_mpi, run
 
 GRAPH = random_tuples(120, 260, seed=3)
 NAMED = """\
@@ -82,7 +84,7 @@ def test_text_ids_need_relabel(named, tmp_path):
 
 
 def test_what_is_no_store_says_how_to_make_one(file, tmp_path):
-    refusal = here("info", file).refusal
+    refusal = here("verify", file).refusal
     assert refusal.endswith(f"'distbfs convert {file} -o FOLDER'")
     store = tmp_path / "store"
     assert here("convert", file, "-o", store).code == 0
@@ -91,6 +93,78 @@ def test_what_is_no_store_says_how_to_make_one(file, tmp_path):
     assert f"--header {said}" in here("bfs", store, "-s", 0, "--header").refusal
     one_based = here("bfs", store, "-s", 0, "--zero-based").refusal
     assert f"--one-based {said}" in one_based
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+@pytest.mark.parametrize("name", ["file", "named"])
+def test_info_of_a_file(name, tmp_path, ranks, request):
+    file, store = request.getfixturevalue(name), tmp_path / "store"
+    words = ["--relabel", "--directed"] if name == "named" else []
+    assert here("convert", file, "-o", store, *words).code == 0
+    told = on(ranks, "info", file, *words, "--degrees", "--json").values
+    known = here("info", store, "--degrees", "--json").values
+    assert told["store"] == str(file)
+    kind = told.pop("ids", {}).get("kind")
+    assert kind == known.pop("ids", {}).get("kind")
+    told["diameter"].pop("searches"), known["diameter"].pop("searches")
+    del told["store"]
+    assert told == {key: known[key] for key in told}
+    text = on(ranks, "info", file, *words).out
+    assert "made of        " + file.name in text
+    assert "on disk" not in text
+
+
+@pytest.mark.parametrize(
+    ("ranks", "divide"),
+    [(1, "auto"), *(pytest.param(2, x, marks=needs_mpi) for x in ("parts", "sources"))],
+)
+def test_many_searches_of_a_file(file, tmp_path, ranks, divide):
+    store, asks = tmp_path / "store", ("-o", "-", "--divide", divide)
+    assert here("convert", file, "-o", store).code == 0
+    for app in ("closeness", "eccentricity", "khop"):
+        told = on(ranks, "multisearch", app, file, *asks)
+        assert told.code == 0
+        assert told.out == here("multisearch", app, store, "-o", "-").out
+    assert len(told.out.splitlines()) > GRAPH.n
+
+
+def test_many_searches_of_directed_and_named_files(named):
+    words = ("multisearch", "khop", named, "--relabel", "--directed", "--hops", 1)
+    done = here(*words, "-o", "-")
+    assert done.out.splitlines()[:3] == ["source,hops,within", "ada,0,1", "ada,1,2"]
+    values = here(*words, "--json").values
+    assert (values["vertices"], values["directed"]) == (4, True)
+    refused = here(*words, "--divide", "parts")
+    assert refused.code == 2
+    assert "a directed graph has no parts" in refused.err
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_a_service_of_a_file(named, tmp_path, ranks):
+    lines = [
+        {"id": 1, "op": "distances", "source": "ada", "targets": ["cy", "bob"]},
+        {"id": 2, "op": "stats"},
+    ]
+    asks = tmp_path / "in"
+    asks.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shell = f"{' '.join(DISTBFS)} serve {named} --relabel < {asks}"
+    if ranks > 1:
+        shell = f"mpiexec -n {ranks} {shell}"
+    done = run(["sh", "-c", shell], 60, environment())
+    assert done.returncode == 0, done.stderr
+    ready, *answers = map(json.loads, ['"ready"', *done.stdout.splitlines()[1:]])
+    one, stats = sorted(answers, key=lambda x: x["id"])
+    assert (ready, one["distances"]) == ("ready", [2, 1])
+    about = stats["graph"]
+    assert about["store"] == str(named)
+    assert [about[x] for x in ("vertices", "edges", "tuples", "ids")] == [
+        4,
+        4,
+        4,
+        "text",
+    ]
+    refusal = here("serve", "-").refusal
+    assert "GRAPH - needs --socket or --http" in refusal
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])

@@ -158,7 +158,7 @@ def test_ranks_print_once(stores):
 
 
 def test_missing_argument():
-    assert "'STORE' (see 'distbfs info --help')" in here("info").refusal
+    assert "'GRAPH' (see 'distbfs info --help')" in here("info").refusal
 
 
 def test_no_store(tmp_path):

@@ -1,5 +1,7 @@
 """``distbfs multisearch``: files and figures of each application, and refusals."""
 
+import csv
+import gzip
 import signal
 from functools import cache
 
@@ -25,6 +27,7 @@ from distbfs import registry
 from distbfs.cli import measures
 from distbfs.multisearch import searchers as sharing
 from distbfs.plan import memory
+from distbfs.search.holding import Source
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -247,6 +250,58 @@ def test_tables_and_types_of_levels(stores, tmp_path):
         np.testing.assert_array_equal(level, wanted)
 
 
+def table_of(path):
+    """Return the columns of a result table, by name."""
+    if path.suffix == ".parquet":
+        return pytest.importorskip("pyarrow.parquet").read_table(path).to_pydict()
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt") as file:
+        rows = csv.reader(file, delimiter="\t" if ".tsv" in path.name else ",")
+        columns = zip(*rows, strict=True)
+        return {head: [*map(float, cells)] for head, *cells in columns}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_tables_of_results(stores, tmp_path, ending, ranks):
+    out, listed = tmp_path / f"out{ending}", tmp_path / "sources"
+    listed.write_text("80\n5\n")
+    arrays = tmp_path / "out.h5"
+    for app in ("centralities", "closeness", "betweenness", "eccentricity"):
+        words = ("--sources", listed, "--force", "-o")
+        for place in (out, arrays):
+            run(app, stores[ranks], *words, place, ranks=ranks)
+        columns = table_of(out)
+        of_all = app == "betweenness"
+        known = [*range(GRAPH.n)] if of_all else [5, 80]
+        assert columns.pop("vertex") == known
+        with h5py.File(arrays) as file:
+            assert {*columns} == {*file} - {"sources"}
+            for name, values in columns.items():
+                assert values == file[name][:][known].tolist()
+    run("khop", stores[1], *words, out, "--hops", 1)
+    assert table_of(out) == {
+        "source": [80, 80, 5, 5],
+        "hops": [0, 1, 0, 1],
+        "within": [
+            (LEVELS[s] <= h)[LEVELS[s] >= 0].sum() for s in (80, 5) for h in (0, 1)
+        ],
+    }
+
+
+def test_a_table_of_levels_by_vertex(stores, tmp_path):
+    out = tmp_path / "out.csv"
+    run("apsp", stores[1], "--sources", 3, "-o", out)
+    columns = table_of(out)
+    assert columns["vertex"] == [*range(GRAPH.n)] * 3
+    sources = columns["source"][:: GRAPH.n]
+    assert columns["level"] == LEVELS[np.array(sources, int)].ravel().tolist()
+    done = here("multisearch", "apsp", stores[1], "--sources", 3, "-o", "-")
+    assert done.out == out.read_text()
+    refused = here("multisearch", "apsp", stores[1], "-o", "-", "--json").refusal
+    assert "--output - is stdout" in refused
+
+
 def test_long_paths_take_wider_levels(tmp_path, monkeypatch):
     path = tmp_path / "path.txt"
     path.write_text("".join(f"{k} {k + 1}\n" for k in range(250)))
@@ -291,6 +346,13 @@ def test_ids_of_the_file(tmp_path):
     table = tmp_path / "out.parquet"
     run("apsp", store, "-o", table)
     assert sorted(parquet.read_table(table)["source"].to_pylist()) == list("abcxy")
+    words = ("--pairs", pairs, "-o", tmp_path / "pairs.parquet")
+    run("reachability", store, *words)
+    rows = parquet.read_table(tmp_path / "pairs.parquet").to_pydict()
+    assert rows == {"from": ["a", "a"], "to": ["c", "x"], "reachable": [True, False]}
+    run("eccentricity", store, "-o", tmp_path / "far.csv")
+    lines = (tmp_path / "far.csv").read_text().splitlines()
+    assert lines == ["vertex,value", "a,2", "b,1", "c,2", "x,1", "y,1"]
 
 
 def test_pairs_of_names_with_blanks(tmp_path):
@@ -337,11 +399,11 @@ def test_directed_stores(tmp_path):
     [
         (["apsp", "--sources", "91"], "--sources is 91; allowed: 0 to 90, a file, all"),
         (["apsp", "--sources", "none.txt"], "none.txt: No such file"),
-        (["apsp", "-o", "out.txt"], "apsp writes files of .h5, .hdf5, .parquet, .pq"),
+        (["apsp", "-o", "out.txt"], "apsp; allowed: .h5, .hdf5, .csv, .tsv, .parquet"),
         (["closeness", "--samples", "1"], "1 is not in the range x>=2"),
         (["harmonic", "--samples", "9", "--sources", "9"], "give no sources"),
         (["khop", "--samples", "9"], "khop has no option 'samples'; allowed: hops"),
-        (["closeness", "-o", "out.csv"], "closeness writes files of .h5, .hdf5"),
+        (["closeness", "-o", "out.npy"], "closeness; allowed: .h5, .hdf5, .csv"),
         (["diameter", "-o", "out.h5"], "leave out --output"),
         (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
         (["reachability"], "reachability needs --pairs"),
@@ -497,8 +559,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
 
 
 def test_how_ranks_share_is_decided(monkeypatch):
-    class Manifest:
-        n, m, parts, delegates, directed = 1000, 5000, 2, 3, False
+    source = Source(1000, 2, tuples=Tuples(1000, [0] * 2500, [1] * 2500))
 
     class Two:
         rank, size, hosts = 0, 2, ("a", "a")
@@ -508,12 +569,12 @@ def test_how_ranks_share_is_decided(monkeypatch):
             return values
 
     monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 40, "physical"))
-    way, why = sharing.choose_sharing(Two(), Manifest, "auto")
+    way, why = sharing.choose_sharing(Two(), source, "auto")
     assert way == "sources"
     assert "may fill 409.6 GiB" in why
     monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 24, "physical"))
-    assert sharing.choose_sharing(Two(), Manifest, "auto")[0] == "parts"
-    assert sharing.choose_sharing(Two(), Manifest, "sources")[0] == "sources"
+    assert sharing.choose_sharing(Two(), source, "auto")[0] == "parts"
+    assert sharing.choose_sharing(Two(), source, "sources")[0] == "sources"
 
 
 def test_every_application_is_in_the_help():

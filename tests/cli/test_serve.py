@@ -444,8 +444,8 @@ def test_what_is_refused(stores, tmp_path):
     store = stores / "1"
     for arguments, text in [
         (["--socket", tmp_path / "file"], "is no socket"),
-        (["--socket", tmp_path / "s", "--queue", 0], "queue is 0; allowed: 1 to"),
-        (["--socket", tmp_path / "s", "--deadline", 0], "deadline is 0.0; allowed"),
+        (["--socket", tmp_path / "s", "--queue", 0], "'--queue': 0 is not in"),
+        (["--socket", tmp_path / "s", "--deadline", 0], "'--deadline': 0.0 is not in"),
         (["--http", 0], "--http needs --token-file"),
         (["--http", 0, "--http-host", "::"], "add --allow-remote"),
         (["--http", 0, "--token-file", tmp_path / "file"], "others may read"),

@@ -3,11 +3,14 @@
 import json
 import sys
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from graphs import kronecker, random_tuples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from distbfs.cli.plan_input import of_kronecker, search_time
 from distbfs.errors import UsageError
@@ -278,3 +281,29 @@ def test_outputs_are_collected(tmp_path):
     one, other = (fit_model.of_report("a", x) for x in (made, run))
     assert one == other
     assert (one.domains, one.exchange, one.device) == (2, "nvshmem", "H100")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(1, 3), st.integers(3, 12))
+def test_least_squares_without_negatives(seed, columns, rows):
+    """No subset of the columns does better, and no small step does."""
+    rng = np.random.default_rng(seed)
+    terms, values = rng.uniform(0, 1, (rows, columns)), rng.normal(0.3, 1, rows)
+    x = fit_model.nonnegative(terms, values)
+    assert (x >= 0).all()
+    rest = terms @ x - values
+    slope = terms.T @ rest
+    assert (slope >= -1e-7).all()
+    assert float(slope @ x) == pytest.approx(0, abs=1e-7)
+
+
+def test_columns_of_any_size_are_weighed_alike():
+    terms = np.array([[1e12, 1e-9, 1], [2e12, 0, 1], [0, 3e-9, 1], [5e11, 5e-9, 1]])
+    true = np.array([2e-12, 3e9, 0.5])
+    assert fit_model.nonnegative(terms, terms @ true) == pytest.approx(true, rel=1e-6)
+    for some in combinations(range(3), 2):
+        part = true.copy()
+        part[list(set(range(3)) - set(some))] = 0
+        assert fit_model.nonnegative(terms, terms @ part) == pytest.approx(
+            part, rel=1e-6
+        )

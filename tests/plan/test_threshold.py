@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from distbfs.generate.families import maker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import threshold as model
-from distbfs.plan.cost_model import BANDWIDTH, LATENCY, RATE, Constants
 from distbfs.plan.memory import expected_degrees
 from distbfs.plan.threshold import (
+    BANDWIDTH,
     DELEGATES_PER_PART,
+    LATENCY,
+    RATE,
     expected_nn,
     suggest_host_threshold,
     suggest_threshold,
@@ -104,14 +106,15 @@ def test_terms_are_those_of_the_header():
     assert cost.as_dict()["total"] == cost.total == pytest.approx(sum(seconds.values()))
 
 
-def test_other_rates_move_the_times():
-    fast = Constants().with_values("given", bandwidth=395e9, latency=0.0)
-    costs = [weigh_thresholds(EXPECTED(20, 16), 8, [128], c)[0] for c in (None, fast)]
+def test_another_bandwidth_moves_the_times_of_what_is_sent():
+    rates = (BANDWIDTH, 395e9)
+    costs = [weigh_thresholds(EXPECTED(20, 16), 8, [128], x)[0] for x in rates]
     assert costs[0].bytes == costs[1].bytes
     for name in costs[0].bytes:
         ratio = costs[0].seconds[name] / costs[1].seconds[name]
         assert ratio == pytest.approx(395e9 / BANDWIDTH)
-    assert costs[1].seconds["latency"] == 0
+    for name in ("work", "latency"):
+        assert costs[0].seconds[name] == costs[1].seconds[name]
 
 
 @pytest.mark.parametrize("degrees", [[], [0], [0, 0, 0], [3, 1, 1, 1]])

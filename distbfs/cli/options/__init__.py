@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,6 @@ class FileOptions(DirectedOption, FirstIdOption):
     header: Leave out the first line of an edge list, which names columns or states
         sizes, or take it as an edge.  [left out if it has usual names, or names above
         numbers]
-    keep: Keep a column of a table or an edge list as an attribute of the edges, for
-        --where of bfs; NAME=3 keeps the third column under a name.  For a matrix, keep
-        the values under this name.  May be given several times.  Repeated edges keep
-        their smallest value.
     bipartite: Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind
         bip): rows are the first vertices, columns the vertices after them.
     """
@@ -158,17 +154,28 @@ class FileOptions(DirectedOption, FirstIdOption):
     one_based: bool | None = option(INPUT, "--one-based/--zero-based")
     columns: tuple[str, str] | None = option(INPUT, metavar="SRC DST")
     header: bool | None = option(INPUT)
-    keep: tuple[str, ...] = option(INPUT, default=(), metavar="COLUMN")
     bipartite: bool = option(INPUT, default=False)
 
     def refuse_for_store(self, path: Path) -> None:
         """Raise UsageError for options of files, except first_id, beside a store."""
-        names = {**DirectedOption.__annotations__, **FileOptions.__annotations__}
-        usual = FileOptions()
-        for name in names:
-            if getattr(self, name) != getattr(usual, name):
-                spelt = name.replace("_", "-")
+        for item in fields(KeptOptions):
+            value = getattr(self, item.name, item.default)
+            if value != item.default and item.name != "first_id":
+                spelt = item.name.replace("_", "-")
                 raise UsageError(f"--{spelt} is of graph files, and {path} is a store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptOptions(FileOptions):
+    """How a graph file is read, with attributes of its edges.
+
+    keep: Keep a column of a table or an edge list as an attribute of the edges, for
+        --where of bfs; NAME=3 keeps the third column under a name.  For a matrix, keep
+        the values under this name.  May be given several times.  Repeated edges keep
+        their smallest value.
+    """
+
+    keep: tuple[str, ...] = option(INPUT, default=(), metavar="COLUMN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +221,8 @@ class PathOptions:
     paths_to: Print the shortest paths to a vertex.
     most_paths: Largest number of paths that --paths-to prints.
     hops: Search this many levels.
-    edges: File in .csv or .tsv for the edges between reached vertices, with the levels
-        of both ends, for one source; - is CSV on stdout.
+    edges: File in .csv, .tsv or .parquet for the edges between reached vertices, with
+        the levels of both ends, for one source; - is CSV on stdout.
     """
 
     counts: str | None = option(SEARCH, allowed=COUNT_DTYPES)

@@ -8,7 +8,7 @@ from pathlib import Path
 from distbfs.cli.command import GRAPH, InputPath, argument, command_of
 from distbfs.cli.options import (
     EnergyOption,
-    FileOptions,
+    KeptOptions,
     PathOptions,
     PatienceOption,
     SearchChoices,
@@ -20,7 +20,7 @@ from distbfs.options import INPUT, OUTPUT, SEARCH, option
 
 @dataclass(frozen=True, kw_only=True)
 class BfsOptions(
-    FileOptions,
+    KeptOptions,
     PathOptions,
     TraceOption,
     EnergyOption,
@@ -38,8 +38,8 @@ class BfsOptions(
     source_set: Search from several vertices at once: levels count from the nearest one.
         Ids separated by commas, or a file with one id a line; may be given several
         times.
-    output: File for levels and parents: a table in .csv or .tsv, where - is CSV on
-        stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
+    output: File for levels and parents: a table in .csv, .tsv or .parquet, where - is
+        CSV on stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
     records: File for one line of JSON a level.
     reverse: Search a directed graph along reversed edges: find the vertices that lead
         to the source.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distbfs.cli.command import InputPath, argument, command_of
-from distbfs.cli.options import SPREAD, FileOptions, Speech, StoreOptions
+from distbfs.cli.options import SPREAD, KeptOptions, Speech, StoreOptions
 from distbfs.options import ADVANCED, INPUT, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(FileOptions, StoreOptions, Speech):
+class ConvertOptions(KeptOptions, StoreOptions, Speech):
     """Convert the graph file PATH to a store, undirected without --directed.
 
     PATH may be compressed, a pipe, or - for standard input.

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distbfs.cli.command import STORE, argument, command_of
-from distbfs.cli.options import Speech
+from distbfs.cli.command import GRAPH, argument, command_of
+from distbfs.cli.options import FileOptions, Speech
 from distbfs.options import OUTPUT, SEARCH, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoOptions(Speech):
-    """Show the graph of STORE, from its manifest alone without --degrees.
+class InfoOptions(FileOptions, Speech):
+    """Show GRAPH, a store or a file as for bfs.
 
-    --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
+    Of a store all is read with --degrees, else its manifest alone.
 
-    degrees: Read all parts: degree distribution, components, a bound of the diameter.
+    --verbose shows how a store is made: parts, delegates, bytes of each subgraph.
+
+    degrees: Read all: degree distribution, components, a bound of the diameter.
     plot: File for the figure of --degrees.
     """
 
-    store: Path = argument(STORE)
+    graph: Path = argument(GRAPH)
     degrees: bool = option(SEARCH, default=False)
     plot: Path | None = option(OUTPUT)
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from distbfs import registry
 from distbfs.cli.command import (
-    STORE,
+    GRAPH,
     Choice,
     InputPath,
     argument,
     borrowed,
     command_of,
 )
-from distbfs.cli.options import EnergyOption, FirstIdOption, PatienceOption, Speech
+from distbfs.cli.options import EnergyOption, FileOptions, PatienceOption, Speech
 from distbfs.multisearch.application import Application, Option
 from distbfs.multisearch.base import WAYS
 from distbfs.multisearch.result_files import FILES
@@ -61,13 +61,13 @@ def endings() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultisearchOptions(FirstIdOption, EnergyOption, PatienceOption, Speech):
-    """Run an APPLICATION of many searches on the graph of STORE.
+class MultisearchOptions(FileOptions, EnergyOption, PatienceOption, Speech):
+    """Run an APPLICATION of many searches on GRAPH, a store or a file as for bfs.
 
     {apps}
 
-    output: File of the results: {files}; {endings}.  One of {resumers} is resumed if it
-        is unfinished.
+    output: File of the results: {files}; {endings}.  Text may be compressed, and - is
+        CSV on stdout.  One of {resumers} is resumed if it is unfinished.
     force: Replace an existing output.
     sources: K random vertices, those of a file (one id a line, - is stdin), or all.
     seed: Seed of random vertices.
@@ -84,7 +84,7 @@ class MultisearchOptions(FirstIdOption, EnergyOption, PatienceOption, Speech):
     """
 
     app: str = argument(Choice(list(APPS)), "APPLICATION")
-    store: Path = argument(STORE)
+    graph: Path = argument(GRAPH)
     output: Path | None = option(OUTPUT, "-o")
     force: bool = option(OUTPUT, default=False)
     sources: str = option(INPUT, default="all", metavar="K|FILE|all")

@@ -17,7 +17,6 @@ from distbfs.multisearch.application import (
 )
 from distbfs.multisearch.base import MOST, TooDeep, check_results
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.result_files import FILES, TABLES
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -133,5 +132,4 @@ APP = Application(
         ),
     ),
     repeats=True,
-    endings=FILES + TABLES,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.result_files import FILES, TEXTS
+from distbfs.multisearch.result_files import FILES
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -53,5 +53,5 @@ APP = Application(
     "whether the first vertex of each of --pairs reaches the second",
     run,
     takes="pairs",
-    endings=FILES + TEXTS,
+    endings=(*FILES, ".txt"),
 )
