@@ -153,7 +153,7 @@ class Table:
         return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
 
     def complete(self, edges: EdgeFile) -> None:
-        """Write what is known of the table into the facts on its file."""
+        """Add the facts about the table to those about its file."""
         edges.n, edges.directed = self.n or 0, self.directed
         edges.unread = "columns beside the two ids" if self.others else ""
         edges.one_based = bool(self.options.one_based)

@@ -144,7 +144,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def quote_fault(error: csv.Error) -> str:
-    """Return what an error of Python's ``csv`` means."""
+    """Translate an error of Python's ``csv`` to a message."""
     return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
 
 
