@@ -94,7 +94,7 @@ class Bench:
         """Path lengths by each method, levels by block; and the levels themselves."""
         rows = []
         ways = [(name, 16) for name in many.METHODS]
-        for method, threshold in [*ways, ("hybrid", None)]:
+        for method, threshold in [*ways, ("hybrid", "auto")]:
             row = many.measure_method(
                 self.graph,
                 self.sources,
@@ -104,7 +104,7 @@ class Bench:
                 self.edges,
                 threshold,
             )
-            row["name"] = method if threshold else f"{method}, T auto"
+            row["name"] = method if threshold == 16 else f"{method}, T auto"
             rows.append(row)
             if row["levels"] is not None:
                 continue

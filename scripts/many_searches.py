@@ -147,7 +147,7 @@ def measure_method(
     budget: float,
     deepest: int,
     edges: int,
-    threshold: int | None = 16,
+    threshold: int | str = 16,
     enough: float = 0.0,
 ) -> dict[str, Any]:
     """Measure path lengths of all sources by a method; return JSON values.
@@ -162,13 +162,13 @@ def measure_method(
         limit = max(budget, enough)
         most = edge_parallel_limit(graph, len(sources), deepest, limit)
     runner, problem = DeviceRunner(), PATHS
-    options = DeviceOptions(method, threshold, most=most)
+    options = DeviceOptions(method, threshold, depth=most)
 
     def run() -> float:
         runner.run(problem, graph, sources, options)
         return runner.seconds
 
-    compiles = DeviceOptions(method, threshold, most=0)
+    compiles = DeviceOptions(method, threshold, depth=0)
     runner.run(problem, graph, sources[:1], compiles)
     measured = timed(run, len(sources), edges, budget)
     row = {

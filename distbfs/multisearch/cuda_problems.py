@@ -19,6 +19,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import uints
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import above, check_ids
 from distbfs.multisearch.cuda_program import (
     SOURCE,
@@ -28,7 +29,7 @@ from distbfs.multisearch.cuda_program import (
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
-from distbfs.types import DeviceArray, Ids, Stop
+from distbfs.types import DeviceArray, Ids
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
@@ -45,36 +46,26 @@ Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 
 
 @dataclass(frozen=True)
-class DeviceOptions:
+class DeviceOptions(RunOptions):
     """Options of the searches.
 
-    method: "hybrid" (a warp from degree ``warp_degree`` on), "warp" (T = 0),
+    method: "" or "hybrid" (a warp from degree ``threshold`` on), "warp" (T = 0),
     "work-efficient" (T infinite), "edge-parallel"
-    warp_degree: T, or None to choose it from the degrees; above 16 it is rounded up to
-    a quarter of an octave
+    threshold: T, "auto" to choose it from the degrees; above 16 it is rounded up to a
+    quarter of an octave
     levels: result "level" is wanted, by pair
     batch: searches whose pairwise results are in memory at once (default: what fits)
     block: threads of a block, 256 or 1024 (default: by the mean degree)
-    most: the last level to search
     stop: called while searches run; blocks read the answer before each level
     """
 
-    method: str = "hybrid"
-    warp_degree: int | None = None
     levels: bool = False
-    batch: int | None = None
     block: int | None = None
-    most: int | None = None
-    stop: Stop | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "method", self.method or METHODS[0])
         check_choice("method", self.method, METHODS)
-        if self.warp_degree is not None and self.warp_degree < 0:
-            raise UsageError(f"warp_degree is {self.warp_degree}; allowed: 0 or more")
-        if self.batch is not None and self.batch < 1:
-            raise UsageError(f"batch is {self.batch}; allowed: 1 or more")
-        if self.most is not None and self.most < 0:
-            raise UsageError(f"most is {self.most}; allowed: 0 or more")
         if self.block is not None and self.block not in BLOCK_THREADS:
             raise UsageError(f"block is {self.block}; allowed: 1024, 256")
 
@@ -241,8 +232,8 @@ class DeviceRun:
         fixed = {"warp": 0, "work-efficient": ENDLESS}
         if self.options.method in fixed:
             return fixed[self.options.method]
-        if self.options.warp_degree is not None:
-            return min(self.options.warp_degree, ENDLESS)
+        if self.options.threshold != "auto":
+            return min(int(self.options.threshold), ENDLESS)
         cp, graph = cuda.cupy(), self.graph
         if not graph.active:
             return ENDLESS
@@ -322,7 +313,7 @@ class DeviceRun:
             "words": self.words,
             "split": self._split(),
             "level_by_search": self.options.levels,
-            "most": ENDLESS if self.options.most is None else self.options.most,
+            "most": ENDLESS if self.options.depth is None else self.options.depth,
         }
         state = {f"state_{name}": array for name, array in held.items()}
         self.job = self.program.structures.kind("Job")(p=shared | small, f=state)

@@ -154,15 +154,7 @@ class CudaRunner:
         kept = [s for s in problem.state if s.name in KEPT and s.result]
         own = tuple(s for s in problem.state if s.name not in KEPT)
         pairs = [s.name for s in own if s.per == "pair" and s.result]
-        auto = options.threshold == "auto"
-        device_options = DeviceOptions(
-            method=options.method or METHODS[0],
-            warp_degree=None if auto else int(options.threshold),
-            levels=bool(kept),
-            batch=options.batch or None,
-            most=options.depth,
-            stop=options.stop,
-        )
+        device_options = DeviceOptions(**vars(options), levels=bool(kept))
 
         def sink(first: int, last: int, arrays: dict[str, DeviceArray]) -> None:
             ask(options, first, len(sources))

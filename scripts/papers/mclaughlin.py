@@ -34,7 +34,7 @@ WAYS: dict[str, tuple[str, int | None]] = {
     WORK: (WORK, 16),
     WARP: (WARP, 16),
     HYBRID: (HYBRID, 16),
-    AUTO: (HYBRID, None),
+    AUTO: (HYBRID, "auto"),
 }
 ENDLESS = 0xFFFFFFFF
 THRESHOLDS = (0, 2, 4, 8, 16, 32, 64, 128, 256, ENDLESS)
@@ -155,7 +155,7 @@ def figure_1(bench: Any, name: str) -> Row:
     """Measure the hybrid at each T, and at the T that is the default."""
     names = {("∞" if t == ENDLESS else str(t)): t for t in THRESHOLDS}
     ways: dict[str, Any] = {text: (HYBRID, t) for text, t in names.items()}
-    return bench.many("mclaughlin", name, ways | {AUTO: (HYBRID, None)})
+    return bench.many("mclaughlin", name, ways | {AUTO: (HYBRID, "auto")})
 
 
 def over_best(row: Row) -> float:

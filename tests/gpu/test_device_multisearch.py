@@ -31,7 +31,7 @@ GRAPHS = {
     "kronecker-14": kronecker(14, 16),
     "wide-grid": shuffled(grid(90)),
 }
-WAYS = [(m, t) for m in METHODS for t in ((2, 16, None) if m == "hybrid" else (16,))]
+WAYS = [(m, t) for m in METHODS for t in ((2, 16, "auto") if m == "hybrid" else (16,))]
 
 
 def roots_of(source, count, seed=3):
@@ -118,7 +118,7 @@ def test_levels(name, method, threshold):
     wanted = distances(source, roots)
     for block in (256, 1024):
         made = HostGraph(source, wide=block == 256)
-        options = DeviceOptions(method, threshold, True, batch=4, block=block)
+        options = DeviceOptions(method, threshold, 4, levels=True, block=block)
         found = DeviceRunner().run(device_problem("paths"), made.graph, roots, options)
         np.testing.assert_array_equal(signed(found["level"]), wanted)
         deepest = np.maximum(wanted.max(axis=1), 0)

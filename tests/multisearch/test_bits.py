@@ -245,5 +245,5 @@ def test_results_go_where_they_are_told():
     np.testing.assert_array_equal(out[2], source.distances(4))
     with pytest.raises(ValueError, match="shape"):
         search.levels(out=out)
-    with pytest.raises(ValueError, match="not asked"):
+    with pytest.raises(ValueError, match="not requested"):
         search.counts()

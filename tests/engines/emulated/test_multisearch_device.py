@@ -24,7 +24,7 @@ from distbfs.multisearch.problem import Problem, State
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(40))}
 GRAPHS.pop("wide-star")
-WAYS = [(m, t) for m in METHODS for t in ((2, None) if m == "hybrid" else (16,))]
+WAYS = [(m, t) for m in METHODS for t in ((2, "auto") if m == "hybrid" else (16,))]
 
 
 def network(source):
@@ -71,7 +71,7 @@ def test_levels(device, method, warp_degree):
         made = HostGraph(source, wide=k % 3 == 1)
         roots = roots_of(source, 3)
         block = (256, 1024)[k // 2 % 2]
-        options = {"method": method, "warp_degree": warp_degree, "block": block}
+        options = {"method": method, "threshold": warp_degree, "block": block}
         found = run("paths", made, roots, levels=True, batch=1 + k // 2 % 4, **options)
         wanted = distances(source, roots)
         assert found["level"].dtype == np.int8
@@ -95,7 +95,7 @@ def test_betweenness(device, method, warp_degree):
             made,
             np.arange(source.n),
             method=method,
-            warp_degree=warp_degree,
+            threshold=warp_degree,
             block=256,
         )
         assert set(found) == {"value"}
@@ -106,7 +106,7 @@ def test_betweenness(device, method, warp_degree):
 
 @pytest.mark.parametrize("method", ["hybrid", "edge-parallel"])
 def test_other_applications(device, method):
-    options = {"method": method, "warp_degree": 2, "block": 256}
+    options = {"method": method, "threshold": 2, "block": 256}
     for name in ("isolated", "two-components", "loops", "kronecker", "star"):
         source = GRAPHS[name]
         made = HostGraph(source)
@@ -136,7 +136,7 @@ def test_levels_that_pass_a_byte(device, levels):
     source = made.source
     roots = [*range(0, 900, 150), 5]
     runner = DeviceRunner()
-    options = DeviceOptions(levels=levels, batch=2 if levels else None)
+    options = DeviceOptions(levels=levels, batch=2 if levels else 0)
     found = runner.run(device_problem("betweenness"), made.graph, roots, options)
     assert runner.level == "u16"
     assert runner.batches == (4 if levels else 1)
@@ -193,7 +193,7 @@ def test_levels_up_to(device, method, most):
     wanted = distances(source, roots)
     deepest = np.minimum(wanted.max(axis=1), most)
     wanted[wanted > most] = -1
-    options = {"method": method, "most": most, "block": 256}
+    options = {"method": method, "depth": most, "block": 256}
     found = run("paths", made, roots, levels=True, **options)
     np.testing.assert_array_equal(signed(found["level"]), wanted)
     np.testing.assert_array_equal(found["deepest"].get(), deepest)
@@ -244,7 +244,7 @@ def test_a_problem_of_ones_own(device, method):
     problem = Problem("own", OWN_STATE, cuda=OWN)
     roots = [0, 4, 6, 8]
     found = DeviceRunner().run(
-        problem, made.graph, roots, DeviceOptions(method=method, warp_degree=3)
+        problem, made.graph, roots, DeviceOptions(method=method, threshold=3)
     )
     assert "first" not in found
     found = {name: array.get().tolist() for name, array in found.items()}
@@ -277,10 +277,10 @@ def test_refusals(device, monkeypatch):
     refused("'p' has none of the functions init", text="// init(\nint x;")
     for match, options in (
         ("method .*hybrid", {"method": "thread"}),
-        ("warp_degree is -1", {"warp_degree": -1}),
-        ("batch is 0", {"batch": 0}),
+        ("threshold is -1", {"threshold": -1}),
+        ("batch is -1", {"batch": -1}),
         ("block is 7", {"block": 7}),
-        ("most is -1", {"most": -1}),
+        ("depth is -1", {"depth": -1}),
     ):
         with pytest.raises(UsageError, match=match):
             DeviceOptions(**options)
