@@ -41,7 +41,7 @@ static int64_t scan_block(const pass *p, int64_t start, int64_t size)
     for (int64_t i = 0; i < size; i++) {
         const int64_t step = (int64_t)b[i] - a[i];
         const int there = a[i] >= 0;
-        /* mutant: & !p->directed -> & 1 : test_accepts_a_search */
+        /* mutant: & !p->directed -> & 1 : test_one_arc_turned_round */
         const int back = (b[i] >= 0) & !p->directed;
         /* mutant: b[i] < 0 -> 0 : test_rejects_exactly_what_is_no_search */
         wrong |= there & ((b[i] < 0) | (step > 1));
