@@ -45,7 +45,12 @@ def seeds(name: str) -> list[bytes]:
             b"% bip unweighted\n% 2 2 3\n1 1\n2 3\n",
         ],
         "matrix-market": [matrix],
-        "dimacs": [b"c x\np sp 3 2\na 1 2 1\na 2 3 1\n"],
+        "dimacs": [
+            b"c x\np sp 3 2\na 1 2 1\na 2 3 1\n",
+            b"p max 3 1\nn 1 s\na 1 2 9\n",
+            b"p edge 3 1\nn 1 4\ne 1 2\n",
+            b"p tw 3 1\n1 2\n",
+        ],
         "galois": [struct.pack("<6Q2I", 1, 0, 2, 2, 1, 2, 1, 0)],
         "gap-sg": [sg],
         "graph500-int64": [struct.pack("<4q", 0, 1, 1, 2)],

@@ -49,7 +49,7 @@ class ArrowReader(Reader):
             table.complete(edges)
             with sound(where):
                 chosen = _open(file, whole, sorted(set(table.chosen)))
-            yield from table.pieces(map(table.ordered, _batches(chosen, whole)))
+            yield from table.pieces(_batches(chosen, whole))
 
 
 def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:

@@ -109,11 +109,10 @@ class Table:
         self.others = len(names) - len(set(self.chosen))
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
+        if options.n is None and VERTICES in stated and not options.relabel:
+            options = replace(options, n=self._stated(stated[VERTICES]))
         self.options = options
         self.words = words
-        self.n = options.n
-        if self.n is None and VERTICES in stated and not options.relabel:
-            self.n = self._stated(stated[VERTICES])
         self.directed = stated.get(DIRECTED) == b"1"
         if stated.get(DIRECTED) == b"0":
             options.check_undirected(path, "an undirected table")
@@ -124,37 +123,25 @@ class Table:
             raise InputError(f"{self.where}: {shown!a} vertices by its metadata")
         return int(value)
 
-    def ordered(self, batch: Any) -> tuple[Any, Any]:
-        """Return both columns of a batch, whatever their order in it."""
-        first, second = (batch.column(name) for name in self.names)
-        return first, second
-
-    def pieces(
-        self, batches: Iterator[tuple[Any, Any]], begin: int = 0
-    ) -> Iterator[Ids]:
+    def pieces(self, batches: Iterator[Any], begin: int = 0) -> Iterator[Ids]:
         """Yield the pairs of batches; the first begins at row ``begin``."""
         while True:
             with sound(self.where):
-                columns = next(batches, None)
-            if columns is None:
-                return
-            if len(columns[0]):
-                yield self._pairs(columns, begin)
-                begin += len(columns[0])
-
-    def _pairs(self, columns: tuple[Any, Any], begin: int) -> Ids:
-        pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
-        for side, (array, column) in enumerate(zip(columns, self.names, strict=True)):
-            pairs[:, side] = self._ids(array, column, begin)
-        return pairs
-
-    def _most(self) -> int:
-        """Return the largest id as written."""
-        return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                columns = [batch.column(name) for name in self.names]
+            if not batch.num_rows:
+                continue
+            pairs = np.empty((batch.num_rows, 2), dtype=np.int64)
+            for side, name in enumerate(self.names):
+                pairs[:, side] = self._ids(columns[side], name, begin)
+            yield pairs
+            begin += len(pairs)
 
     def complete(self, edges: EdgeFile) -> None:
         """Add the facts about the table to those about its file."""
-        edges.n, edges.directed = self.n or 0, self.directed
+        edges.n, edges.directed = self.options.n or 0, self.directed
         edges.unread = "columns beside the two ids" if self.others else ""
         edges.one_based = bool(self.options.one_based)
 
@@ -178,8 +165,8 @@ class Table:
             if text:
                 more = "" if self.options.relabel else "; --relabel takes them"
                 raise InputError(f"{where}: ids are text{more}")
-            values, base = array.to_numpy(False), self.options.base
-            return checked(values, self._most(), base, where, begin, 1)
+            values, ids = array.to_numpy(False), self.options
+            return checked(values, ids.most, ids.base, where, begin, 1)
 
     @staticmethod
     def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:

@@ -67,12 +67,12 @@ class ParquetReader(Reader):
                 metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
             ]
 
-            def batches(groups: list[int], threads: bool) -> Iterator[tuple[Any, Any]]:
+            def batches(groups: list[int], threads: bool) -> Iterator[Any]:
                 made = parquet.ParquetFile(opened(file), metadata=metadata, **BUFFERED)
-                row_batches = made.iter_batches(
+                rows = made.iter_batches(
                     ROWS, columns=table.names, row_groups=groups, use_threads=threads
                 )
-                return map(table.ordered, row_batches)
+                return iter(rows)
 
         if table.words is not None or not 0 <= max(sizes, default=0) <= MOST_ROWS:
             with sound(where):
