@@ -474,9 +474,7 @@ def test_factors_turn_one_subgraph(stores, tmp_path, name):
 
 def test_factors_are_of_engines_with_subgraphs(stores):
     refused = here("bfs", stores[2], *ONE, "--engine", "openmp", "--dd-factors", 1, 1)
-    assert (
-        "dd is no option of engine openmp; it is of reference, pan" in refused.refusal
-    )
+    assert "dd is no option of engine openmp; it belongs to ref" in refused.refusal
 
 
 # stopped, killed, resumed

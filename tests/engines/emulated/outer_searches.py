@@ -70,7 +70,7 @@ def searching(source, owners, threshold, kind, work, **options):
         messages = None
         if len(owners) > 1:
             d = len(placed[0].delegates)
-            facts = {"item": np.uint64, "on_device": True}
+            facts = {"on_device": True}
             exchange = kind(world, placement, d, ExchangeOptions(), **facts)
             messages = PartMessages(world, placement, [0] * len(own), exchange)
         searches = DomainBitSearches(

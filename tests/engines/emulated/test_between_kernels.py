@@ -338,7 +338,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         for search in searches:
             for name, value in overrides.items():
                 setattr(search.own, name, value)
-        facts = {"item": np.uint64, "on_device": True}
+        facts = {"on_device": True}
         d, form = searches[0].part.delegate_count, ExchangeOptions()
         exchange = kind(world, placement, d, form, **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
