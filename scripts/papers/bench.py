@@ -147,7 +147,7 @@ class Bench:
         return {"peers": seconds}
 
     def many(
-        self, paper: str, name: str, ways: Mapping[str, tuple[str, int | None]]
+        self, paper: str, name: str, ways: Mapping[str, tuple[str, int | str]]
     ) -> Row:
         """Measure many searches at once by methods of engine xbfs; joules by NVML.
 

@@ -29,7 +29,7 @@ EDGE, WORK, WARP, HYBRID, AUTO = (
     "hybrid, T by default",
 )
 GRAPHS = tuple(MCLAUGHLIN)
-WAYS: dict[str, tuple[str, int | None]] = {
+WAYS: dict[str, tuple[str, int | str]] = {
     EDGE: (EDGE, 16),
     WORK: (WORK, 16),
     WARP: (WARP, 16),
