@@ -84,14 +84,14 @@ class Records:
         self.blocks = blocks
         self.rules = rules
         self.begin = file.line
-        self._within = False
+        self._within = self._blank_ends = False
 
     def __iter__(self) -> Iterator[list[str]]:
         rules = self.rules
         try:
             for row in cut(self._lines(), rules.separator, quotes=rules.quotes):
                 self._within = False
-                if rules.separator == " " and not row[-1]:  # a blank ended the line
+                if rules.separator == " " and self._blank_ends and not row[-1]:
                     row.pop()
                 yield row
         except csv.Error as error:
@@ -104,11 +104,12 @@ class Records:
             for line in io.StringIO(text, newline="\n"):
                 self.file.line += 1
                 if not self._within:
-                    rest = line.strip(BLANKS + "\r\n")
-                    if not rest or rest[0] in self.rules.comments:
+                    rest = line.lstrip(BLANKS)
+                    if rest[0] in self.rules.comments or not rest.strip("\r\n"):
                         continue
                     self.begin = self.file.line - 1
                     self._within = True
+                self._blank_ends = line.rstrip("\r\n").endswith(tuple(BLANKS))
                 yield line
 
 

@@ -23,8 +23,9 @@ MATRIX = b"%%MatrixMarket matrix coordinate pattern general\n4 4 2\n1 2\n4 3\n"
 ENDINGS = ["", *sorted(PACK)]
 
 
-def opened(path, keep=(), **options):
-    return open_tuples(Solo(), path, options=ReaderOptions(**options), keep=keep)
+def opened(path, keep=(), name="", **options):
+    options = ReaderOptions(**options)
+    return open_tuples(Solo(), path, name=name, options=options, keep=keep)
 
 
 def edges(path, **options):
@@ -222,6 +223,17 @@ def test_parts_that_name_their_columns(tmp_path):
     with opened(path, keep=["w"]) as source:
         assert source.pairs.tolist() == [[1, 2], [2, 3]]
         assert source.attributes["w"].array.tolist() == [5, 0.5]
+
+
+def test_blanks_at_the_end_of_a_line_are_no_column(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text('0 1 "" \n1 2 ""\n2 3 x\t\n')
+    with opened(path, keep=["w=3"], name="edge-list") as source:
+        words = source.attributes["w"]
+        assert [words.words[k] for k in words.array] == ["", "", "x"]
+    path.write_text("0 1 x\n1 2 \n")
+    with pytest.raises(InputError, match=":2: 2 columns, where w is column 3"):
+        opened(path, keep=["w=3"], name="edge-list")
 
 
 def test_parts_are_separated_as_the_first_is(tmp_path):

@@ -91,6 +91,7 @@ def by_lines(text, rules, declared):
 @example("1 2 3 4", RULES[4], None, 7)
 @example("\r\r\n1 2", RULES[0], None, 7)
 @example("1 2 \r", RULES[3], None, 7)
+@example("\r#1 2\n", RULES[0], 2, 1)
 def test_all_ways_agree(scratch, text, rules, declared, block):
     scratch.write_text(text + "\n", newline="\n")
     answers = [
