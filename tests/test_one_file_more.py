@@ -110,7 +110,8 @@ def test_an_exchange(house, tmp_path, ranks):
     cut = ("--parts", 2, "--threshold", 9)
     run(*DISTBFS, "convert", tmp_path / "edges.txt", "-o", store, *cut)
     search = ("bfs", store, "-s", 0, "--exchange", "counting", "--json")
-    text = run(*DISTBFS, *search, ranks=ranks)
+    # a level that asks along outer edges sends questions and answers
+    text = run(*DISTBFS, *search, "--direction", "push", ranks=ranks)
     for said in ('"exchange": "counting"', '"reached": 3', "counting: 3 levels"):
         assert text.count(said) == 1
     contract = TESTS / "mpi" / "test_exchange_contract.py"

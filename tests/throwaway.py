@@ -67,6 +67,8 @@ class QueueEngine:
 
 
 class QueueSearch:
+    path = None
+
     def __init__(self, part, parents):
         self.part, self.parents = part, parents
 

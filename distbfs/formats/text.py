@@ -22,7 +22,6 @@ from distbfs.errors import (
     system_error,
 )
 from distbfs.formats.compressed import Unpacker, packing_in
-from distbfs.formats.ids import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +36,7 @@ SIZE = re.compile(rb"[0-9]{1,19}")
 BOM = b"\xef\xbb\xbf"
 COPY_BYTES = 4 << 20
 STDIN = Path("/dev/stdin")
+LARGEST_SIZE = (1 << 63) - 1
 MARK_BYTES = 16
 SHORT = "the file ends before the last value"
 
@@ -250,7 +250,7 @@ class TextFile(HashedFile):
         if len(words) != count or not all(map(SIZE.fullmatch, words)):
             raise self.refuse_last(lacking)
         sizes = list(map(int, words))
-        if max(sizes) > LARGEST_ID:
+        if max(sizes) > LARGEST_SIZE:
             raise self.refuse_last("a size is above 2^63-1")
         if not max(sizes[:-1]):
             raise self.refuse_last("no vertices")
