@@ -166,7 +166,7 @@ def test_order_of_an_isolated_root():
 
 def test_one_process_is_not_stepwise():
     part = part_of(large("random"))
-    with pytest.raises(UsageError, match="in one process is searched without"):
+    with pytest.raises(UsageError, match="of one process is searched without"):
         open_parts(SoloWorld(), [part], SearchOptions(stepwise=True))
 
 

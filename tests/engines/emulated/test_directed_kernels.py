@@ -31,7 +31,7 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
-from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.one_device import BitSearches
 
 MADE = {}
 WAYS = {
