@@ -476,13 +476,16 @@ class SocketClient(Client):
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            return self._answer(request)
+            if (answer := self._answer(request)) is not None:
+                return answer
         self.close()
         self._connect()  # an idle client has given way; nothing was read of this
-        return self._answer(request)
+        if (answer := self._answer(request)) is not None:
+            return answer
+        raise ServiceError("broken", f"{self._address}: the connection has ended")
 
     def _answer(self, request: bytes) -> object:
-        """Send the last request and return its answer."""
+        """Send the last request and return its answer, None where there is none."""
         self._socket.sendall(request)
         while line := self._line():
             answer = decode(line)
@@ -490,7 +493,7 @@ class SocketClient(Client):
             numbers = (self._next, None)
             if not isinstance(answer, dict) or answer.get("id") in numbers:
                 return answer
-        raise ServiceError("broken", f"{self._address}: the connection has ended")
+        return None
 
     def close(self) -> None:
         """Leave the service."""

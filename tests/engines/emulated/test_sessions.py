@@ -401,7 +401,7 @@ def test_what_is_chosen(devices, options, request_, engine, why):
         ({"engine": "bfs4k", "uniquify": True}, Request(), UsageError, "reference, op"),
         ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "openmp, pan"),
         ({"engine": "bfs4k"}, Request(2, "--parts"), UsageError, "between domains"),
-        ({"engine": "xbfs", "dd": Factors(1, 1)}, Request(), UsageError, "longs to .*pan"),
+        ({"engine": "xbfs", "dd": Factors(1, 1)}, Request(), UsageError, "to .*, pan"),
         ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 1, 2"),
         (
             {},
