@@ -248,14 +248,22 @@ def store_graph(
     terminal.result(values, text)
 
 
-def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
-    """Return the degrees of a store; reads one array of each part."""
+def degrees_of(
+    store: Store, terminal: Terminal, *, rows: bool = False
+) -> DegreeHistogram:
+    """Return the degrees of a store; reads one array of each part.
+
+    rows: instead the lengths of all rows of a directed graph, of edges out and in
+    """
     manifest, pairs = store.manifest, []
+    names = ("nn/offsets", "incoming/offsets") if rows else ("degrees",)
     with terminal.progress("reading degrees", manifest.parts) as done:
         for index, record in enumerate(manifest.records):
             with store.part_file(index) as datasets:
-                digest = record.digests["degrees"]
-                degrees = read_array(datasets["degrees"], "degrees", digest)
-            pairs.append(np.unique(degrees, return_counts=True))
+                for name in names:
+                    values = read_array(datasets[name], name, record.digests[name])
+                    degrees = np.diff(values) if rows else values
+                    degrees = degrees.astype(np.int64)
+                    pairs.append(np.unique(degrees, return_counts=True))
             done(index + 1)
     return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))

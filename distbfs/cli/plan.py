@@ -16,7 +16,9 @@ from distbfs.cli.plan_gpus import (
 )
 from distbfs.cli.plan_input import (
     PlannedGraph,
+    check_directed,
     check_domain,
+    of_directed_kronecker,
     of_kronecker,
     of_store,
     search_time,
@@ -31,6 +33,7 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, print_right, shown
+from distbfs.search.choose import ONE_DEVICE
 from distbfs.search.domains import counted
 from distbfs.store import schema
 
@@ -84,7 +87,11 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
     part = gpus["gpu_part"]
-    if part["outer_on_host"] and planned_split(graph, gpus) is part:
+    if graph.directed:
+        notes.append(f"{ONE_DEVICE}; the time of its searches is not predicted")
+        if gpus["gpu_search"] is None:
+            notes.append("engine xbfs searches directed graphs up to 2^31 vertices")
+    elif part["outer_on_host"] and planned_split(graph, gpus) is part:
         notes.append(
             "the time of a search does not count the link reads of edges to other parts"
         )
@@ -131,8 +138,9 @@ def weigh(
     return {
         "graph": graph.title,
         "vertices": graph.n,
-        "edges": graph.m // 2,
+        "edges": graph.m if graph.directed else graph.m // 2,
         "stored_edges": graph.m,
+        "directed": graph.directed,
         **{name: getattr(graph, name) for name in SHOWN},
         "devices": graph.parts,
         "threshold_origin": graph.origin,
@@ -162,6 +170,8 @@ def run(asked: PlanOptions) -> None:
         raise UsageError("give either a STORE or --scale")
     if store is not None and asked.edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
+    if store is not None and asked.directed:
+        raise UsageError("--directed is settled by the store")
     if asked.host_memory is not None and asked.device_memory is None:
         raise UsageError("--host-memory goes with --device-memory")
     terminal = open_terminal(asked)
@@ -171,10 +181,13 @@ def run(asked: PlanOptions) -> None:
         count = asked.device_memory is not None
         graph = of_store(terminal, store, devices, threshold, domain, count=count)
     else:
-        parts = check_domain(devices or terminal.world.size, domain)
-        graph = of_kronecker(
-            int(scale or 0), asked.edge_factor or 16, parts, threshold, domain
-        )
+        numbers = (int(scale or 0), asked.edge_factor or 16)
+        if asked.directed:
+            check_directed(devices, threshold, domain)
+            graph = of_directed_kronecker(*numbers)
+        else:
+            parts = check_domain(devices or terminal.world.size, domain)
+            graph = of_kronecker(*numbers, parts, threshold, domain)
     bandwidth = asked.network_bandwidth
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
@@ -226,6 +239,8 @@ def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
         f"each part, in domains of {plan['domain']}": (part, part),
     }
     known = [name for name, (sizes, _) in ways.items() if sizes is not None]
+    if not known:
+        return []
     planned = known[-1] if devices > plan["domain"] else (known[:-1] or known)[-1]
     rows = []
     for name in known if whole else [planned]:
@@ -336,7 +351,7 @@ def print_plan(
         "figures": plan["basis"],
         "devices": devices,
         "vertices": plan["vertices"],
-        "edges": about + shown(plan["edges"]),
+        "edges": about + shown(plan["edges"]) + ", directed" * plan["directed"],
     }
     if several or whole:
         holds = "holds" if plan["delegates_hold"] else "does not hold"
@@ -363,8 +378,8 @@ def print_plan(
     if whole:
         print_arrays(plan)
     click.echo()
-    rows = gpu_rows(plan, whole=whole)
-    print_right(GPU_COLUMNS[: len(rows[0])], rows)
+    if rows := gpu_rows(plan, whole=whole):
+        print_right(GPU_COLUMNS[: len(rows[0])], rows)
     for note in plan["notes"]:
         click.echo(f"note: {note}")
     if whole and plan["thresholds"]:
@@ -386,7 +401,8 @@ def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
             f"ranks on one host own rows and need about {readable(plan['owner'])} each "
             "to search; on several, or where they have less, they search the parts"
         )
-    if symmetric := plan["gpu_part"]["symmetric"]:
+    part = plan["gpu_part"]
+    if part is not None and (symmetric := part["symmetric"]):
         size_of_boxes = f"about {readable(symmetric)} more on each GPU"
         fields["boxes"] = f"of other parts with exchange nvshmem {size_of_boxes}"
     return fields

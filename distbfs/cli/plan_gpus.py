@@ -48,7 +48,8 @@ def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """Return the bytes of engine xbfs on GPUs (JSON values), by kind of search.
 
     gpu_search: one GPU; gpu_domain: each GPU of one domain; gpu_part: of several
-    domains; *_tails: how rows are split between GPU and host memory, see ``split``
+    domains; *_tails: how rows are split between GPU and host memory, see ``split``.
+    A directed graph has the first alone.
     """
     search, domain = gpu_search(graph), gpu_domain(graph)
     return {
@@ -56,7 +57,7 @@ def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
         "gpu_search_tails": split(graph, search, machine),
         "gpu_domain": domain,
         "gpu_domain_tails": split(graph, domain, machine, graph.parts),
-        "gpu_part": part_memory(graph, machine),
+        "gpu_part": None if graph.directed else part_memory(graph, machine),
     }
 
 
@@ -72,12 +73,13 @@ def planned_split(
 
 def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
     """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
-    if graph.n > MAX_LOCAL:
+    n, counts, directed = graph.n, (graph.n, graph.active, graph.m), graph.directed
+    if n > MAX_LOCAL or (directed and n > MAX_VERTICES):
         return None
-    if graph.n > MAX_VERTICES:
-        return member_bytes(graph.n, graph.active, graph.m, 1)
-    stored = total_bytes(graph_table(graph.n, graph.active, graph.m))
-    search = search_bytes(graph.n, graph.active, graph.m)
+    if n > MAX_VERTICES:
+        return member_bytes(*counts, 1)
+    stored = total_bytes(graph_table(*counts, directed=directed))
+    search = search_bytes(*counts, bare=directed)
     return {"graph": stored, "search": search, "total": stored + search}
 
 
@@ -117,12 +119,15 @@ def split(
         return about | {"host": 0, "link": None}
     if graph.histogram is None:
         return None
-    rows = split_rows(graph.histogram, sizes["total"], free, devices)
+    ends = graph.active if graph.directed else None
+    rows = split_rows(graph.histogram, sizes["total"], free, devices, ends=ends)
     about |= rows | {"link": None}
     if rows["device"] > free or rows["host"] > (machine.host or rows["host"]):
         needs = {"device": rows["device"] + spare, "host": rows["host"]}
         needs |= {"whole": sizes["total"] + spare}
         return about | {"fits": False, "needs": needs}
+    if graph.directed:
+        return about
     reads = expected_reads(graph.histogram, rows["kept"], devices=devices)
     return about | {"link": reads.as_dict()}
 
@@ -224,5 +229,6 @@ def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> s
     return (
         f"{graph.title}: does not fit in {readable(machine.device)} of a GPU{limit}; "
         f"{what} needs {size['device']} and {size['host']} of the host{each}, or "
-        f"{size['whole']} and no host memory; more --devices need less"
+        f"{size['whole']} and no host memory"
+        + ("" if graph.directed else "; more --devices need less")
     )

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from distbfs.cli.graphs import degrees_of
-from distbfs.cli.shared import Terminal, need_symmetric
+from distbfs.cli.shared import Terminal
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import memory
-from distbfs.plan.host_memory import kronecker_of, nn_edges
+from distbfs.plan.host_memory import NO_EDGES, kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
     LinkReads,
@@ -44,7 +44,8 @@ class PlannedGraph:
     domain: devices of a domain
     shapes: of every part where ``exact``, else the mean part alone
     files: bytes on disk of every part, or empty where there is no such store
-    histogram: of the degrees; None of a store as it is whose degrees were not read
+    histogram: of the degrees, of a directed graph the lengths of all rows, of edges out
+    and of edges in; None of a store as it is whose degrees were not read
     """
 
     title: str
@@ -63,6 +64,7 @@ class PlannedGraph:
     files: Sequence[int] = ()
     histogram: DegreeHistogram | None = None
     domain: int = 1
+    directed: bool = False
 
     @property
     def domains(self) -> int:
@@ -93,6 +95,7 @@ def stored(store: Store) -> PlannedGraph:
         exact=True,
         shapes=[shape_of(store, index) for index in range(manifest.parts)],
         files=[record.file_bytes for record in manifest.records],
+        directed=manifest.directed,
         **{name: getattr(manifest, name) for name in names},
     )
 
@@ -151,6 +154,31 @@ def of_kronecker(
     )
 
 
+def of_directed_kronecker(scale: int, edge_factor: int) -> PlannedGraph:
+    """Return the expected sizes of a directed Kronecker graph, which has one part."""
+    both = of_kronecker(scale, edge_factor, 1, None)
+    out = memory.expected_degrees(scale, edge_factor / 2)
+    (shape,) = both.shapes
+    return replace(
+        both,
+        title=f"{both.title}, directed",
+        m=out.m,
+        nn=out.m,
+        shapes=[replace(shape, edges=NO_EDGES | {"nn": out.m}, directed=True)],
+        histogram=DegreeHistogram(out.degrees, 2 * out.counts),  # out, and in alike
+        directed=True,
+    )
+
+
+def check_directed(devices: int | None, threshold: int | None, domain: int) -> None:
+    """Raise UsageError for several devices, or TH, of a directed graph."""
+    if (devices or 1) * domain > 1 or threshold is not None:
+        raise UsageError(
+            "a directed graph is planned for one device, without delegates; leave out "
+            "--devices, --domain and --threshold"
+        )
+
+
 def of_store(
     terminal: Terminal,
     store: Path,
@@ -165,11 +193,13 @@ def of_store(
     count: whether to read the degrees of a store as it is
     """
     opened = open_store(store)
-    need_symmetric(opened, "plan")
     manifest = opened.manifest
+    if manifest.directed:
+        check_directed(devices, threshold, domain)
     same = devices in (None, manifest.parts) and domain == 1
     if same and threshold in (None, manifest.threshold):
-        degrees = degrees_of(opened, terminal) if count else None
+        rows = manifest.directed
+        degrees = degrees_of(opened, terminal, rows=rows) if count else None
         return replace(stored(opened), histogram=degrees)
     return expected(
         degrees_of(opened, terminal),
@@ -214,7 +244,7 @@ def search_time(
     ``search.choose`` and the runners choose: a small graph on one device, levels of
     many parts by the hosts, and exchange nvshmem through NCCL where no launch serves.
     """
-    if graph.histogram is None:
+    if graph.histogram is None or graph.directed:
         return None
     parts, devices = graph.parts, graph.domain
     if graph.domains == 1 and graph.n < ALONE_BELOW:

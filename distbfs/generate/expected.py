@@ -21,13 +21,13 @@ WIDE = 4096.0  # classes with a larger mean degree have STEPS a deviation
 STEPS, REACH = 2, 4  # of a deviation; deviations on either side
 
 
-def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
+def class_means(scale: int, edge_factor: float) -> tuple[Floats, Floats]:
     """Return (vertices, expected distinct neighbours), float64 [scale + 1] each.
 
     The classes are k = 0 … scale.
     """
     a, b, c, d = INITIATOR
-    tuples = float(edge_factor) * 2.0**scale
+    tuples = edge_factor * 2.0**scale
     sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])
     means = np.zeros(scale + 1)
     for k in range(scale + 1):
@@ -41,7 +41,7 @@ def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
     return sizes, means
 
 
-def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Ids, Floats]:
+def expected_histogram(scale: int, edge_factor: float = 16) -> tuple[Ids, Floats]:
     """Return (degrees int64 ascending, expected vertices float64)."""
     sizes, means = class_means(scale, edge_factor)
     vertices: dict[int, float] = {}

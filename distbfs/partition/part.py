@@ -56,12 +56,18 @@ def bits_of(mask: Words, bits: int) -> Ids:
 
 
 def part_table(
-    local: int, delegates: int, edges: Mapping[str, int], *, parts: int, nd_sources: int
+    local: int,
+    delegates: int,
+    edges: Mapping[str, int],
+    *,
+    parts: int,
+    nd_sources: int,
+    directed: bool = False,
 ) -> dict[str, ArrayPlan]:
-    """Return the arrays of a ``Part`` by their paths in it, without those of edges in.
+    """Return the arrays of a ``Part`` by their paths in it.
 
     local, delegates: local count and d; edges: by subgraph; parts: of the graph
-    nd_sources: rows of nd with edges
+    nd_sources: rows of nd with edges; directed: with the edges in, of one part
     """
     table = {}
     for name, rows in zip(SUBGRAPHS, (local, local, delegates, delegates), strict=True):
@@ -69,8 +75,11 @@ def part_table(
         count = edges[name]
         table[f"{name}/offsets"] = ArrayPlan(index_dtype(count), rows + 1)
         table[f"{name}/columns"] = ArrayPlan(column, count)
+    into = {}
+    if directed:
+        into = {f"incoming/{x}": table[f"nn/{x}"] for x in ("offsets", "columns")}
     mask = ArrayPlan(np.uint64, mask_words(delegates))
-    return table | {
+    arrays = {
         "delegates": ArrayPlan(np.int64, delegates),
         "delegate_degrees": ArrayPlan(np.int64, delegates),
         "nd_sources": ArrayPlan(np.uint32, nd_sources),
@@ -80,6 +89,7 @@ def part_table(
         "degrees": ArrayPlan(np.int64, local),
         "tuple_degrees": ArrayPlan(np.int64, local),
     }
+    return table | arrays | into
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class PartShape:
     """The counts that determine the array sizes of one part.
 
     n, parts, delegates: of the whole graph
+    directed: whether edges lead one way; edges are then stored by both ends
     domain: devices that share memory, each with a part, the same in all domains
     local: vertices of the part; active: normal ones with edges; owned: delegates among
     them
@@ -85,6 +86,7 @@ class PartShape:
     listed: int | None = None
     domain: int = 1
     edges_away: int | None = None
+    directed: bool = False
 
     @classmethod
     def recorded(
@@ -95,6 +97,8 @@ class PartShape:
         active: int,
         edges: Mapping[str, int],
         every_byte: int,
+        *,
+        directed: bool = False,
     ) -> PartShape:
         """Return the shape of a part described by a manifest.
 
@@ -103,7 +107,8 @@ class PartShape:
         """
         n, parts, local = layout.n, layout.parts, layout.local_count(index)
         owned = -(-delegates // parts)
-        shape = cls(n, parts, delegates, local, active, owned, edges, 0)
+        counts = (n, parts, delegates, local, active, owned, edges)
+        shape = cls(*counts, nd_sources=0, directed=directed)
         rest = every_byte - sum(array_bytes(shape).values())
         return replace(shape, nd_sources=max(rest, 0) // 4)
 
@@ -133,6 +138,7 @@ def array_bytes(shape: PartShape) -> dict[str, int]:
         shape.edges,
         parts=shape.parts,
         nd_sources=shape.nd_sources,
+        directed=shape.directed,
     )
     return {name: plan.nbytes for name, plan in table.items()}
 
@@ -159,7 +165,8 @@ def build_bytes(shape: PartShape, tuples: int) -> int:
     raw = RAW_KEY * 2 * tuples / shape.parts
     fixed = VERTEX * shape.local + PROCESS
     edges = shape.edges
-    columns = (COLUMN if shape.n <= 1 << 32 else 2 * COLUMN) * shape.stored_edges
+    stored = shape.stored_edges * (1 + shape.directed)
+    columns = (COLUMN if shape.n <= 1 << 32 else 2 * COLUMN) * stored
     if shape.whole:
         return math.ceil(raw + columns) + fixed
     fixed += PIECES
@@ -197,8 +204,12 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
     return total_bytes(kept), moment
 
 
-def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
-    """Return the expected degrees of a Kronecker graph, rounded to whole vertices."""
+def expected_degrees(scale: int, edge_factor: float) -> DegreeHistogram:
+    """Return the expected degrees of a Kronecker graph, rounded to whole vertices.
+
+    With half the tuples, a vertex has as many neighbours as edges out, or edges in, of
+    a directed graph.
+    """
     degrees, vertices = expected_histogram(scale, edge_factor)
     below = np.minimum(np.round(np.cumsum(vertices)).astype(np.int64), 1 << scale)
     below[-1] = 1 << scale

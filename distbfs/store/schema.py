@@ -447,18 +447,16 @@ def part_specs(
     edges: by subgraph; kinds: of the attributes of edges, by name
     """
     local = layout.local_count(index)
-    table = part_table(local, d, edges, parts=layout.parts, nd_sources=local)
+    table = part_table(
+        local, d, edges, parts=layout.parts, nd_sources=local, directed=directed
+    )
     specs = {
         name: DatasetSpec.of(plan.count, np.dtype(plan.dtype).newbyteorder("<").str)
         for name, plan in table.items()
     }
-    for name in SUBGRAPHS:
-        rows = f"{name}/offsets"
+    for rows in (name for name in table if name.endswith("/offsets")):
         specs[rows] = replace(specs[rows], dtypes=("<u4", "<u8"))
     specs["nd_sources"] = replace(specs["nd_sources"], least=0)
-    if directed:
-        for name, like in zip(INCOMING, ("nn/offsets", "nn/columns"), strict=True):
-            specs[name] = specs[like]
     for attribute, kind in kinds.items():
         for name in attribute_names([attribute], directed=directed):
             subgraph = name.partition("/")[0]

@@ -16,4 +16,5 @@ def shape_of(store: Store, index: int) -> PartShape:
         record.active,
         record.edges,
         record.array_bytes,
+        directed=record.directed,
     )

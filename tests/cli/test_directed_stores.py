@@ -243,7 +243,10 @@ REFUSALS = [
     ),
     (("graph500", "--directed", "--graph"), "--directed is settled by the store"),
     (("compare", "--engines", "pan"), "engine pan searches symmetric graphs"),
-    (("plan",), "plan needs a symmetric graph"),
+    (("plan", "--devices", 2), "a directed graph is planned for one device"),
+    (("plan", "--domain", 2), "leave out --devices, --domain and --threshold"),
+    (("plan", "--threshold", 9), "leave out --devices, --domain and --threshold"),
+    (("plan", "--directed"), "--directed is settled by the store"),
 ]
 
 
@@ -256,6 +259,74 @@ def test_what_needs_a_symmetric_graph_says_so(
     said = here(*words[:place], store, *words[place:]).refusal
     assert text in said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_counts_edges_out_and_in(store):
+    manifest = open_store(store).manifest
+    (record,) = manifest.records
+    plan = here("plan", store, "--devices", 1, "--json").values
+    assert plan["exact"]
+    assert plan["directed"]
+    assert plan["edges"] == plan["stored_edges"] == manifest.m
+    assert plan["total"]["stored"] == record.array_bytes
+    assert plan["total"]["disk"] == record.file_bytes
+    sizes = plan["device"]
+    assert sizes["incoming_columns"] == sizes["nn_columns"] == 4 * manifest.m
+    assert plan["xbfs"] is None
+    assert [plan[f"gpu_{name}"] for name in ("domain", "part")] == [None, None]
+    out = here("plan", store, "--verbose").out
+    assert f"edges              {manifest.m}, directed\n" in out
+    assert out.count("\nnote: ") == 1
+    assert "one device; the time of its searches is not predicted" in out
+    assert "each part" not in out
+    assert "\none GPU  " in out
+
+
+def test_a_directed_graph_that_is_not_there_is_expected(tmp_path):
+    words = ("generate", "kronecker", "-s", 12, "--directed", "-o", tmp_path / "g")
+    assert here(*words).code == 0
+    built = here("plan", tmp_path / "g", "--json").values
+    plan = here("plan", "--scale", 12, "--directed", "--json").values
+    assert not plan["exact"]
+    assert plan["delegates"] == built["delegates"] == 0
+    for name in ("edges", "stored_edges", "nn"):
+        assert plan[name] == pytest.approx(built[name], rel=0.01)
+    for name in ("stored", "search", "disk"):
+        assert plan["total"][name] == pytest.approx(built["total"][name], rel=0.01)
+    for name in ("graph", "search"):
+        sizes = (x["gpu_search"][name] for x in (plan, built))
+        assert next(sizes) == pytest.approx(next(sizes), rel=0.01)
+
+
+@pytest.mark.parametrize("scale", [14, 30])
+def test_a_directed_graph_larger_than_a_gpu(scale, tmp_path):
+    """Its rows, out and in, keep as many columns on the device as fit."""
+    words = ("--scale", scale, "--directed")
+    if scale < 20:
+        made = ("generate", "kronecker", *words, "-o", tmp_path / "g")
+        assert here(*made).code == 0
+        words = (tmp_path / "g",)
+    plan = here("plan", *words, "--json").values
+    sizes, spare = plan["gpu_search"], (5 << 29) + 2 * plan["vertices"]
+    half = 4 * plan["stored_edges"]  # the columns of edges one way
+    have = sizes["total"] - half + spare
+    split = here("plan", *words, "--device-memory", have, "--json").values
+    tails = split["gpu_search_tails"]
+    assert tails["fits"]
+    assert 8 < tails["kept"] < plan["vertices"]
+    assert half < tails["host"] < 1.2 * half
+    assert tails["device"] <= have - spare
+    small = here("plan", *words, "--device-memory", spare + 1)
+    assert small.code == 3
+    assert "; one GPU needs " in small.err
+    assert "more --devices" not in small.err
+
+
+def test_a_directed_graph_of_too_many_vertices():
+    told = here("plan", "--scale", 32, "--edge-factor", 1, "--directed")
+    assert told.code == 0
+    assert "engine xbfs searches directed graphs up to 2^31 vertices" in told.out
+    assert "one GPU" not in told.out
 
 
 def test_graph500_of_a_directed_graph(store):

@@ -29,6 +29,8 @@ class PlanOptions(Speech):
 
     scale: A Kronecker graph's scale.
     edge_factor: Tuples per vertex of the Kronecker graph.  [16]
+    directed: Edges of the Kronecker graph lead one way; it is planned for
+        one device.
     devices: Devices; default: the parts of STORE, or one a rank.
     threshold: Degree threshold TH; default: that of STORE, or suggested.
     devices_per_host: Devices a host.  [all]
@@ -45,6 +47,7 @@ class PlanOptions(Speech):
     store: Path | None = argument(STORE, default=None)
     scale: int | None = option(INPUT, "-s", **SCALES)
     edge_factor: int | None = option(INPUT, low=1, high=4096)
+    directed: bool = option(INPUT, default=False)
     devices: int | None = option(DEVICES, "-p", low=1)
     threshold: int | None = option(INPUT, "-t", low=0)
     devices_per_host: int | None = option(DEVICES, low=1)

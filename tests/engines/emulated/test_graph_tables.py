@@ -1,5 +1,9 @@
 """Arrays of graphs on devices have the sizes that their tables predict."""
 
+import sys
+from pathlib import Path
+
+import numpy as np
 import pytest
 from device_parts import device_parts
 from graphs import kronecker, random_tuples
@@ -9,8 +13,23 @@ from test_split_between import shares_of
 from distbfs.build.cuda.domain import GRANULE, member_table
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import apart_table, inner_table
+from distbfs.build.cuda.room import Room
 from distbfs.device.array_table import total_bytes
+from distbfs.engines.cuda.xbfs.memory import FIXED, MULTIPROCESSORS, split_rows
+from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.engines.cuda.xbfs.search_table import expected_shape
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import graph_table
+from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
+
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
+
+from commands import here
 
 GRAPHS = [kronecker(9), random_tuples(3000, 4100, seed=4), random_tuples(90, 0, seed=1)]
 
@@ -29,6 +48,36 @@ def test_a_graph_of_one_device(device, source, directed):
     table = graph_table(graph.n, graph.active, graph.m, directed=directed)
     check(table, vars(graph))
     assert graph.nbytes == total_bytes(table)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_store_is_planned_for_one_device_as_it_is_loaded(device, tmp_path, directed):
+    options = BuildOptions(directed=directed)
+    write_graph(SoloWorld(), Kronecker(9), tmp_path / "g", 1, options)
+    graph = graph_of_store(open_store(tmp_path / "g"))
+    sizes = here("plan", tmp_path / "g", "--json").values["gpu_search"]
+    assert sizes["graph"] == graph.nbytes
+    search = FastSearch(graph, in_ids=True)
+    shape = search._arrays._shape
+    assert ("bare" in shape.table) == directed
+    form = {"wide": graph.m <= 4 * graph.active, "bare": directed}
+    most = expected_shape(graph.n, graph.active, graph.m, MULTIPROCESSORS, **form)
+    assert sizes["search"] == total_bytes(most.table) + FIXED
+    assert sizes["search"] - FIXED >= total_bytes(shape.table)
+
+
+def test_tails_of_a_directed_graph_are_about_those_that_are_planned(device):
+    source = kronecker(9)
+    whole = build(source, directed=True)
+    sides = [whole.row_lengths(0, whole.active, incoming=x).get() for x in (0, 1)]
+    lengths = DegreeHistogram(*np.unique(np.concatenate(sides), return_counts=True))
+    for columns in (whole.m, whole.m // 2, whole.m // 4):
+        room = Room(whole.nbytes - 4 * columns, None, lambda *_: 0)
+        graph = build(source, directed=True, room=room)
+        planned = split_rows(lengths, whole.nbytes, graph.nbytes, ends=whole.active)
+        assert planned["device"] == pytest.approx(graph.nbytes, rel=0.02)
+        assert planned["kept"] == pytest.approx(graph.tails.kept, rel=0.15, abs=1)
+        assert planned["host"] == pytest.approx(4 * graph.held_back, rel=0.1)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

@@ -165,12 +165,18 @@ def member_search_bytes(
 
 
 def split_rows(
-    degrees: DegreeHistogram, total: int, have: int, devices: int = 1
+    degrees: DegreeHistogram,
+    total: int,
+    have: int,
+    devices: int = 1,
+    *,
+    ends: int | None = None,
 ) -> dict[str, int]:
     """Split rows where their columns do not all fit a device.
 
     degrees: of the whole graph; total: bytes of a device with all columns of its rows
     have: bytes of it; devices: that share the vertices
+    ends: vertices with edges of a directed graph, which have two of the rows each
 
     kept: columns of a row on the device, LEAST_KEPT where not even those fit; device:
     bytes there; host: bytes of the tails of all devices
@@ -178,7 +184,8 @@ def split_rows(
     some = degrees.degrees > 0
     lengths, counts = degrees.degrees[some], degrees.counts[some]
     edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
-    fixed = total - 4 * edges + (4 * active if edges < WIDE else 0)
+    rows, limit = (active, WIDE) if ends is None else (2 * ends, 2 * WIDE)
+    fixed = total - 4 * edges + (4 * rows if edges < limit else 0)
     return most_kept(lengths, counts, degrees.m, fixed, have, devices)
 
 
