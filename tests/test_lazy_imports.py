@@ -17,7 +17,7 @@ from distbfs.cli.main import COMMANDS
 HERE = Path(__file__).parent
 MOST = 70  # modules of the package that help takes
 HEAVY = {"numpy", "h5py", "rich", "mpi4py", "networkx", "scipy", "pandas"}
-ABOUT_DEVICES = {"doctor", "plan", "sweep"}  # commands that ask what these can do
+ABOUT_DEVICES = {"doctor", "plan"}  # commands that ask what these can do
 
 HELP = """
 import json, sys

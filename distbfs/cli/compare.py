@@ -24,7 +24,6 @@ from distbfs.cli.comparison import (
 )
 from distbfs.cli.generate import make_source
 from distbfs.cli.measures import joules_of, print_energy, searches_energy
-from distbfs.cli.options import GraphOptions
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
     Terminal,
@@ -130,7 +129,7 @@ def parse_libraries(text: str | None) -> list[str]:
 
 
 def built_sources(
-    asked: GraphOptions, threads: int, progress: Progress
+    asked: CompareOptions, threads: int, progress: Progress
 ) -> list[TupleSource]:
     """Return the sources of the graphs to be built in memory."""
     return [

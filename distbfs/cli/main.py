@@ -43,7 +43,6 @@ SECTIONS = {
     "Measurements": {
         "graph500": "Run the Graph500 benchmark and print the official report.",
         "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
-        "sweep": "Find the best settings for a graph: the knobs of bfs4k.",
         "plot": "Draw figures from result files.",
     },
     "Installation": {"doctor": "Show what this installation can use."},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from distbfs.cli.graphs import check_target, devices_to_build, store_graph
 from distbfs.cli.options.partition import PartitionOptions
-from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
+from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.options import BuildOptions
 from distbfs.progress import Sum
@@ -27,7 +27,10 @@ def run(asked: PartitionOptions) -> None:
         )
     world, opened = terminal.world, open_store(asked.store)
     manifest = opened.manifest
-    need_symmetric(opened, "partition")
+    if manifest.directed:
+        raise UsageError(
+            f"partition needs a symmetric graph, and {opened.folder} is directed"
+        )
     count = asked.parts or world.size
     check_target(terminal, asked, count)
     seed = spreading_seed(opened, count)

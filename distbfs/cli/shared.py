@@ -294,14 +294,6 @@ def make_request(
     return Request(parts, separate, asked.devices, asked.domain)
 
 
-def need_symmetric(store: Store, what: str) -> None:
-    """Raise UsageError for a directed graph."""
-    if store.manifest.directed:
-        raise UsageError(
-            f"{what} needs a symmetric graph, and {store.folder} is directed"
-        )
-
-
 def engine_line(session: Session, why: str | None = None) -> str:
     """Return the line on the engine and devices of searches, with the reasons."""
     about: dict[str, Any] = session.describe()

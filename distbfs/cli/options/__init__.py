@@ -179,24 +179,6 @@ class KeptOptions(FileOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphOptions:
-    """Graphs that are built in memory, and their sources.
-
-    kronecker: Kronecker graph, 2^scale vertices.
-    uniform: Uniform, 2^scale vertices, mean degree 32.
-    road: Road-like graph of about this many vertices.
-    sources: Vertices of the largest component to search from.
-    seed: Seed of sources and graph.
-    """
-
-    kronecker: tuple[int, ...] = option(INPUT, default=(), **SCALES)
-    uniform: tuple[int, ...] = option(INPUT, default=(), **SCALES)
-    road: tuple[int, ...] = option(INPUT, default=(), low=4)
-    sources: int = option(INPUT, default=16, **SOURCES)
-    seed: int = option(INPUT, default=1)
-
-
-@dataclass(frozen=True, kw_only=True)
 class SearchChoices:
     """Options of searches.
 

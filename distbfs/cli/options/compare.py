@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distbfs.cli.command import STORE, argument, command_of
-from distbfs.cli.options import EnergyOption, GraphOptions, Speech
-from distbfs.options import DEVICES, OUTPUT, SEARCH, option
+from distbfs.cli.options import SCALES, SOURCES, EnergyOption, Speech
+from distbfs.options import DEVICES, INPUT, OUTPUT, SEARCH, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(GraphOptions, EnergyOption, Speech):
+class CompareOptions(EnergyOption, Speech):
     """Compare engines on each STORE, and on graphs that are built in memory.
 
     An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
@@ -26,6 +26,11 @@ class CompareOptions(GraphOptions, EnergyOption, Speech):
     Edge checks, and repeats in frontiers, are counted in extra searches.  For peers,
     only the library call is timed.
 
+    kronecker: Kronecker graph, 2^scale vertices.
+    uniform: Uniform, 2^scale vertices, mean degree 32.
+    road: Road-like graph of about this many vertices.
+    sources: Vertices of the largest component to search from.
+    seed: Seed of sources and graph.
     engines: Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
     peers: Other libraries, as scipy,igraph; all: the installed ones.
     repeats: Searches from each source by each engine.
@@ -37,6 +42,11 @@ class CompareOptions(GraphOptions, EnergyOption, Speech):
     """
 
     stores: tuple[Path, ...] = argument(STORE, "[STORE]...", nargs=-1)
+    kronecker: tuple[int, ...] = option(INPUT, default=(), **SCALES)
+    uniform: tuple[int, ...] = option(INPUT, default=(), **SCALES)
+    road: tuple[int, ...] = option(INPUT, default=(), low=4)
+    sources: int = option(INPUT, default=16, **SOURCES)
+    seed: int = option(INPUT, default=1)
     engines: str = option(SEARCH, default="openmp,reference")
     libraries: str | None = option(SEARCH, "--peers")
     repeats: int = option(SEARCH, default=3, low=1, high=10_000)

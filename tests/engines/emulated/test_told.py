@@ -16,8 +16,10 @@ from worlds import on_ranks
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
+from distbfs.cli import comparison
 from distbfs.cli import graphs as storing
 from distbfs.cli import shared as common
+from distbfs.device.rates import Rates
 from distbfs.engines.cuda.pan import search as part
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
@@ -178,13 +180,18 @@ def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
             assert f"writing part {index}: 100 %" in done.err
 
 
-def test_trials_of_knobs_are_told_in_seconds(monkeypatch):
-    monkeypatch.setattr(common, "LINE_SECONDS", 0)
-    words = ("--kronecker", 6, "--knobs", "k1", "--sources", 1, "--seconds", 0.1)
-    done = here("sweep", *words, "--json")
+def test_knobs_are_compared(monkeypatch):
+    """Which are best, one beside the other, on one graph."""
+    made = Rates("cuda", 1e9, 64, 1e9)
+    monkeypatch.setattr(comparison, "device_rates", lambda bits, link: made)
+    entries = ("bfs4k", "bfs4k:k1=8", "bfs4k:k1=8,ext=no")
+    words = ("--kronecker", 6, "--sources", 1, "--engines", ",".join(entries))
+    done = here("compare", *words, "--json")
     assert done.code == 0, done.err
-    assert "trying knobs: 0 %" in done.err
-    assert "building: 100 %" in done.err
+    engines = done.values["engines"]
+    assert [x["engine"] for x in engines] == [*entries]
+    knobs = [x["search"]["knobs"] for x in engines]
+    assert knobs == ["auto", {"k1": 8}, {"k1": 8, "ext": False}]
 
 
 def test_searches_and_validations_are_told_one_by_one(monkeypatch):
