@@ -182,15 +182,11 @@ def run(asked: MultisearchOptions) -> None:
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: flag.requested))
-        text, search = asked.threshold, dict(asked.search)
-        options = RunOptions(
-            method=asked.method,
-            threshold=int(text) if text.isdigit() else text,
-            batch=asked.batch,
-            threads=search.pop("threads") or share_of_cores(world),
-            stop=lambda: flag.requested,
-            **search,
-        )
+        search = dict(asked.search)
+        search["threads"] = search["threads"] or share_of_cores(world)
+        if search["threshold"].isdigit():
+            search["threshold"] = int(search["threshold"])
+        options = RunOptions(**search, stop=lambda: flag.requested)
         with flag.within(AT_ONCE):
             graph = open_graph(terminal, stack, asked.graph, asked, options.threads)
         sources, pairs, names = starts_of(graph, world, application, asked)

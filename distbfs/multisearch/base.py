@@ -16,7 +16,17 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
-from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
+from distbfs.options import (
+    ADVANCED,
+    DEVICES,
+    MOST_THREADS,
+    SEARCH,
+    check_choice,
+    check_declared,
+    check_range,
+    depth_limit,
+    option,
+)
 from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill, readable
 from distbfs.types import AnyArray, Array, Ids, Stop, World
@@ -48,46 +58,34 @@ WAYS = ("auto", "sources", "parts")
 class RunOptions:
     """Options of the run of a problem.
 
-    Parameters
-    ----------
-    method : str, optional
-        Of engine "xbfs": "hybrid", "warp", "work-efficient" or "edge-parallel"; "" for
-        its default.
-    threshold : int or "auto"
-        Of engine "xbfs": the degree from which a warp takes a vertex.
-    batch : int, default 0
-        Searches at a time; 0 for what fits in ``memory``.
-    bits : bool, default True
-        Whether bit-parallel batches may serve a problem that allows them.
-    threads : int, default 0
-        Threads; 0 for what the system allows.
-    depth : int, optional
-        The last level that is searched; by default all are.
-    direction : {"auto", "push", "pull"}
-        Direction of bit-parallel batches.
-    memory : int, default 2**30
-        Bytes that a batch may take.
-    device_memory : int, optional
-        Of engine "xbfs": bytes that the graph and its searches may take on each device;
-        ends of long rows that do not fit go to host memory. By default what is free.
-    host_memory : int, optional
-        Of engine "xbfs": bytes that these may take there, of each rank. By default what
-        this process may use.
-    stop : callable, optional
-        A function that says whether to stop, called between levels, or at least
-        between batches; SearchStopped is raised if it does.
+    bits: whether bit-parallel batches may serve a problem that allows them
+    depth: the last level that is searched; None: all are
+    direction: of bit-parallel batches
+    memory: bytes that a batch may take
+    stop: called between levels, or at least between batches; SearchStopped is raised if
+    it returns true
+
+    method: Variant of the engine; xbfs has hybrid, warp, work-efficient and
+        edge-parallel.
+    threshold: Degree from which a warp searches a vertex (method hybrid of xbfs).
+    batch: Searches at once; 0: as many as memory allows.
+    threads: Threads a rank; 0: this rank's share of the cores.
+    device_memory: Memory of each device for a graph and its searches, as 40GiB;
+        neighbours that do not fit there go to host memory.  [what is free]
+    host_memory: Memory of a host for the neighbours that do not fit on its devices.
+        [what this process may use]
     """
 
-    method: str = ""
-    threshold: int | str = "auto"
-    batch: int = 0
+    method: str = option(SEARCH, default="")
+    threshold: int | str = option(ADVANCED, default="auto", kind=str, metavar="T|auto")
+    batch: int = option(ADVANCED, default=0, low=0)
     bits: bool = True
-    threads: int = 0
+    threads: int = option(DEVICES, default=0, low=0, high=MOST_THREADS)
     depth: int | None = None
-    direction: str = "auto"
-    memory: int = BATCH_BYTES
-    device_memory: int | None = None
-    host_memory: int | None = None
+    direction: str = option("", default="auto", allowed=("auto", "push", "pull"))
+    memory: int = option("", default=BATCH_BYTES, low=1)
+    device_memory: int | None = option(DEVICES, low=1, kind="bytes", metavar="BYTES")
+    host_memory: int | None = option(DEVICES, low=1, kind="bytes", metavar="BYTES")
     stop: Stop | None = None
 
     def __post_init__(self) -> None:
@@ -97,13 +95,7 @@ class RunOptions:
                     f"threshold is '{self.threshold}'; allowed: auto, 0 or more"
                 )
             check_range("threshold", self.threshold, 0)
-        check_range("batch", self.batch, 0)
-        check_range("threads", self.threads, 0, 4096)
-        check_range("memory", self.memory, 1)
-        for name in MEMORY_OPTIONS:
-            if (size := getattr(self, name)) is not None:
-                check_range(name, size, 1)
-        check_choice("direction", self.direction, ("auto", "push", "pull"))
+        check_declared(self)
         object.__setattr__(self, "depth", depth_limit("depth", self.depth))
 
 

@@ -17,18 +17,11 @@ from distbfs.cli.command import (
 )
 from distbfs.cli.options import EnergyOption, FileOptions, PatienceOption, Speech
 from distbfs.multisearch.application import Application, Option
-from distbfs.multisearch.base import WAYS
+from distbfs.multisearch.base import WAYS, RunOptions
 from distbfs.multisearch.result_files import FILES
-from distbfs.options import (
-    ADVANCED,
-    DEVICES,
-    INPUT,
-    OUTPUT,
-    SEARCH,
-    SearchOptions,
-    option,
-)
+from distbfs.options import DEVICES, INPUT, MEMORY_OPTIONS, OUTPUT, SEARCH, option
 
+RUN_OPTIONS = ("method", "threshold", "batch", "threads", *MEMORY_OPTIONS)
 APPS: dict[str, Application] = {
     name: registry.lookup(registry.APPS, "application", name) for name in registry.APPS
 }
@@ -74,9 +67,6 @@ class MultisearchOptions(FileOptions, EnergyOption, PatienceOption, Speech):
     pairs: File of {takers}: two ids a line, from and to, separated by a tab, a comma or
         blanks; - is standard input.
     engine: auto takes xbfs where there is a device, else openmp.
-    method: Variant of the engine.
-    threshold: Degree from which a warp searches a vertex (method hybrid of xbfs).
-    batch: Searches at once; 0: as many as memory allows.
     divide: How ranks divide the work: sources, each rank with the whole graph, or parts
         of the graph; auto: sources if the graph fits on each rank.
     domain: Devices of a domain, where parts are searched on devices; default: all that
@@ -92,14 +82,9 @@ class MultisearchOptions(FileOptions, EnergyOption, PatienceOption, Speech):
     pairs: Path | None = option(INPUT, kind=InputPath())
     own: dict[str, Any] = borrowed(own_options())
     engine: str = option(SEARCH, default="auto", allowed=("auto", *registry.RUNNERS))
-    method: str = option(SEARCH, default="")
-    threshold: str = option(ADVANCED, default="auto", metavar="T|auto")
-    batch: int = option(ADVANCED, default=0, low=0)
     divide: str = option(DEVICES, default="auto", allowed=tuple(WAYS))
     domain: int | None = option(DEVICES, low=1)
-    search: dict[str, Any] = borrowed(
-        SearchOptions, names=("threads", "device_memory", "host_memory")
-    )
+    search: dict[str, Any] = borrowed(RunOptions, names=RUN_OPTIONS)
 
 
 command = command_of(
