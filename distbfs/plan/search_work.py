@@ -22,6 +22,7 @@ RIKEN code of Graph500.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy as np
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan.threshold import (
     LEAST,
+    ROOTS,
     degree_classes,
     typical_roots,
     unreached,
@@ -70,78 +72,106 @@ def expected_work(
     histogram: DegreeHistogram, domains: int, threshold: int, devices: int = 1
 ) -> SearchWork:
     """Return the expected work of one domain of ``devices``; fast at any scale."""
-    at = np.array([threshold], dtype=np.int64)
-    degrees, counts, last = degree_classes(histogram, at)
-    normal = last <= threshold if domains > 1 else np.ones(len(degrees), dtype=bool)
-    graph = _Inner(degrees, counts, normal, domains, devices)
-    roots = typical_roots(degrees, counts)
+    graph = _Work(histogram, domains, threshold, devices)
+    roots = graph.roots()
     if not roots:
         return SearchWork(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return SearchWork.mean([graph.search(root) for root in roots])
 
 
-class _Inner:
-    """The inner graph of a domain, by classes of degrees."""
+class InnerGraph:
+    """The inner graph of a domain, by classes of degrees.
+
+    normal: which classes are of normal vertices; share: of a domain in these
+    all: ends of edges; ends: the share of each class; away: that of outer edges
+    lengths: of rows in a domain; part: of the vertices that it searches; held: these
+    """
 
     def __init__(
-        self, degrees: Floats, counts: Floats, normal: Array, domains: int, devices: int
+        self, histogram: DegreeHistogram, domains: int, threshold: int
     ) -> None:
-        ends = degrees * counts
-        self._degrees, self._counts, self._normal = degrees, counts, normal
-        self._ends = ends / max(ends.sum(), 1.0)
-        self._edges = float(ends.sum()) / domains
-        self._share = 1 / domains
-        away = float(self._ends[normal].sum()) * (1 - self._share)
-        self._inside = np.where(normal, degrees * (1 - away), degrees * self._share)
-        self._leaving = 1 - (1 - min(away, 1 - 1e-9)) ** degrees
-        self._held = np.where(normal, counts * self._share, counts)
-        above = np.append(np.cumsum(self._held[::-1])[::-1], 0.0)
+        at = np.array([threshold], dtype=np.int64)
+        self.degrees, self.counts, last = degree_classes(histogram, at)
+        degrees, normal = self.degrees, np.ones(len(last), dtype=bool)
+        if domains > 1:
+            normal = last <= threshold
+        self.normal, self.share = normal, 1 / domains
+        self.all = max(float(degrees @ self.counts), 1.0)
+        self.ends = degrees * self.counts / self.all
+        self.away = float(self.ends[normal].sum()) * (1 - self.share)
+        inside = np.where(normal, 1 - self.away, self.share)
+        self.lengths = degrees * inside
+        self.part = np.where(normal, self.share, 1.0)
+        self.held = self.counts * self.part
+
+    def roots(self, number: int = ROOTS) -> list[float]:
+        """Return the degrees of typical roots."""
+        return typical_roots(self.degrees, self.counts, number)
+
+    def neighbours(self, q: Floats, t: int) -> Iterator[tuple[Array, Floats, Floats]]:
+        """Yield the neighbours at pulls of level t, of normals and of delegates.
+
+        Which classes these are; of the ends that were not reached two levels before,
+        the share of each class, and the share of those reached on the level before.
+        q: of each level, as ``unreached``
+        """
+        before, after = (
+            q[1] * self.ends * q[max(t - x, 0)] ** (self.degrees - 1) for x in (2, 1)
+        )
+        for group in (self.normal, ~self.normal):
+            if not group.any():
+                continue
+            # of the neighbours of a normal vertex, other normals are in part outside
+            inside = np.where(self.normal & self.normal[group][0], self.share, 1.0)
+            whole = float((before * inside).sum())
+            if whole > 0:
+                shares = before * inside / whole
+                yield group, shares, (before - after) * inside / whole
+
+
+class _Work(InnerGraph):
+    """The work of searches in a domain."""
+
+    def __init__(
+        self, histogram: DegreeHistogram, domains: int, threshold: int, devices: int
+    ) -> None:
+        super().__init__(histogram, domains, threshold)
+        self._leaving = 1 - (1 - min(self.away, 1 - 1e-9)) ** self.degrees
+        above = np.append(np.cumsum(self.held[::-1])[::-1], 0.0)
         size = np.maximum(above[:-1] - above[1:], LEAST)
         self._near = np.clip((CACHED - above[1:]) / size, 0, 1)
-        self._groups = [group for group in (normal, ~normal) if group.any()]
         self._others = (domains - 1) * devices
         self._shares = domains * devices
 
     def search(self, root: float) -> SearchWork:
         """Return the work of a search from a root of a given degree."""
-        k, held, q = (
-            self._degrees,
-            self._held,
-            unreached(self._degrees, self._counts, root),
-        )
-        near, far, words, partners = root * self._share, 0.0, 0.0, 0.0
+        k, held = self.degrees, self.held
+        q = unreached(k, self.counts, root)
+        near, far, words, partners = root * self.share, 0.0, 0.0, 0.0
         vertices = float(held.sum())
         for t in range(2, len(q)):
             fresh, left = q[t - 2] ** k - q[t - 1] ** k, q[t - 1] ** k
-            frontier = float((self._counts * k) @ fresh) * self._share
+            frontier = float((self.counts * k) @ fresh) * self.share
             looks = self._pull(q, t, left)
             if PUSH * frontier < looks.sum():
-                looks = frontier * self._ends
+                looks = frontier * self.ends
             near += float(looks @ self._near)
             far += float(looks @ (1 - self._near))
             share = float(held @ (left - q[t] ** k)) / max(vertices, 1.0)
             words += vertices / WORD * (1 - (1 - min(share, 1.0)) ** WORD)
             if self._others:
-                normals = (self._counts * self._leaving)[self._normal]
-                some = float(normals @ fresh[self._normal]) / self._shares
+                normals = (self.counts * self._leaving)[self.normal]
+                some = float(normals @ fresh[self.normal]) / self._shares
                 partners += self._others * -np.expm1(-some / self._others)
         return SearchWork(len(q) - 1.0, near, far, words, vertices, partners)
 
     def _pull(self, q: Floats, t: int, left: Floats) -> Floats:
         """Return the edge checks of a pull of level t, by degree of the neighbour."""
-        k = self._degrees
-        before, after = (q[1] * self._ends * q[t - x] ** (k - 1) for x in (2, 1))
-        looks = np.zeros_like(k)
-        for group in self._groups:
-            # of the neighbours of a normal vertex, other normals are in part outside
-            kept = np.where(self._normal & self._normal[group][0], self._share, 1.0)
-            whole = float((before * kept).sum())
-            if whole <= 0:
-                continue
-            visited = (before - after) * kept / whole
+        looks = np.zeros_like(self.degrees)
+        for group, shares, visited in self.neighbours(q, t):
             above = np.append(np.cumsum(visited[::-1])[::-1][1:], 0.0)
-            rows = np.maximum(self._inside[group] - 1, 0)
+            rows = np.maximum(self.lengths[group] - 1, 0)
             unseen = np.exp(np.outer(rows, np.log(np.maximum(1 - above, LEAST))))
-            vertices = (self._held * left * self._inside)[group]
-            looks += vertices @ unseen * (before * kept / whole)
+            vertices = (self.held * left * self.lengths)[group]
+            looks += vertices @ unseen * shares
         return looks

@@ -249,10 +249,17 @@ def typical_roots(degrees: Floats, counts: Floats, number: int = ROOTS) -> list[
     return [float(k) for k in degrees[np.searchsorted(below, shares * below[-1])]]
 
 
-def unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
-    """Return q_t of every level, from a root of a given degree."""
+def unreached(
+    degrees: Floats, counts: Floats, root: float, beyond: float | None = None
+) -> Floats:
+    """Return q_t of every level, from a root of a given degree.
+
+    beyond: edges of its neighbours to others, if they are known
+    """
     ends = degrees * counts
     q = [1.0, 1 - root / ends.sum()]
+    if beyond is not None:
+        q.append(max(q[1] - beyond / ends.sum(), 0.0))
     while len(q) <= MOST_LEVELS:
         q.append(q[1] * float(ends @ q[-1] ** (degrees - 1)) / ends.sum())
         if counts @ (q[-2] ** degrees - q[-1] ** degrees) < 0.5:

@@ -33,8 +33,9 @@ from distbfs.engines.cuda.xbfs.arrays import PushLimits, pull_tails
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import pull_shares
 from distbfs.plan.search_time import LinkReads
-from distbfs.plan.threshold import LEAST, MOST_LEVELS, degree_classes, typical_roots
-from distbfs.types import Array, Floats
+from distbfs.plan.search_work import InnerGraph
+from distbfs.plan.threshold import LEAST, unreached
+from distbfs.types import Floats
 
 LEFT = 1e-6  # vertices of a class that are too few to count
 DRAWN_ROOTS, SEED = 128, 1  # whose neighbours are drawn; the mean is over these
@@ -58,13 +59,8 @@ def expected_reads(
     kept: columns of a row in device memory; largest_normal: TH, of any value for one
     domain; devices: of a domain, which share its rows
     """
-    at = np.array([largest_normal], dtype=np.int64)
-    degrees, counts, last = degree_classes(histogram, at)
-    normal = (
-        last <= largest_normal if domains > 1 else np.ones(len(degrees), dtype=bool)
-    )
-    rows = _Rows(degrees, counts, normal, domains, kept)
-    roots = typical_roots(degrees, counts, DRAWN_ROOTS)
+    rows = _Rows(histogram, domains, largest_normal, kept)
+    roots = rows.roots(DRAWN_ROOTS)
     if not roots:
         return LinkReads(0.0, 0.0, 0.0)
     draw = np.random.default_rng(SEED)
@@ -84,25 +80,17 @@ class _Frontier:
     reads: Floats
 
 
-class _Rows:
+class _Rows(InnerGraph):
     """The rows of a domain, by classes of degrees."""
 
     def __init__(
-        self, degrees: Floats, counts: Floats, normal: Array, domains: int, kept: int
+        self, histogram: DegreeHistogram, domains: int, largest_normal: int, kept: int
     ) -> None:
-        self._degrees, self._counts, self._kept = degrees, counts, kept
-        self._normal, self._share = normal, 1 / domains
-        self._all = max(float(degrees @ counts), 1.0)
-        self._ends = degrees * counts / self._all
-        away = float(self._ends[normal].sum()) * (1 - self._share)
-        self._lengths = np.where(normal, degrees * (1 - away), degrees * self._share)
-        self._held = np.where(normal, self._share, 1.0)  # of the vertices of a class
-        self._tails = np.maximum(self._lengths - kept, 0)
-        self._groups = [group for group in (normal, ~normal) if group.any()]
-        here = counts * self._held
-        self._active = float(here.sum())
-        self._m = int(here @ self._lengths)
-        mean_next = float(here @ self._lengths**2) / max(self._m, 1)
+        super().__init__(histogram, domains, largest_normal)
+        self._kept, self._tails = kept, np.maximum(self.lengths - kept, 0)
+        self._active = float(self.held.sum())
+        self._m = int(self.held @ self.lengths)
+        mean_next = float(self.held @ self.lengths**2) / max(self._m, 1)
         self._limits = PushLimits.of(self._m, mean_next, pull_shares.DEVICE)
         self._pull_tails = pull_tails(self._m, kept)
 
@@ -112,23 +100,24 @@ class _Rows:
         root: its degree; draw: what its neighbours are drawn with
         """
         neighbours = self._drawn(root, draw)
-        q = self._unreached(root, float(neighbours @ self._degrees))
+        beyond = max(float(neighbours @ self.degrees) - root, 0.0)
+        q = unreached(self.degrees, self.counts, root, beyond)
         total, pulling = np.zeros(3), False
         for t in range(1, len(q)):
             if t > 1:
-                powers = [q[x] ** self._degrees for x in (t - 2, t - 1)]
-                fresh = self._counts * (powers[0] - powers[1])
+                powers = [q[x] ** self.degrees for x in (t - 2, t - 1)]
+                fresh = self.counts * (powers[0] - powers[1])
                 frontier = self._frontier(neighbours if t == 2 else fresh)
             else:
-                frontier = self._frontier((self._degrees == root) * 1.0)
+                frontier = self._frontier((self.degrees == root) * 1.0)
             pulling = pulling or self._pulls_at_once(frontier)
             if not pulling:
                 total += frontier.reads
                 pulling = frontier.edges >= self._limits.mark_edges
                 continue
-            left = self._counts * q[t - 1] ** self._degrees
+            left = self.counts * q[t - 1] ** self.degrees
             total += self._pull(q, t, left)
-            after = self._here(self._counts * q[t] ** self._degrees)
+            after = self._here(self.counts * q[t] ** self.degrees)
             found_here = self._here(left) - after
             pulling = found_here * TURN >= after or after * FEW <= self._active
         return total
@@ -137,32 +126,22 @@ class _Rows:
         """Count the neighbours of a root in each class."""
         number = round(root)
         if number > MOST_DRAWN:
-            return root * self._ends
-        at = np.searchsorted(np.cumsum(self._ends), draw.random(number))
-        size = len(self._ends)
+            return root * self.ends
+        at = np.searchsorted(np.cumsum(self.ends), draw.random(number))
+        size = len(self.ends)
         return np.bincount(np.minimum(at, size - 1), minlength=size).astype(float)
-
-    def _unreached(self, root: float, edges: float) -> Floats:
-        """Return q_t as ``plan.threshold``; edges: of the neighbours of the root."""
-        q = [1.0, 1 - root / self._all]
-        q.append(max(q[1] - max(edges - root, 0.0) / self._all, 0.0))
-        while len(q) <= MOST_LEVELS:
-            q.append(q[1] * float(self._ends @ q[-1] ** (self._degrees - 1)))
-            if self._counts @ (q[-2] ** self._degrees - q[-1] ** self._degrees) < 0.5:
-                break
-        return np.array(q)
 
     def _here(self, vertices: Floats) -> float:
         """Return the number of vertices of the whole graph that a domain searches."""
-        return float(vertices @ self._held)
+        return float(vertices @ self.part)
 
     def _frontier(self, vertices: Floats) -> _Frontier:
         """Return a frontier; vertices: in the whole graph, by class."""
-        here = vertices * self._held
+        here = vertices * self.part
         columns, rows = float(here @ self._tails), float(here @ (self._tails > 0))
         lines = (columns + (LINE_COLUMNS - 1) * rows) / LINE_COLUMNS
         reads = np.array([columns, lines, rows])
-        return _Frontier(float(here.sum()), float(here @ self._lengths), reads)
+        return _Frontier(float(here.sum()), float(here @ self.lengths), reads)
 
     def _pulls_at_once(self, x: _Frontier) -> bool:
         """Return whether a frontier is pulled without a push, as in ``rows.cuh``."""
@@ -171,21 +150,15 @@ class _Rows:
 
     def _pull(self, q: Floats, t: int, left: Floats) -> Floats:
         """Return (columns, lines, visits of tails) of a pull of level t."""
-        k, total = self._degrees, np.zeros(3)
-        before, after = (
-            q[1] * self._ends * q[max(t - x, 0)] ** (k - 1) for x in (2, 1)
-        )
-        for group in self._groups:
-            # of the neighbours of a normal vertex, other normals are in part outside
-            inside = np.where(self._normal & self._normal[group][0], self._share, 1.0)
-            whole = float((before * inside).sum())
-            some = group & (self._tails > 0) & (left * self._held > LEFT)
-            if whole <= 0 or not some.any():
+        total = np.zeros(3)
+        for group, shares, visited in self.neighbours(q, t):
+            some = group & (self._tails > 0) & (left * self.part > LEFT)
+            if not some.any():
                 continue
-            ends = np.append(0, np.cumsum((before * inside / whole)[::-1]))
-            fresh = np.append(0, np.cumsum(((before - after) * inside / whole)[::-1]))
-            vertices = (left * self._held)[some]
-            chances = self._entering(ends, fresh, self._lengths[some])
+            ends = np.append(0, np.cumsum(shares[::-1]))
+            fresh = np.append(0, np.cumsum(visited[::-1]))
+            vertices = (left * self.part)[some]
+            chances = self._entering(ends, fresh, self.lengths[some])
             columns, visits = (float(vertices @ x) for x in chances)
             lines = (columns + (LINE_COLUMNS - 1) * visits) / LINE_COLUMNS
             total += np.array([columns, lines, visits])
