@@ -29,14 +29,13 @@ from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.progress import Sum
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.report.energy import energy_lines
 from distbfs.report.provenance import machine, versions
 from distbfs.search.choose import Request
-from distbfs.search.open import open_source, source_of
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
@@ -102,15 +101,10 @@ def open_tuples(
     )
     if tuples.tuples >= MANY_TUPLES:
         terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
-    build = BuildOptions(
-        **asked.build, threads=options.threads, directed=asked.directed
-    )
-    source = replace(
-        source_of(tuples, terminal.world, request.parts, build),
-        buffer_bytes=buffer_bytes,
-        progress=terminal.progress,
-    )
-    session = open_source(terminal.world, source, options, request, say=terminal.say)
+    build = asked.build | {"directed": asked.directed}
+    source = terminal.source(tuples, options.threads, request.parts, **build)
+    source = replace(source, buffer_bytes=buffer_bytes)
+    session = terminal.prepare(source, options, request).open()
     held, notes = session.held, {}
     if making := held.facts.get("part", {}).get("making"):
         from distbfs.build.cuda.making import IN_WORDS  # noqa: PLC0415

@@ -36,7 +36,7 @@ from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
 from distbfs.ranks.world import Ranks, start
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import prepare
+from distbfs.search.open import prepare, source_of
 from distbfs.search.opening import Opening
 from distbfs.search.result_table import DASH
 from distbfs.search.session import Session
@@ -177,20 +177,18 @@ class Terminal:
             yield tell
 
     def source(
-        self, graph: Store | TupleSource, threads: int = 0, **build: Any
+        self,
+        graph: Store | TupleSource,
+        threads: int = 0,
+        parts: int | None = None,
+        **build: Any,
     ) -> Source:
         """Return a store, or tuples to be built, as the source of a session.
 
-        build: further options of building tuples, in one part a rank
+        parts: of tuples, by default one a rank; build: further options of building them
         """
-        if isinstance(graph, Store):
-            about = graph.manifest
-            source = Source(about.n, about.parts, about.directed, store=graph)
-        else:
-            options, parts = BuildOptions(threads=threads, **build), self.world.size
-            source = Source(
-                graph.n, parts, options.directed, tuples=graph, build=options
-            )
+        options = BuildOptions(threads=threads, **build)
+        source = source_of(graph, self.world, parts, options)
         return replace(source, progress=self.progress)
 
     def prepare(
