@@ -7,7 +7,8 @@
 
 Levels of all engines and libraries are compared by ``distbfs compare``; a difference
 ends the run.  The table has the time of each library over that of the first engine,
-medians of the same sources; GAP finds parents alone, and runs after the others.
+medians of the same sources, in turns.  GAP finds parents alone and repeats searches by
+itself, with warm caches: its time is over that of an engine that does so, too.
 """
 
 from __future__ import annotations
@@ -85,14 +86,19 @@ def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     for threads in args.threads.split(","):
         words = ["compare", store, "--engines", args.engines, "--threads", threads]
         words += ["--sources", str(args.sources), "--repeats", str(args.repeats)]
-        if args.peers:
-            words += ["--peers", ",".join(args.peers)]
-        compared = json.loads(distbfs(*words, "--json"))
+        peers = ["--peers", ",".join(args.peers)] if args.peers else []
+        compared = json.loads(distbfs(*words, *peers, "--json"))
         seconds = {x["engine"]: x["median_seconds"] for x in compared["engines"]}
+        first = next(iter(seconds))
+        over = {x: seconds[x] / seconds[first] for x in seconds if x != first}
         if args.gap:
+            sources = compared["sources"]
             seconds["gap"] = gap_seconds(
-                args.gap, store, compared["sources"], args.repeats, threads
+                args.gap, store, sources, args.repeats, threads
             )
+            alone = json.loads(distbfs(*words, "--json"))["engines"][0]
+            seconds[f"{first}, alone"] = alone["median_seconds"]
+            over["gap"] = seconds["gap"] / alone["median_seconds"]
         rows.append(
             {
                 "graph": name,
@@ -101,7 +107,8 @@ def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
                 "m": compared["graph"]["m"],
                 "threads": int(threads),
                 "median_seconds": seconds,
-                "calls": {x["engine"]: x.get("method") for x in compared["engines"]},
+                "over": over,
+                "calls": {x["engine"]: x["search"] for x in compared["engines"]},
             }
         )
     return rows
@@ -117,31 +124,26 @@ def measured_or_why(
         return [], str(error)
 
 
-def ratios(row: dict[str, Any]) -> list[float]:
-    """Return the times of all others over that of the first engine."""
-    first, *others = row["median_seconds"].values()
-    return [seconds / first for seconds in others]
-
-
 def show(rows: list[dict[str, Any]]) -> None:
     """Print the table, and the geometric means of its columns."""
-    names = list(rows[0]["median_seconds"])
-    lines = [
+    first, others = next(iter(rows[0]["median_seconds"])), list(rows[0]["over"])
+    lines: list[tuple[Any, ...]] = [
         (
             row["graph"] + (", directed" if row["directed"] else ""),
             row["n"],
             row["m"],
             row["threads"],
-            1e3 * row["median_seconds"][names[0]],
-            *ratios(row),
+            1e3 * row["median_seconds"][first],
+            *row["over"].values(),
         )
         for row in rows
     ]
-    columns = zip(*(ratios(row) for row in rows), strict=True)
-    means = [statistics.geometric_mean(column) for column in columns]
+    means = [
+        statistics.geometric_mean(x["over"][name] for x in rows) for name in others
+    ]
     lines.append(("geometric mean", "", "", "", "", *means))
-    others = [f"{name} / {names[0]}" for name in names[1:]]
-    print_table(("graph", "n", "m", "threads", f"{names[0]} ms", *others), lines)
+    titles = ("graph", "n", "m", "threads", f"{first} ms")
+    print_table((*titles, *(f"{name} / {first}" for name in others)), lines)
 
 
 def main() -> None:
