@@ -1,15 +1,15 @@
 """Breadth-first search for graphs that outgrow one GPU.
 
 ``Graph`` holds a graph in the memory of this process, and ``bfs`` searches it;
-``shortest_path``, ``distances`` and ``connected_components`` answer what is most asked.
-``open`` returns a ``Session`` over a store, a graph or generated edges, also on all
-ranks of an MPI communicator.  ``path_lengths``, ``reachable``, ``betweenness``,
+``shortest_path``, ``distances`` and ``connected_components`` answer the most common
+questions. ``open`` returns a ``Session`` over a store, a graph or generated edges, also
+on all ranks of an MPI communicator.  ``path_lengths``, ``reachable``, ``betweenness``,
 ``closeness``, ``harmonic``, ``eccentricity``, ``diameter`` and ``within_hops`` make
 many searches at once; ``search_many`` runs a ``Problem`` of your own.  ``connect`` asks
 a service that ``distbfs serve`` has started.
 
 Every error is a ``DistbfsError``, and also a ValueError, TypeError, OSError,
-MemoryError or ImportError where Python has a kind for it.  Names are imported at first
+MemoryError or ImportError if Python has a kind for it.  Names are imported at first
 use, so that ``import distbfs`` costs nothing.
 
 Examples

@@ -1,7 +1,7 @@
 """The console script, and ``python -m distbfs``.
 
-Ctrl-C is handled before anything else is imported, which takes half a second: also
-the module ``signal`` is left out.
+Ctrl-C is handled before anything else is imported, which takes half a second; even the
+module ``signal`` is not imported.
 """
 
 from _signal import SIGINT, signal  # type: ignore[import-not-found]

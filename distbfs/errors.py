@@ -152,7 +152,7 @@ class ServiceError(DistbfsError, OSError):
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
         ``deadline``, ``draining``, ``gone`` or ``broken``.
     id : object
-        ``id`` of the request, None where it had none.
+        ``id`` of the request, None if it had none.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def remove_all() -> None:
 def hidden_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder, which is removed at the end with its contents.
 
-    Raises OSError where there can be none.
+    Raises OSError if there can be none.
     """
     handle = None
     while handle is None:

@@ -57,7 +57,7 @@ def follow_forks() -> None:
 
 
 def renew_all() -> None:
-    """Renew all locks, those of cached properties too: Python 3.12 has none there."""
+    """Renew all locks, also those that cached properties have before Python 3.12."""
     for lock in list(LOCKS):
         lock.renew()
     if sys.version_info < (3, 12):
@@ -103,7 +103,7 @@ class SearchLock(ForkLock):
     """A lock that threads hold while they search one graph.
 
     A thread that holds it may search, but not within a search: then the functions that
-    a search calls get a UsageError where they would otherwise wait for themselves.
+    a search calls get a UsageError if they would otherwise wait for themselves.
     """
 
     def __init__(self) -> None:
@@ -140,8 +140,8 @@ class SearchLock(ForkLock):
                 "this session; open the graph again"
             )
         raise UsageError(
-            "this thread is searching the graph: a function that a search calls, as "
-            "stop or progress, cannot search its graph"
+            "this thread is searching the graph: a function that a search calls, such "
+            "as stop or progress, cannot search its graph"
         )
 
     def end(self) -> None:

@@ -56,12 +56,12 @@ class Declared:
     Its help is in the docstring of the class, after the name of the field and a colon.
 
     group: of the help of a command
-    spellings: a short name as "-t", or another long one than that of the field
+    spellings: a short name such as "-t", or a long one other than the field's
     low, high: allowed range, above: without ``low``; allowed: values
-    kind: a type of the command line, where that of the field does not tell
-    usual: default of the command line, where it is another than the field's
-    unit: how much of the field one is on the command line
-    more: what click takes besides
+    kind: type on the command line, if it differs from the field's
+    usual: default of the command line, if it differs from the field's
+    unit: the field's value for 1 on the command line
+    more: further arguments for click
     """
 
     group: str
@@ -283,8 +283,8 @@ class EngineOptions:
     balance: Method by which pulls of engines xbfs-paper and pan share their work.
         [auto]
     no_async: Restrict pulls of engine xbfs-paper to vertices of one level.
-    knobs: Knobs k1 to k7 of engine bfs4k, as k1=8,k2=0.1; the others follow from the
-        degrees.  [auto]
+    knobs: Knobs k1 to k7 of engine bfs4k, such as k1=8,k2=0.1; the others follow from
+        the degrees.  [auto]
     """
 
     frontier: str | None = option(ADVANCED, allowed=FRONTIERS)
@@ -294,7 +294,7 @@ class EngineOptions:
 
 
 def check_wanted(*, levels: bool, parents: bool) -> None:
-    """Raise UsageError where a search would give neither."""
+    """Raise UsageError if a search would give neither."""
     if not (levels or parents):
         raise UsageError("a search without levels and without parents gives nothing")
 
@@ -313,8 +313,8 @@ class SearchOptions:
 
     engine: Engine inside a domain; auto takes xbfs where every rank has a CUDA device,
         else openmp.
-    method: Variant of the engine, as 'push'.
-    threads: Threads a rank; 0: this rank's share of the cores.
+    method: Variant of the engine, such as 'push'.
+    threads: Threads per rank; 0: this rank's share of the cores.
     no_levels: Find parents only.
     no_parents: Find levels only.
     direction: Search in one direction only; auto chooses at each level.
@@ -324,7 +324,7 @@ class SearchOptions:
         devices.
     share_device: Allow several ranks of engine xbfs to use one device; slow, for
         trials.
-    device_memory: Memory of each device for a graph and its searches, as 40GiB;
+    device_memory: Memory of each device for a graph and its searches, such as 40GiB;
         neighbours that do not fit there go to host memory.  [what is free]
     host_memory: Memory of a host for the neighbours that do not fit on its devices.
         [what this process may use]

@@ -34,7 +34,7 @@ def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG
 class Stages:
     """Shows one stage of long work at a time, as one bar of a terminal.
 
-    progress: shows a stage. A context manager, at whose end no stage shows.
+    progress: shows a stage. A context manager that hides the stage when it ends.
     """
 
     def __init__(self, progress: Progress) -> None:

@@ -97,10 +97,10 @@ WRITERS = {
 class LaterModule:
     """A stand-in for a module, which is imported at first use.
 
-    A package has it under the name of a module of CUDA that modules name which serve
-    hosts as well, so that these are imported without it.
+    A package holds it under the name of a CUDA module to which modules for hosts refer,
+    so that they can be imported without CUDA.
 
-    at_hand: what needs no import, by name, until the module is there
+    at_hand: attributes that need no import, by name
     """
 
     def __init__(self, name: str, **at_hand: Any) -> None:

@@ -41,7 +41,7 @@ ExchangeName: TypeAlias = Literal["auto", "host", "nccl", "nvshmem", "cuda_aware
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # called between levels; True aborts the search
 Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host
-Root: TypeAlias = int | Ids  # an id, or those of a set: int64 [k], rising, each once
+Root: TypeAlias = int | Ids  # an id, or those of a set: int64 [k], ascending, each once
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")
 UNREACHED = -1
@@ -214,7 +214,7 @@ class World(Protocol):
         """
 
     def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
-        """Send ``outgoing[r]`` to rank r; return what each rank sent here.
+        """Send ``outgoing[r]`` to rank r; return the arrays that ranks sent here.
 
         One-dimensional arrays of one dtype, of any length, even above 2^31 elements.
         """

@@ -457,7 +457,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     add("--top", type=int, help="largest scale to try; else by memory [--cpu: 17]")
     text = "on all devices [22 26 28 31; --cpu: none]"
     add("--scales", type=int, nargs="*", help=text)
-    add("--ranks", type=int, help="most ranks [one a device; --cpu: 4]")
+    add("--ranks", type=int, help="most ranks [one per device; --cpu: 4]")
     add("--roots", type=int, help="searches of a cell [64; --cpu: 16]")
     add("--validate", type=int, help="roots of each cell, at least [4; --cpu: 16]")
     add("--uses", nargs="+", choices=USES, default=list(USES), help="what is run")

@@ -145,7 +145,7 @@ class Row:
         variant.passes.append(taken)
 
     def check(self, variant: Variant, root: int, level: Any, parent: Any) -> None:
-        """Validate one search; ValidationError where it is wrong."""
+        """Validate one search; ValidationError if it is wrong."""
         said = validate_on_device(self.tuples, root, level, parent)
         if not said.valid:
             raise ValidationError(

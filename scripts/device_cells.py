@@ -54,7 +54,7 @@ class Cell:
 
     @property
     def shape(self) -> str:
-        """Hosts x ranks a host x devices a rank."""
+        """Hosts x ranks per host x devices per rank."""
         return f"1x{self.ranks}x{self.devices // self.ranks}"
 
     @property
@@ -303,7 +303,7 @@ def contracts(grid: Grid) -> list[Contract]:
     jobs += [Contract((LOST_RANKS, "-k", loss), **lost) for loss in LOSSES]
     for count in reversed(ranks):
         kinds: tuple[str, ...] = ("domain", "host") if count > 1 else ("domain", "auto")
-        kinds += ("nccl", "nvshmem") * (count == grid.devices)  # one device a rank
+        kinds += ("nccl", "nvshmem") * (count == grid.devices)  # one device per rank
         jobs.append(Contract(SEARCH_RANKS, count, kinds))
     return [*jobs, here]
 

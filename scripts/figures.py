@@ -85,7 +85,7 @@ def save(
 ) -> None:
     """Write NAME.json and, where ``draw(figure)`` is given, NAME.png beside it.
 
-    device: as of ``write``; size: of the figure, inches.  The usual folder, beside the
+    device: as in ``write``; size: of the figure, inches.  The usual folder, beside the
     source, is for numbers alone.
     """
     path = write(folder, name, values, device=device)

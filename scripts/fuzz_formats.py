@@ -74,7 +74,7 @@ def tables(name: str) -> list[bytes]:
 
 
 def read(reader: Reader, path: Path) -> None:
-    """Read a file; RuntimeError where it is refused in another way than one line."""
+    """Read a file; RuntimeError if it is refused in another way than one line."""
     try:
         reader.read(path, lambda _: None)
     except (InputError, UsageError) as error:

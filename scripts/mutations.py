@@ -89,7 +89,7 @@ class Mutation:
 class Run:
     """How tests ended.
 
-    code: the exit code, None where they took too long; test: the first that failed
+    code: the exit code, None if they took too long; test: the first that failed
     """
 
     code: int | None

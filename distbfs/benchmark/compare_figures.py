@@ -1,4 +1,4 @@
-"""The figures of a comparison of engines, from what its searches took and found."""
+"""The figures of a comparison of engines, from the times and counts of its searches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_speedups(engines: Sequence[dict[str, Any]], baseline: str) -> None:
 def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
     """Add ``efficiency``: speed-up over the fewest threads, by the ratio of threads.
 
-    None where a series has a single number of threads.
+    None if a series has a single number of threads.
     """
     for engine in engines:
         engine["efficiency"] = None
@@ -63,7 +63,7 @@ def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
 
 
 def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the entries of ``distbfs compare --json``, one a graph."""
+    """Return the entries of ``distbfs compare --json``, one per graph."""
     comparisons: list[Mapping[str, Any]] = values.get("comparisons", [values])
     return comparisons
 
@@ -90,7 +90,7 @@ def cell(value: float | None, scale: float = 1.0) -> str:
 
 
 def print_comparison(values: Mapping[str, Any]) -> None:
-    """Print one table a graph, one engine a line; omit columns without values."""
+    """Print a table for each graph, a line for each engine; omit empty columns."""
     comparisons = comparisons_of(values)
     for comparison in comparisons:
         if len(comparisons) > 1:

@@ -36,7 +36,7 @@ def series_of(comparison: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]
 
 
 def kinds_of(values: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
-    """Return the kinds that have values; raise UsageError where none has."""
+    """Return the kinds that have values; raise UsageError if none has."""
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(f"kind is '{kind}'; allowed: {', '.join(KINDS)}")
@@ -57,7 +57,7 @@ def kinds_of(values: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
 def draw_panels(
     values: Mapping[str, Any], path: Path, kinds: Sequence[str] = USUAL
 ) -> None:
-    """Draw a comparison, one panel a kind.
+    """Draw a comparison, one panel for each kind.
 
     values: the JSON of ``distbfs compare --json``
 
@@ -95,8 +95,8 @@ def draw_panels(
 def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
     """Draw one line over threads for each engine of one graph.
 
-    What has no number of threads, as other libraries, is a level line, where it can be
-    compared: not in speed-up and efficiency, which are over an engine's fewest threads.
+    Other libraries, which have no number of threads, are level lines. Panels of
+    speed-up and efficiency, which refer to an engine's fewest threads, leave them out.
     """
     key, _, scale = KINDS[kind]
     [comparison] = comparisons
@@ -126,7 +126,7 @@ def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -
 
 
 def draw_bars(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
-    """Draw a group of bars for each graph, one bar an engine."""
+    """Draw a group of bars for each graph, with a bar for each engine."""
     key, _, scale = KINDS[kind]
     names = [engine["engine"] for engine in comparisons[0]["engines"]]
     width = 0.8 / len(names)

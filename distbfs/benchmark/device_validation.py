@@ -29,7 +29,7 @@ def validation_on_devices(
 
     It keeps tuples on the devices, as many as memory allows, unless ranks share devices
     or the tuples lie there already. Devices of several ranks copy from each other, by
-    NCCL only where searches use it, too; the session's end frees what that takes.
+    NCCL only if searches use it as well; the session's end frees this memory.
     """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}

@@ -125,7 +125,7 @@ def validation_of(
 ) -> Check:
     """Return the session's validator, on devices where the results are (collective).
 
-    directed: as of ``run_searches``
+    directed: as in ``run_searches``
     """
     if session.on_devices:
         from distbfs.benchmark import device_validation  # noqa: PLC0415 - of CUDA

@@ -188,8 +188,8 @@ def wall_rate(figures: BenchmarkFigures) -> float | None:
 def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
     """Return the number of roots in small components, and the rate of the others.
 
-    Harmonic mean TEPS; None where all are in large ones. One root in a component of a
-    few tuples takes the harmonic mean of all down to nothing.
+    Harmonic mean TEPS; None if all are in large ones. A single root in a component
+    of a few tuples brings the harmonic mean near 0.
     """
     most = max(x.nedge for x in figures.searches)
     large = [x for x in figures.searches if LARGE * x.nedge > most]

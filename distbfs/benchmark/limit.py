@@ -11,8 +11,9 @@ Counted, for any algorithm:
   columns are on the device.
 
 An engine that prunes trees does none of this for their vertices: each only takes the
-level of its neighbour nearer to the root, in a pass over all of them.  Counted are 4
-bytes of that neighbour's number and one of its level, and the results, as of all.
+level of its neighbour nearer to the root, in a pass over all of them.  For each of
+these, the neighbour's number counts 4 bytes, its level one, and the results as for
+other vertices.
 
 Not counted: row offsets, queues, vertex numbers, bitmaps of single levels, whole cache
 lines read for single words, launches and barriers between levels. So a search of many
@@ -45,7 +46,7 @@ class Need:
     def seconds(self, rates: Rates) -> float:
         """Return ``copy_seconds`` plus tests and bytes of the link over their rates.
 
-        ValueError where there are such bytes and no rate of the link.
+        Raises ValueError if there are such bytes but no rate of the link.
         """
         seconds = self.copy_seconds(rates) + self.tests / rates.tests
         if not self.link:
@@ -66,11 +67,10 @@ def need_of(
 ) -> Need:
     """Return the least work of a search.
 
-    m: stored directed edges, the most checks that are needed; checks: edge checks, best
-    those of the engine with the fewest; reached: vertices, including the root;
-    result_bytes: of all levels and parents; pruned: those of the reached vertices that
-    were not searched, whose edges need no check; link: bytes read of columns in host
-    memory
+    m: stored directed edges, an upper bound of the checks; checks: edge checks, ideally
+    of the engine that makes the fewest; reached: vertices, including the root;
+    result_bytes: of all levels and parents; pruned: reached vertices that were not
+    searched and whose edges need no check; link: bytes read of columns in host memory
     """
     searched = reached - pruned
     edges = m - 2 * pruned  # one to each pruned vertex, and one back

@@ -84,7 +84,7 @@ class LevelTable:
 class PathsAsked:
     """The options of ``bfs`` about shortest paths, and their results (collective).
 
-    target: what paths are asked to
+    target: the vertex to which paths are listed
     counted: numbers of shortest paths of this rank's block in the last search
     """
 
@@ -216,7 +216,7 @@ def figures(session: Session, result: Result, ids: IdMap | None) -> dict[str, An
 def levels_of(session: Session, result: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return the number of vertices on each level (collective).
 
-    Of a small graph also the level of each vertex, on rank 0.
+    For a small graph, also log the level of each vertex, on rank 0.
     """
     values: dict[str, Any] = {"levels": result.level_counts().tolist()}
     if session.n > FEW_VERTICES:
@@ -235,7 +235,7 @@ class Kept:
     """The place of results: an HDF5 file, a table, or none.
 
     done: which searches are kept already, bool [k]
-    result: the HDF5 file, of rank 0; shared: what all ranks write it by
+    result: the HDF5 file, of rank 0; shared: the blocks by which all ranks write it
     """
 
     done: Array
@@ -304,7 +304,7 @@ def open_kept(
 
 
 def print_searches(rows: Sequence[dict[str, Any]], *, verbose: bool) -> None:
-    """Print one line for each search, and the distances of one of a small graph.
+    """Print one line for each search; for one search of a small graph, the distances.
 
     verbose: with the figures of benchmarks
     """
@@ -401,7 +401,7 @@ def search_each(
 ) -> list[dict[str, Any]]:
     """Search from each source and keep the result; return the figures (collective).
 
-    waiting: row in what is kept, and source
+    waiting: row in the output, and source
     """
     rows: list[dict[str, Any]] = []
     within = stop_within(session, stop)

@@ -45,7 +45,7 @@ def brief(text: str) -> str:
 class Command(cloup.Command):
     """A command whose help shows its options in the order of GROUPS.
 
-    ``--help`` is brief, without those of ADVANCED; ``--help-all`` is the whole.
+    ``--help`` is brief, without those of ADVANCED; ``--help-all`` is complete.
     """
 
     def __init__(self, *args: Any, params: list[click.Parameter], **more: Any) -> None:
@@ -70,7 +70,7 @@ class Command(cloup.Command):
     def make_option_group_help_section(
         self, group: cloup.OptionGroup, ctx: click.Context
     ) -> cloup.HelpSection:
-        """Return the help of a group; ``--help`` is of the output, or at the end."""
+        """Return the help of a group; put ``--help`` into the output group, or last."""
         section = super().make_option_group_help_section(group, ctx)
         if WHOLE not in ctx.meta:
             section.definitions = [
@@ -210,7 +210,7 @@ class Word:
 def help_of(kind: type, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the help of the options of a class, by name, from its docstring.
 
-    facts: what stands in braces there
+    facts: texts for the names in braces there
     """
     texts: dict[str, str] = {}
     for one in kind.__mro__:
@@ -305,7 +305,7 @@ def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command
     """Return the command of a class of options, whose docstring begins with its help.
 
     run: what runs it, by default ``run`` of the module of its name in ``distbfs.cli``
-    facts: what stands in braces in the docstring
+    facts: texts for the names in braces in the docstring
     """
     words = [*words_of(kind, facts)]
     places = {title: k for k, title in enumerate(GROUPS)}

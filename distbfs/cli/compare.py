@@ -70,7 +70,7 @@ def parse_entry(text: str, threads: int) -> Entry:
         if key in SWITCHES and value not in ("yes", "no"):
             raise UsageError(f"'{word}' of engine '{text}'; allowed: yes, no")
         if key == "threads" and not value.isdecimal():
-            raise UsageError(f"'{word}' of engine '{text}' is no number")
+            raise UsageError(f"'{word}' of engine '{text}' is not a number")
         if key in KNOBS:
             values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
         elif key in SWITCHES:
@@ -102,7 +102,7 @@ def parse_entries(
     labels = [entry.label for entry in entries]
     if baseline is not None and baseline not in labels:
         names = ", ".join(labels)
-        raise UsageError(f"baseline '{baseline}' is no engine; allowed: {names}")
+        raise UsageError(f"baseline '{baseline}' is not an engine; allowed: {names}")
     return entries
 
 

@@ -62,8 +62,8 @@ class Entry:
 
     label: as the command line names it; series: the same without a number of threads
     that --threads gave; seconds: [sources][repeats]
-    counts: of the counted sources, by the name of COUNTS; result_bytes: of one
-    library: another one's name, which has no records
+    counts: of the counted sources, by the name of COUNTS; result_bytes: of one search;
+    library: name of another library, which has no records
     """
 
     label: str
@@ -157,8 +157,7 @@ def choose_sources(
 
     Candidates are the roots that Graph500 would draw; the largest component is that of
     the first candidate that reaches more than half of all vertices, else the largest of
-    TRIED. In a directed graph: those that reach half as many as the one that reaches
-    most.
+    TRIED. In a directed graph, they are those that reach half as many as the best one.
     """
     n = session.layout.n
     drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
@@ -337,7 +336,7 @@ def compare(
 ) -> dict[str, Any]:
     """Run a comparison; return its figures (collective).
 
-    ids: what vertices are called in the file that the graph came from, on rank 0
+    ids: ids of the vertices in the file of the graph, on rank 0
     """
     with terminal.progress("comparing", len(sources)) as tick:
         nedge = take_turns(entries, sources, repeats, ids, tick)

@@ -108,7 +108,7 @@ def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
 def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
     """Return which engines work, and which do not, each reason once.
 
-    That of engines without a device is told of the host.
+    The reason why there is no device is given with the host.
     """
     names: dict[str, list[str]] = {}
     for name, said in outcomes.items():
@@ -120,7 +120,7 @@ def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
 
 
 def joined(problems: Iterable[str]) -> Iterator[str]:
-    """Yield problems, one line of all engines that have the same."""
+    """Yield the problems, one line for all engines that have the same one."""
     alike: dict[str, list[str]] = {}
     for problem in problems:
         head, _, said = problem.partition(": ")
@@ -179,7 +179,7 @@ def architectures(wanted: Iterable[str]) -> list[str]:
 def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
     """Compile every CUDA kernel without a device; returns the exit code (collective).
 
-    Raises DeviceMissing where there is no NVRTC.
+    Raises DeviceMissing if there is no NVRTC.
     """
     version = nvrtc_version()
     outcomes: dict[str, dict[str, str]] = {}

@@ -60,7 +60,7 @@ class SearchedGraph:
     """A graph that is searched.
 
     path: of its store or file
-    ids: of its file, on rank 0; facts: what tells it from others (JSON values)
+    ids: of its file, on rank 0; facts: JSON values that identify it
     attributes: of its edges, of none of them
     """
 
@@ -91,7 +91,8 @@ def open_graph(
 ) -> SearchedGraph:
     """Open a store, or read a file into memory (collective).
 
-    stack: what lets go of the file's edges; threads: of a rank that builds the graph
+    stack: frees the file's edges when it is closed; threads: of a rank that builds the
+    graph
     """
     if not is_file(path):
         reading.refuse_for_store(path)
@@ -188,7 +189,7 @@ def devices_to_build(
 ) -> list[int] | None:
     """Return the CUDA devices of this rank that build, None if the host builds.
 
-    Raises UsageError for what they do not build.
+    Raises UsageError for graphs that devices cannot build.
     """
     if not asked.on_devices:
         return None
@@ -207,8 +208,8 @@ def store_graph(
 ) -> None:
     """Build and store a graph, and print a summary (collective).
 
-    reading_seconds: that reading its file took, which count
-    original: devices to build on, and what is known of the source; see ``write_graph``
+    reading_seconds: of reading its file, which count as construction
+    original: devices to build on, and facts about the source; see ``write_graph``
     """
     world, output = terminal.world, asked.output
     with stop_requests(AT_ONCE):

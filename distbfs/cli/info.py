@@ -63,7 +63,7 @@ def spread(values: Sequence[int]) -> dict[str, float]:
 def describe_file(
     terminal: Terminal, graph: SearchedGraph
 ) -> tuple[dict[str, Any], DegreeHistogram]:
-    """Return what building a graph of a file counts, and its degrees (collective)."""
+    """Return the counts of building a graph of a file, and its degrees (collective)."""
     source, tuples = graph.source, graph.source.any_tuples()
     with terminal.progress("counting", tuples.tuples // terminal.world.size) as tell:
         counted, discard = Counted(tuples, tell), lambda _: None
@@ -260,7 +260,7 @@ def survey(
     """Return degrees, components and a bound of the diameter (collective, JSON values).
 
     histogram: of the degrees, on rank 0.  One rank reads all parts, one at a time, for
-    components, and holds 24 bytes a vertex; searches run on all ranks.
+    components, and holds 24 bytes per vertex; searches run on all ranks.
     """
     figures: dict[str, Any] = {}
     if histogram is not None and terminal.world.rank == 0:
@@ -316,7 +316,7 @@ def swept(terminal: Terminal, source: Source, begin: int) -> dict[str, int]:
 
 
 def degree_rows(degrees: Mapping[str, list[int]], n: int) -> list[list[Any]]:
-    """Return rows (degrees, vertices, share), an octave of degrees each."""
+    """Return rows (degrees, vertices, share), one for each octave of degrees."""
     degree = np.array(degrees["degree"], dtype=np.int64)
     octave = np.frexp(degree)[1]  # 0 for 0, k for 2^(k-1) … 2^k - 1
     rows = []

@@ -35,10 +35,10 @@ Swap = Callable[[int, int], None]
 
 
 def partners(size: int, index: int) -> Iterator[int | None]:
-    """Yield the partner of one of ``size`` in each round, None where it has none.
+    """Yield the partner of one of ``size`` in each round, None if it has none.
 
-    In each round the numbers of those that meet differ in the same bits, so that all
-    meet all others once, or in ROUNDS rounds some, near and far.
+    In each round the numbers of partners differ in the same bits, so that all ranks
+    meet each other once, or, in ROUNDS rounds, some near and far ones.
     """
     rounds = (1 << (size - 1).bit_length()) - 1
     for bits in range(1, rounds + 1, max(-(-rounds // ROUNDS), 1)):
@@ -113,7 +113,7 @@ def transfers(link: Link) -> Swap:
 def own_devices(world: Ranks) -> tuple[list[int], str]:
     """Return this rank's devices, or none and the reason (collective).
 
-    Without a device on one of the ranks, none of any and no reason.
+    If a rank has no device, no rank gets one, and there is no reason.
     """
     missing = 0
     try:

@@ -114,7 +114,7 @@ class Commands(click.Group):
             raise Interrupted(*error.args) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names in the order of a working day."""
+        """Return the names in the order in which they are usually needed."""
         return list(COMMANDS)
 
     def get_command(
@@ -122,7 +122,7 @@ class Commands(click.Group):
         ctx: click.Context,  # noqa: ARG002
         cmd_name: str,
     ) -> click.Command | None:
-        """Import a subcommand; None where there is no such one."""
+        """Import a subcommand; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"distbfs.cli.options.{cmd_name}")

@@ -1,6 +1,6 @@
 """Measurements of a command besides the times of its searches: energy, traces.
 
-Energy is that of a pass of its own.  NVML's counter moves every few ten milliseconds,
+Energy is measured in a separate pass.  NVML's counter moves every few ten milliseconds,
 many searches take less than one: so the same searches are made again, without
 validation and output, until SECONDS are over.
 """

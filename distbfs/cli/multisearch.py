@@ -129,7 +129,7 @@ def read_pairs(
 ) -> tuple[list[list[int]], list[tuple[str, str]]]:
     """Return the pairs of a file as vertices, and as written.
 
-    Two ids a line, between them a tab, a comma or blanks, the first of these that is
+    Two ids per line, between them a tab, a comma or blanks, the first of these that is
     in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
     with the line.
     """
@@ -236,7 +236,7 @@ def run(asked: MultisearchOptions) -> None:
 def starts_of(
     graph: SearchedGraph, world: Ranks, app: Application, asked: MultisearchOptions
 ) -> tuple[Ids, Ids, list[tuple[str, str]]]:
-    """Return sources, pairs, and these as they were written, on rank 0 (collective)."""
+    """Return sources, pairs, and on rank 0 the pairs as written (collective)."""
     named = NamedVertices(world, graph.n, graph.ids)
     sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
     names: list[tuple[str, str]] = []
@@ -274,7 +274,7 @@ def with_output(
 
 
 def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Facts | None:
-    """Run an application; return None where it was stopped (collective)."""
+    """Run an application; return None if it was stopped (collective)."""
     world, lost = task.searcher.world, "" if task.unfinished else LOST
     try:
         return app.run(task, **asked)
@@ -343,7 +343,7 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
 def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
     """Return the bytes of searches of one traversal on a device; see ``Beside``.
 
-    Its module, which is of CUDA, is imported where devices ask.
+    Its module needs CUDA and is imported only if devices search.
     """
     return domain_members.bytes_beside(n, active, devices, targets)
 

@@ -44,7 +44,7 @@ SHOWN = ("basis", "exact", "domain", "tuples", "threshold", "delegates", "nn")
 
 
 def disk_bytes(shape: PartShape) -> int:
-    """Return the bytes of the file of a part: whole chunks and what HDF5 adds."""
+    """Return the bytes of the file of a part: whole chunks and the overhead of HDF5."""
     total = FILE_OVERHEAD
     for size in memory.array_bytes(shape).values():
         if size:
@@ -73,7 +73,7 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
 def owner_bytes(graph: PlannedGraph) -> int | None:
     """Return the bytes of a rank that owns rows while it searches (``construct``).
 
-    None where ranks search the parts as they are, or degrees are not known.
+    None if ranks search the parts as they are, or degrees are not known.
     """
     if graph.exact or graph.parts == 1 or graph.histogram is None:
         return None
@@ -84,7 +84,7 @@ def owner_bytes(graph: PlannedGraph) -> int | None:
 
 
 def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
-    """Return the steps that are impossible, and what a predicted time leaves out."""
+    """Return the impossible steps, and the parts that a predicted time leaves out."""
     notes = []
     part = gpus["gpu_part"]
     if graph.directed:
@@ -228,8 +228,8 @@ LABELS = {
 def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
     """Return the rows on the memory of a GPU: as planned, or of all ways to search.
 
-    Where a size is given: what it fits in, or would, with how many columns of a row and
-    how much of its host, and what a search then reads of that.
+    If a size is given, they say where the graph fits or would fit, with how many
+    columns of a row and how much host memory, and how much of it a search reads.
     """
     devices, part = plan["devices"], plan["gpu_part"]
     domain = f"each of a domain of {devices}"
@@ -255,9 +255,9 @@ def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
 
 
 def split_cells(split: Mapping[str, Any], whose: str) -> list[str]:
-    """Return what a GPU's memory fits: columns of a row, of its host, over the link.
+    """Return the cells of a GPU: columns of a row, host memory, reads over the link.
 
-    whose: of what GPUs the memory of the host is
+    whose: the GPUs that share the host's memory
     """
     have = readable(split["have"])
     if not split["fits"]:

@@ -1,6 +1,6 @@
 """The GPU memory that ``distbfs plan`` reports: what fits, and what goes to the host.
 
-Where rows have tails in host memory, also what a search is expected to read of them.
+If rows have tails in host memory, it also reports the expected reads of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from distbfs.search.runners.seat import streams_table
 
 @dataclass(frozen=True)
 class Machine:
-    """The memory of a machine; None where it is not known.
+    """The memory of a machine; None if it is not known.
 
     device: bytes of a GPU; host: bytes of a host for the columns of all its GPUs
     devices: of a host
@@ -72,7 +72,7 @@ def planned_split(
 
 
 def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
-    """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
+    """Return the bytes of engine xbfs on one GPU; None if it cannot search that."""
     n, counts, directed = graph.n, (graph.n, graph.active, graph.m), graph.directed
     if n > MAX_LOCAL or (directed and n > MAX_VERTICES):
         return None
@@ -84,7 +84,7 @@ def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
 
 
 def gpu_domain(graph: PlannedGraph) -> dict[str, int] | None:
-    """Return the bytes on each GPU of a domain; None where they cannot be one."""
+    """Return the bytes on each GPU of a domain; None if they cannot be one."""
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
         return None
@@ -135,11 +135,11 @@ def split(
 def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
-    symmetric: besides, with exchange nvshmem
+    symmetric: further bytes with exchange nvshmem
     kept: columns of a row that a device has room for, None: all, or not known
     outer_on_host: whether edges to other parts lie in memory of its host
     host, host_building: bytes of its host for one part, and while it is built
-    link, needs: as of ``split``; no link where edges to other parts are on the host
+    link, needs: as in ``split``; no link where edges to other parts are on the host
     """
     every = []
     for shape in graph.shapes:
@@ -199,10 +199,10 @@ def _fit_part(
 
 
 def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> str:
-    """Return the message for a graph that does not fit, with what would fit; else "".
+    """Return the message for a graph that does not fit, with sizes that would; else "".
 
-    Devices of one host are also one domain; what GPUs cannot build, or is not known, is
-    not refused.
+    Devices of one host are also tried as one domain. A graph that GPUs cannot build, or
+    of unknown degrees, is not refused.
     """
     ways: dict[str, dict[str, Any] | None] = {}
     alone = graph.domain == 1 and machine.devices >= graph.parts

@@ -39,7 +39,7 @@ from distbfs.store.shape import shape_of
 class PlannedGraph:
     """A graph to be planned for.
 
-    title: what it is; basis: what the counts come from; origin: of the threshold
+    title: its name; basis: the origin of the counts; origin: of the threshold
     active: vertices with edges
     domain: devices of a domain
     shapes: of every part where ``exact``, else the mean part alone
@@ -222,7 +222,7 @@ def check_domain(devices: int, domain: int) -> int:
 
 
 def groups(devices: int, size: int, what: str) -> int:
-    """Return the number of groups of a size; UsageError where devices do not divide."""
+    """Return the number of groups of a size; UsageError if devices do not divide."""
     if devices % size:
         raise UsageError(f"{devices} devices do not divide by {what}")
     return devices // size
@@ -237,12 +237,13 @@ def search_time(
     bandwidth: float | None = None,
     link: LinkReads | None = None,
 ) -> SearchTime | None:
-    """Return the predicted time of engine xbfs; None where degrees are not known.
+    """Return the predicted time of engine xbfs; None if degrees are not known.
 
-    hosts: the domains are on several; bandwidth: between them, instead of what is
-    fitted or assumed; link: what a device reads of host memory. Searches go as
+    hosts: the domains are on several; bandwidth: between them, instead of the fitted or
+    assumed one; link: reads of host memory by a device. Searches go as
     ``search.choose`` and the runners choose: a small graph on one device, levels of
-    many parts by the hosts, and exchange nvshmem through NCCL where no launch serves.
+    many parts by the hosts, and exchange nvshmem through NCCL if no single launch is
+    possible.
     """
     if graph.histogram is None or graph.directed:
         return None

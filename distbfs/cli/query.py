@@ -33,7 +33,7 @@ def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not equals or name not in kinds:
             raise UsageError(
-                f"'{word}' is no field of {op}; allowed: {', '.join(kinds)}, as "
+                f"'{word}' is not a field of {op}; allowed: {', '.join(kinds)}, as "
                 "name=value"
             )
         try:

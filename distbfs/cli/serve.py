@@ -63,7 +63,7 @@ def about(
 
 
 def http_door() -> Callable[[Service, socket.socket, Guard], Door]:
-    """Return what makes a door of HTTP; LibraryMissing without the extra."""
+    """Return a factory of HTTP doors; LibraryMissing without the extra."""
     try:
         from distbfs.service.http import http_door  # noqa: PLC0415 - needs h11
     except ImportError as error:

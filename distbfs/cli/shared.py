@@ -57,7 +57,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return time, level, message and the name of a request as JSON."""
@@ -135,7 +135,7 @@ class Terminal:
         return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def check_stdout(self, option: str, place: Path | None) -> None:
-        """Raise UsageError where both an output and the result would go to stdout."""
+        """Raise UsageError if both an output and the result would go to stdout."""
         if place == DASH and self.as_json:
             raise UsageError(f"{option} - is stdout, where --json prints as well")
 
@@ -157,7 +157,8 @@ class Terminal:
     def progress(self, label: str, total: int) -> Iterator[Tell]:
         """Show a bar on a terminal, else a line every few seconds, on rank 0.
 
-        Yields what is told how much of ``total`` is done, from any thread.
+        Yields a function to call, from any thread, with the amount of ``total`` that
+        was done.
         """
         if self.world.rank != 0 or self.speech.quiet:
             yield untold
@@ -185,7 +186,7 @@ class Terminal:
     ) -> Source:
         """Return a store, or tuples to be built, as the source of a session.
 
-        parts: of tuples, by default one a rank; build: further options of building them
+        parts: of tuples, by default one per rank; build: further options for them
         """
         options = BuildOptions(threads=threads, **build)
         source = source_of(graph, self.world, parts, options)
@@ -238,7 +239,7 @@ def open_terminal(speech: Speech) -> Terminal:
 def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
     """Yield the handler that notes SIGTERM and SIGUSR1 during a command.
 
-    patience: AT_ONCE where nothing is kept of what is done, None to look at the flag.
+    patience: AT_ONCE if no finished work is kept, None if the caller polls the flag.
     One request can arrive twice, directly and through the launcher; after the first
     such signals are ignored until the process has ended, so that it ends with 0.
     """
@@ -259,7 +260,7 @@ def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
 def stop_within(session: Session, flag: StopFlag) -> Stop | None:
     """Return the function that ends a search between two levels after SIGTERM.
 
-    None where one launch on devices does all levels: it would be another one.
+    None if one launch on devices runs all levels: stopping it needs another kernel.
     """
     if session.on_devices and session.describe()["mode"] == "resident":
         return None
@@ -295,7 +296,7 @@ def make_request(
 def engine_line(session: Session, why: str | None = None) -> str:
     """Return the line on the engine and devices of searches, with the reasons."""
     about: dict[str, Any] = session.describe()
-    where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
+    where = about.get("device") or f"{about.get('threads', 1)} threads per rank"
     line = (
         f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
         f"exchange {about['exchange']}"

@@ -34,7 +34,7 @@ def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
     """Yield FILE:LINE and the ids of each line that has ids.
 
     separators: the first of them that is in a line outside quotes separates its ids.
-    Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the begin of a line or
+    Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the beginning of a line or
     after a blank, begins a comment.  Raises InputError for wrong quotes.
     """
     for number, line in enumerate(text_lines(path), 1):
@@ -58,7 +58,7 @@ class NamedVertices:
     """The vertices of a graph, as a command line or a file names them.
 
     Methods with ``agreed`` in their name are collective: rank 0 reads.  UsageError and
-    InputError say where a name is no vertex.
+    InputError say where a name is not a vertex.
 
     ids: of the file that the graph came from, on rank 0
     """
@@ -74,12 +74,12 @@ class NamedVertices:
             vertex = self.ids.find(word)
             if vertex < 0:
                 name = f"{what} {word[:SHOWN]!a}"
-                raise UsageError(f"{place}: {name} is no id of the graph")
+                raise UsageError(f"{place}: {name} is not an id of the graph")
             return vertex
         first = first or 0
         if not re.fullmatch(r"-?[0-9]{1,40}", word):
             raise UsageError(
-                f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: {first} to "
+                f"{place}: {word[:SHOWN]!a} is not a vertex id; allowed: {first} to "
                 f"{first + self.n - 1}, or other ids if the graph was read with "
                 "--relabel"
             )
@@ -88,7 +88,7 @@ class NamedVertices:
         return int(word) - first
 
     def in_file(self, path: Path) -> list[int]:
-        """Return the vertices that a file names, one a line."""
+        """Return the vertices that a file names, one per line."""
         lines = side_lines(path, NO_SEPARATOR)
         return [self.find(word, place) for place, [word] in lines]
 
@@ -98,14 +98,14 @@ class NamedVertices:
         sources += [] if path is None else self.in_file(path)
         if not sources:
             raise UsageError(
-                "no source; give --source ID, or --sources FILE with an id a line"
+                "no source; give --source ID, or --sources FILE with an id per line"
             )
         return sources
 
     def source_set(self, option: str) -> list[int]:
-        """Return the vertices of one ``--source-set``, rising, each once.
+        """Return the vertices of one ``--source-set``, ascending, each once.
 
-        option: ids between commas, or @FILE with one a line
+        option: ids between commas, or @FILE with one per line
         """
         if option.startswith("@"):
             sources = self.in_file(input_path(option[1:]))
@@ -135,7 +135,7 @@ class NamedVertices:
         return [x if len(x) > 1 else int(x[0]) for x in groups]
 
     def agreed_target(self, word: str | None) -> int | None:
-        """Return the vertex of ``--paths-to``, None where there is none."""
+        """Return the vertex of ``--paths-to``, None if there is none."""
         if word is None:
             return None
         vertex: int = self.agreed(lambda: self.find(word, "--paths-to", "target"))
@@ -144,7 +144,7 @@ class NamedVertices:
     def flags(self, path: Path) -> Marks:
         """Return the vertices that a file names, bool [n].
 
-        A ``.npy`` file holds a flag for each, any other file one id a line.
+        A ``.npy`` file holds a flag for each, any other file one id per line.
         """
         if not plain_name(path).endswith(".npy"):
             flags = np.zeros(self.n, np.bool_)

@@ -62,7 +62,7 @@ def name_standard_streams() -> None:
 
 
 def _named(stream: Any, name: str, *, optional: bool = False) -> Any:
-    """Return a stream that writes where another does; None where there is none."""
+    """Return a stream that writes where another does; None if there is none."""
     if stream is None:  # its descriptor is closed
         return None
     raw = NamedFile(stream.fileno(), "w", closefd=False)

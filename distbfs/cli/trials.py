@@ -1,7 +1,7 @@
 """The trials of ``distbfs doctor``: MPI, compiler and kernels, engines, CUDA devices.
 
-Nothing here raises for what may be missing: the answer says so, and a ``problem`` is a
-line with a hint what to install.
+No function raises an error for a missing part: its answer says so, and a ``problem`` is
+a line that says what to install.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
 
 
 def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
-    """Call a function; return its result, or None and what is missing."""
+    """Call a function; return its result, or None and the missing part."""
     try:
         return attempt(), ""
     except (CompilerMissing, DeviceMissing) as error:
@@ -226,9 +226,9 @@ def nvrtc_version() -> str:
 def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
-    A source is compiled in each of its variants, which the names hold, by as many
-    threads as there are cores; what compiles is kept in the cache. One that NVSHMEM is
-    missing for has LEFT_OUT before the reason.
+    Each variant of a source is compiled, by as many threads as there are cores; the
+    results are kept in the cache. If NVSHMEM is missing, the reason begins with
+    LEFT_OUT.
     """
     root = Path(distbfs.__file__).parent
     outcomes: dict[str, str | Future[tuple[Any, str]]] = {}
@@ -255,7 +255,7 @@ def kernel_compilations(arch: str) -> dict[str, str]:
 
 
 def cuda_facts() -> dict[str, Any]:
-    """Return the CUDA devices that CuPy sees, and what is missing.
+    """Return the CUDA devices that CuPy sees, and the missing parts.
 
     nvshmem_said: why there is no NVSHMEM, or ""
     """
@@ -302,7 +302,7 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
 
 
 def trial_parts(name: str) -> tuple[int, ...]:
-    """Return the numbers of parts to try an engine with, as far as it declares.
+    """Return the numbers of parts to try an engine with, among those it supports.
 
     An engine on a device searches the graph of one part, and, in place of several
     parts, one that is built on the device.

@@ -23,7 +23,7 @@ def array_bytes(store: Store) -> int:
 
 
 def print_verification(values: dict[str, Any]) -> None:
-    """Print the findings, one a line, or that there are none."""
+    """Print the findings, one per line, or that there are none."""
     for finding in values["findings"]:
         click.echo(legible(finding, None))
     if values["ok"]:

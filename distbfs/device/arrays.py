@@ -24,7 +24,7 @@ def array_module(array: AnyArray) -> Any:
 def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
     """Return whether an array of the package is in device memory, and so CuPy's.
 
-    Series of pandas have a ``get``, too, and arrays of NumPy 2 a ``device``.
+    Series of pandas also have a ``get``, and arrays of NumPy 2 a ``device``.
     """
     return hasattr(array, "get") and hasattr(array, "device")
 
@@ -35,7 +35,7 @@ def device_of(array: AnyArray) -> AbstractContextManager[object]:
 
 
 def host_array(array: AnyArray) -> Array:
-    """Return an array in host memory, itself if it is there."""
+    """Return an array in host memory, the same one if it is already in host memory."""
     return array.get() if is_of_device(array) else array
 
 

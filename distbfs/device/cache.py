@@ -1,9 +1,9 @@
 """The cache of compiled kernels.
 
-What lies there is run, so nobody else may be able to put it there: the folder and each
+Files there are executed, so nobody else may be able to write them: the folder and each
 file belong to the user or to root and are written by their owner alone, and no other
-user can exchange a folder on the way.  Elsewhere, kernels are compiled into a folder
-of this process.
+user can exchange a folder on the way.  Elsewhere, kernels are compiled into a folder of
+this process.
 
 Environment: ``DISTBFS_CACHE`` names the folder.
 """
@@ -26,11 +26,11 @@ LOG = logging.getLogger("distbfs.device")
 
 
 def cache_folder() -> Path:
-    """Return a private folder for compiled kernels, made if need be.
+    """Return a private folder for compiled kernels; create it if it is missing.
 
-    The one of the user, then one in the folder for temporary files, then a new one,
-    which goes when this process ends.  What others could change is passed by, with a
-    line in the log.
+    Tried in turn: the user's folder, one in the folder for temporary files, and a new
+    one that is removed when this process ends.  A folder that others could change is
+    skipped, with a line in the log.
     """
     named = os.environ.get("DISTBFS_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
@@ -80,9 +80,9 @@ def _folder_of_process() -> tempfile.TemporaryDirectory[str]:
 def weak_point(folder: Path) -> Path | None:
     """Return a link or folder on an absolute path that another user could exchange.
 
-    Others who write to a folder can exchange what is in it, unless it is sticky; into
-    the last one, none may write.  The owner of ``/`` is root, by whatever number a
-    container knows it.  What does not exist yet is passed over.
+    Others who may write to a folder can exchange its contents, unless it is sticky;
+    nobody else may write to the last one.  The owner of ``/`` is root, by whatever
+    number a container knows it.  Folders that do not exist yet are skipped.
     """
     owners = {0, os.getuid(), Path("/").stat().st_uid}
     for path in (folder, *folder.parents):

@@ -64,7 +64,7 @@ class LongCall:
     signal is handled.
 
     stop: for C to call between levels (``self.stop``; a null pointer if None)
-    often: call it every 50 ms, too
+    often: also call it every 50 ms
     """
 
     def __init__(

@@ -4,10 +4,11 @@ The key holds the code of the source and of the headers it includes, without com
 the definitions, the compiler and the processor, so one home folder may serve different
 machines.  Ranks that start together compile once: a lock per key, and a rename when the
 library is complete.
-Where a wheel brings kernels (``portable``), these serve instead, without a compiler.
+Kernels of a wheel (``portable``) are used instead, without a compiler.
 
 Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one), which then
-compiles what a wheel brings, too; ``DISTBFS_CACHE`` the folder for compiled kernels.
+also compiles the kernels that a wheel brings; ``DISTBFS_CACHE`` the folder for compiled
+kernels.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PORTABLE_LEVELS: set[str] = set()  # of the portable kernels that were loaded
 
 
 def _compiled(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL:
-    """Return the library of a kernel for this processor, compiled if need be."""
+    """Return the library of a kernel for this processor, compiled if necessary."""
     folder = cache_folder()
     key = compiler.content_key(source, macros)
     target = folder / f"{source.stem}-{key}.so"
@@ -82,7 +83,7 @@ def _portable(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL | No
 def made_by() -> str:
     """Return the origin of the kernels in use: the compiler, or "portable" and a level.
 
-    Raises CompilerMissing where none was loaded and there is no compiler.
+    Raises CompilerMissing if none was loaded and there is no compiler.
     """
     if PORTABLE_LEVELS:
         return f"portable, {', '.join(sorted(PORTABLE_LEVELS))}"
@@ -90,7 +91,7 @@ def made_by() -> str:
 
 
 def load(source: Path, **definitions: str | int) -> ctypes.CDLL:
-    """Return the library of a C source, compiled with ``-D`` definitions if need be.
+    """Return the library of a C source, compiled with ``-D`` definitions, if any.
 
     The definitions are a variant that the source lists (``sources.variants``).  Raises
     CompilerMissing, with the reason, where it cannot be compiled and the wheel brings
@@ -100,7 +101,7 @@ def load(source: Path, **definitions: str | int) -> ctypes.CDLL:
 
 
 def load_or_none(source: Path, **definitions: str | int) -> ctypes.CDLL | None:
-    """Return the library of a C source, or None where it cannot be compiled."""
+    """Return the library of a C source, or None if it cannot be compiled."""
     try:
         return load(source, **definitions)
     except CompilerMissing:

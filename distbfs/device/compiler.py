@@ -36,7 +36,7 @@ COMPILE_SECONDS = 120
 
 @cache
 def compiler_command() -> tuple[str, ...]:
-    """Return the command of the C compiler; CompilerMissing where there is none.
+    """Return the command of the C compiler; CompilerMissing if there is none.
 
     DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
     """
@@ -51,7 +51,7 @@ def compiler_command() -> tuple[str, ...]:
 
 
 def find_compiler() -> str:
-    """Return the C compiler as text; CompilerMissing where there is none."""
+    """Return the C compiler as text; CompilerMissing if there is none."""
     return " ".join(compiler_command())
 
 
@@ -66,7 +66,7 @@ def compiler_version() -> str:
 
 @cache
 def processor() -> str:
-    """Return a text that changes with what ``-march=native`` would mean."""
+    """Return a text that changes with the meaning of ``-march=native``."""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         lines = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)

@@ -40,7 +40,7 @@ def check(code: int, what: str) -> None:
 
 
 def architecture() -> str:
-    """Return the architecture of the current device, as "sm_90"."""
+    """Return the architecture of the current device, such as "sm_90"."""
     return f"sm_{cupy().cuda.Device().compute_capability}"
 
 
@@ -57,7 +57,7 @@ def _multiprocessors(device: int) -> int:
 def blocks_for(items: int | None, each: int, *, most: int = 16) -> int:
     """Return the number of blocks that take items in turns, ``each`` items at a time.
 
-    most: on a multiprocessor; so many where it is not known how many items there are
+    most: blocks on a multiprocessor, which is taken if the number of items is unknown
     """
     limit = most * multiprocessors()
     return limit if items is None else min(-(-items // each), limit)

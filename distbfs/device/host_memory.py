@@ -54,7 +54,7 @@ class _Registered:
 def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
     """Return a NumPy array [count] in pinned host memory, contents undefined.
 
-    what: its purpose, for messages. Raises OutOfMemory where it cannot be pinned.
+    what: its purpose, for messages. Raises OutOfMemory if it cannot be pinned.
     """
     size = count * np.dtype(dtype).itemsize
     try:
@@ -69,7 +69,7 @@ def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
 def seen_by_kernels(array: Array) -> DeviceArray:
     """Return pinned memory as an array of the current device, which kernels may use.
 
-    Copies by the runtime may not, as they are told where memory lies.
+    The runtime's copies cannot use it: they would take it for device memory.
     """
     cp = cuda.cupy()
     device = cp.cuda.Device().id

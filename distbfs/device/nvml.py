@@ -20,7 +20,7 @@ PERIOD = 0.010  # seconds between samples
 
 
 def library() -> Any:
-    """Initialise and return NVML; raise DeviceMissing where there is none."""
+    """Initialise and return NVML; raise DeviceMissing if there is none."""
     try:
         import pynvml  # noqa: PLC0415
     except ImportError as error:

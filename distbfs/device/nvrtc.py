@@ -56,7 +56,8 @@ def bindings() -> Any:
 class DeviceLibrary(Protocol):
     """A device library that kernels are linked with.
 
-    options: of the compiler; key: what machine code depends on besides the source
+    options: of the compiler; key: text of all that machine code depends on, besides the
+    source
     """
 
     @property
@@ -83,7 +84,7 @@ def name_of(
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> str:
-    """Return the name of a kernel's machine code; arch, texts: as of ``cubin``."""
+    """Return the name of a kernel's machine code; arch, texts: as in ``cubin``."""
     digest = hashlib.blake2b(closure_code(source), digest_size=16)
     for name, text in sorted(texts.items()):
         digest.update(name.encode() + b"\0" + code_of(text.encode()) + b"\0")
@@ -172,8 +173,8 @@ def compile_source(
 def ahead(arch: str, wanted: Iterable[Wanted]) -> None:
     """Begin to compile kernels that are likely to be asked for, each in a thread.
 
-    Who asks for one meanwhile waits until it is there, and is told what is wrong with
-    it; nobody waits for the others.
+    A request for one of them waits for its thread and raises its error; nobody waits
+    for the others.
     """
 
     def compile_one(source: Path, definitions: Mapping[str, str | int]) -> None:
@@ -195,7 +196,7 @@ def cubin(
 ) -> bytes:
     """Return the machine code of a kernel file, from the wheel, the cache or NVRTC.
 
-    waits: somebody waits for it meanwhile, which is no time of any phase
+    waits: whether the caller waits; that time counts in no phase
     """
     macros = definitions or {}
     name = name_of(source, arch, macros, texts)

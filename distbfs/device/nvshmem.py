@@ -27,7 +27,7 @@ OPTIONS = ("-rdc=true", "--device-int128", "-diag-suppress=128")
 
 
 def folders(package: str) -> list[Path]:
-    """Return the folders of an installed package, of which it may have several."""
+    """Return the folders of an installed package, which may have several."""
     try:
         spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:
@@ -46,7 +46,7 @@ def toolkits() -> Iterator[Path]:
 
 
 def first(pattern: str, places: list[Path], what: str) -> Path:
-    """Return the first file that matches; DeviceMissing where none does."""
+    """Return the first file that matches; DeviceMissing if none does."""
     for place in places:
         for path in sorted(place.glob(pattern)):
             return path
@@ -55,7 +55,7 @@ def first(pattern: str, places: list[Path], what: str) -> Path:
 
 @dataclass(frozen=True)
 class Nvshmem:
-    """The files of NVSHMEM and what goes with them.
+    """The files of NVSHMEM and their companions.
 
     host: its library for hosts; device: for kernels; includes: folders of headers;
     linker: nvJitLink
@@ -88,7 +88,7 @@ class Nvshmem:
 
     def link(self, code: bytes, arch: str) -> bytes:
         """Return machine code linked with the device library."""
-        # CuPy cuts off the last byte of what is no text
+        # CuPy cuts off the last byte of what is not a text
         linked = Linking(ctypes.CDLL(str(self.linker)), arch)
         linked.add(CUBIN, code + b"\0", "kernels")
         linked.add(LIBRARY, self.device.read_bytes(), self.device.name)
@@ -147,7 +147,7 @@ def is_linked(source: Path) -> bool:
 
 @cache
 def nvshmem() -> Nvshmem:
-    """Return the files of NVSHMEM; raise DeviceMissing where some are not there."""
+    """Return the files of NVSHMEM; raise DeviceMissing if some are missing."""
     homes = folders("nvidia.nvshmem")
     if not homes:
         raise DeviceMissing(f"no NVSHMEM; {WANTED}")

@@ -57,7 +57,7 @@ def foreign_array(address: int, count: int, dtype: npt.DTypeLike) -> DeviceArray
 def open_handle(handle: bytes) -> int:
     """Map another process's memory on the current device; return its address.
 
-    Raises ResourceError where it cannot be mapped.
+    Raises ResourceError if it cannot be mapped.
     """
     runtime = cuda.cupy().cuda.runtime
     try:

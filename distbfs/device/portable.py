@@ -1,10 +1,9 @@
 """The compiled kernels of a wheel, in C for any processor of an architecture.
 
-They serve unless a C compiler is named, and where it fails.  Each is compiled for a
-few levels of the architecture, and the highest that this processor has is taken.  The
-name of a library holds the digest of its code, so that one of another version is never
-found.
-Beside them lies machine code of GPUs, see ``nvrtc``.
+They are used unless a C compiler is named, and also if that compiler fails.  Each is
+compiled for a few levels of the architecture, and the highest that this processor has
+is taken.  The name of a library holds the digest of its code, so that one of another
+version is never found. The folder also holds machine code of GPUs, see ``nvrtc``.
 
 Only the standard library is imported here: ``hatch_build.py`` builds wheels with it.
 """
@@ -39,7 +38,7 @@ def levels() -> tuple[str, ...]:
 
 
 def levels_of(text: str) -> tuple[str, ...]:
-    """Return the levels that this processor has; text: as of ``processor()``."""
+    """Return the levels that this processor has; text: as in ``processor()``."""
     lines = [x for x in text.splitlines() if x.startswith(("flags", "Features"))]
     listed = [frozenset(x.partition(":")[2].split()) for x in lines]
     features = frozenset.intersection(*listed) if listed else frozenset()

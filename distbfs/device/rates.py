@@ -99,7 +99,7 @@ def copy_rate() -> float:
 def link_rate() -> float:
     """Measure reads of pinned host memory by kernels; return bytes a second.
 
-    Raises OutOfMemory where LINK_BYTES cannot be pinned.
+    Raises OutOfMemory if LINK_BYTES cannot be pinned.
     """
     cp = cuda.cupy()
     values = host_memory.pinned(LINK_BYTES // 4, np.uint32, "measuring the link")

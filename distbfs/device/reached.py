@@ -1,6 +1,6 @@
 """The count of reached vertices by one kernel; CuPy takes seconds to compile a sum.
 
-``cupy.bincount`` asks for an ``any``, which takes 12 s to compile.
+``cupy.bincount`` calls ``any``, which takes 12 s to compile.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def sum_reached(
 ) -> tuple[int, int]:
     """Count the reached vertices, and the ends of tuples at them.
 
-    values: levels or parents on the current device, integers, contiguous, negative of
-    unreached vertices alone
+    values: levels or parents on the current device, integers, contiguous, negative for
+    unreached vertices only
     ends: at each vertex, integers of at least 0; None: none, and all values count
     rows: uint32, which value each of the ends belongs to; None: the first ones in order
     """
@@ -55,7 +55,7 @@ def value_counts(
 ) -> Ids:
     """Count the values 0 … kinds-1 of an array, int64 [kinds] on the host.
 
-    values: contiguous, of a signed type; others than those are not counted
+    values: contiguous, of a signed type; other values are not counted
     rows: uint32, which values are meant; None: all
     """
     count = len(values) if rows is None else len(rows)

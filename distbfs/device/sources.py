@@ -85,7 +85,7 @@ def variants(source: Path) -> list[dict[str, str]]:
 
 
 def variants_of(words: str, name: str) -> list[dict[str, str]]:
-    """Return the variants of one list; ValueError where it cannot be read."""
+    """Return the variants of one list; ValueError if it cannot be read."""
     pairs = [word.partition("=") for word in words.split()]
     keys, values = [key for key, _, _ in pairs], [x.split(",") for _, _, x in pairs]
     if not all(key.isidentifier() for key in keys) or not all(map(all, values)):

@@ -1,8 +1,8 @@
 """Structures of kernels and C, read from the text that declares them.
 
-Names, types, order and lengths of members stand in the source alone.  It is read as a
-compiler reads it, as far as declarations of structures need: headers that it includes
-by ``"name"``, conditions, macros without arguments, constants.
+Names, types, order and lengths of members are declared in the source alone.  It is read
+as a compiler reads it, as far as declarations of structures need: headers that it
+includes by ``"name"``, conditions, macros without arguments, constants.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Record(ctypes.Structure):
         A pointer is set to an array, of the host or of a device, or None; an array of
         pointers to a list of them; a structure inside by a dict, or to a copy of one of
         its layout; ``Uints`` of kernels to an array of 32 or 64 bits.  Raises
-        AttributeError where there is no such member, ValueError for an array that is
+        AttributeError if there is no such member, ValueError for an array that is
         not contiguous.
         """
         for name, value in values.items():
@@ -129,7 +129,7 @@ def structure(
 ) -> Any:
     """Return the class of a structure that a source or one of its headers declares.
 
-    definitions: as its library is compiled with.  Raises KeyError where there is none.
+    definitions: as its library is compiled with.  Raises KeyError if there is none.
     """
     return _declarations(source, tuple(sorted((definitions or {}).items()))).kind(name)
 
@@ -188,7 +188,7 @@ class Declarations:
     def kind(self, name: str) -> Any:
         """Return the class of a structure; KeyError if there is none.
 
-        Raises ValueError where a member is of a type that is not read.
+        Raises ValueError if a member is of a type that is not read.
         """
         if name not in self._kinds:
             base, body = self._bodies[name]
@@ -281,7 +281,7 @@ class Declarations:
             yield name, made
 
     def _type(self, name: str) -> Any:
-        """Return a type by its name, None where it is not known."""
+        """Return a type by its name, None if it is not known."""
         while name not in TYPES and name not in self._bodies:
             known = self._macros.get(name) or self._aliases.get(name)
             if known is None:

@@ -100,9 +100,9 @@ class Taker:
 class Ahead:
     """Reads a few results of a search within its launch, so that one wait serves both.
 
-    Only after a search is it known which array has its results. It is usually that of
-    the search before, so values are read there, and read again if it is another. Create
-    and use it with the device current.
+    Only after a search is it known which array has its results. It is usually the same
+    as in the previous search, so values are read from that one, and read again if it
+    was the wrong one. Create and use it with the device current.
 
     ``with ahead.of(places) as take`` reads values during the search in the block, which
     must return the results of its last timed launch.

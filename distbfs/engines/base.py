@@ -77,7 +77,7 @@ class WholeResult:
     parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
     levels: number of levels run; the last finds nothing unless the search ended early
     order: integers [reached], ids in the order of a queue that scans the part's rows
-    from left to right, or None where unknown
+    from left to right, or None if unknown
     """
 
     level: Array | None
@@ -109,7 +109,7 @@ class FindPath(Protocol):
     ) -> ShortestPath:
         """Search, internal ids; results of earlier searches stay as they are.
 
-        root, stop: as of ``WholeSearch.search``
+        root, stop: as in ``WholeSearch.search``
         """
 
 
@@ -189,8 +189,8 @@ class Targets:
     """The targets of a search that one domain owns, each once.
 
     numbers: int64 [k], of normal vertices; delegates: int64 [l], delegate numbers
-    hung: int64 [j], numbers of delegates on which targets hang that are left out: these
-    are reached one level later
+    hung: int64 [j], numbers of delegates with a target among the leaves left out; these
+    targets are reached one level later
     """
 
     numbers: Ids
@@ -227,13 +227,13 @@ class LeftOut(Protocol):
     """
 
     def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
-        """Return (numbers that are no leaves, delegates of the leaves).
+        """Return (numbers that are not leaves, delegates of the leaves).
 
         numbers: int64 [k], as in ``Targets``. Delegates: vertex ids, int64, each once.
         """
 
     def check(self) -> None:
-        """Raise DistbfsError if ``finish`` has failed; after that of all domains."""
+        """Raise DistbfsError if ``finish`` failed; to call after all of them."""
 
 
 class StartedSearch(Protocol):
@@ -274,7 +274,7 @@ class DomainSearch(StartedSearch, Protocol):
     streamed: it is a ``StreamedSearch``
     in_rounds: a level may send to others in rounds: it is a ``RoundsSearch``; the same
     on all domains
-    leaves: what it leaves out, None where it searches all
+    leaves: what it leaves out, None if it searches all
     """
 
     part: Any
@@ -342,16 +342,16 @@ class PullingSearch(DomainSearch, Protocol):
 class RoundsSearch(PullingSearch, Protocol):
     """A domain whose boxes for others may have less room than a level needs.
 
-    What had no place is sent in further rounds, as long as a domain has ``more``: of
-    pushes ``rest``, of pulls further ``questions``. ``take`` takes what came in all
-    rounds but the last, which ``accept`` takes.
+    Items that did not fit are sent in further rounds, as long as a domain has ``more``:
+    after pushes ``rest``, after pulls further ``questions``. ``take`` receives the
+    items of each round but the last, ``accept`` those of the last.
     """
 
     def more(self) -> bool:
         """Return whether more must be sent, when all of a round has arrived."""
 
     def rest(self) -> Bins:
-        """Return pushed vertices, as in ``Offer.normals``, without room before."""
+        """Return pushed vertices that did not fit before, as in ``Offer.normals``."""
 
     def take(
         self,
@@ -457,7 +457,7 @@ class MaskedSearch(DeviceSearch, Protocol):
         """Restrict later searches to some edges; None: all.
 
         Both directions of an edge are alike, as are its places in rows of edges out and
-        in, and a vertex that is not seen has no edge that is.
+        in, and a hidden vertex has no visible edge.
         """
 
 
@@ -480,10 +480,10 @@ class Engine(Protocol):
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
     and the factors of directions; with device_memory it searches graphs on one device
     whose rows have tails in host memory, and has ``state_bytes`` and ``likely``, the
-    kernels that may be compiled before the graph is there; those on the devices
-    of one domain, too, and has ``member_bytes``, where ``devices`` is more than one;
-    those between domains, too, and has ``share_bytes`` and ``of_shares``, where it has
-    ``domains``
+    kernels that may be compiled before the graph exists; if ``devices`` is more than
+    one, it also searches such graphs on the devices of one domain, and has
+    ``member_bytes``; if it has ``domains``, also between domains, and has
+    ``share_bytes`` and ``of_shares``
     needless: options of exchanges without effect, for engines with domains
     own: a dataclass, the engine's own options
     devices: how many may search one graph together without exchanged levels
@@ -526,16 +526,13 @@ class HostEngine(DomainEngine, Protocol):
         """Prepare the search of a graph of one part without delegates."""
 
     def counter(self, part: Part) -> PathCounter | None:
-        """Prepare counting the shortest paths of a graph of one such part.
-
-        None for what counts those of parts.
-        """
+        """Prepare counting the shortest paths of a graph of one such part."""
 
 
 class DeviceEngine(Engine, Protocol):
     """Searches graphs in the memory of one device.
 
-    ``__init__`` raises DeviceMissing where there is no device.
+    ``__init__`` raises DeviceMissing if there is no device.
     """
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:

@@ -1,4 +1,4 @@
-"""The reference engine: every step in NumPy, one array operation a line.
+"""The reference engine: every step in NumPy, one array operation per line.
 
 Whole graphs push level by level, or pull on request. Parts follow Pan, Pearce, Owens
 2018, Section IV, with boolean arrays instead of bitmasks; other engines are tested
@@ -93,7 +93,7 @@ class ReferenceEngine:
         return ReferencePart(part, placement, self._parents)
 
     def counter(self, part: Part) -> None:
-        """Return None: paths are counted as those of parts."""
+        """Return None: paths are counted in the same way as those of parts."""
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

@@ -23,7 +23,7 @@ class LevelCounts(NamedTuple):
 
     over: whether a box had more than its first words; most: words in the fullest box;
     unknown: items in the fullest box of ``ask``
-    edges, found, left: edges of the frontier, 0 where not counted; its vertices;
+    edges: of the frontier, 0 if not counted; found: vertices of the frontier; left:
     unvisited vertices
     """
 
@@ -44,8 +44,8 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     parts are gathered, ``choose``: the device derives the next level from them, so it
     may be launched before the host knows the counts. It does nothing if the search is
     over or waits. A box is one word of size, then its contents: items of a word, or
-    questions, several a word, whose answers come in the same order. The first words of
-    each box are sent before the host knows how many there are; where counts say
+    questions, several per word, whose answers come in the same order. The first words
+    of each box are sent before the host knows how many there are; where counts say
     ``over``, the others are sent and merged (``take_from``, or ``reply_to`` and
     ``learn_from``) before a further ``end_level``. Then ``ask``, ``told`` and ``reply``
     while ``finish`` writes results elsewhere, and ``learn``, complete the parents of
@@ -53,13 +53,13 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     same.
 
     device: of the domain
-    others: parts of other domains, rising, that boxes are sent to
+    others: parts of other domains, ascending, that boxes are sent to
     first: words of a box that are sent at once by default
     depth: levels so far, to be raised with each
     counts: of the last level, to be gathered when it has ended, zeros before the first
     sizes: [2, parts], of the boxes sent and received
-    mask: delegates that this device alone found; None: there are no delegates. To each
-    other part its ``pieces`` are sent
+    mask: delegates that this device alone found; None: there are no delegates. Each
+    other part gets its ``pieces``
     """
 
     device: Any
@@ -100,10 +100,10 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Return the words begin … end-1 of the box for a part."""
 
     def answer_words(self, words: int) -> int:
-        """Return the words of the answers to so many words of questions."""
+        """Return the words of the answers to ``words`` words of questions."""
 
     def answers_to(self, part: int, begin: int, end: int) -> Any:
-        """Return the words begin … end-1 of the answers to a part, as of ``box``."""
+        """Return the words begin … end-1 of the answers to a part, as in ``box``."""
 
     def pieces(self, part: int) -> Sequence[slice]:
         """Return which words of a mask cover delegates that another part also has."""
@@ -168,10 +168,10 @@ class Loop(StartedSearch, Protocol):
     def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
         """Run a search that was started (collective); the search's ``finish`` follows.
 
-        hidden: delegates that no root is; parents: whether those of delegates are
-        wanted as well; traffic: counts what is sent
-        Returns (number of levels, seconds of this device). Raises DistbfsError where
-        another domain was waited for in vain.
+        hidden: number of delegates that are not roots; parents: whether those of
+        delegates are wanted as well; traffic: counts the data sent
+        Returns (number of levels, seconds of this device). Raises DistbfsError if
+        another domain did not answer in time.
         """
 
 
@@ -181,5 +181,5 @@ class LoopedSearch(StreamedSearch, Protocol):
     def loop(self, memory: SymmetricMemory, world: World) -> Loop:
         """Return these searches in one launch each (collective).
 
-        Raises OutOfMemory on all ranks where what comes from others does not fit.
+        Raises OutOfMemory on all ranks if messages from others do not fit.
         """

@@ -58,10 +58,10 @@ class Exchange(Protocol):
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Start to send normal vertices to their owners.
 
-        ``bins[i]``: vertices that the i-th part of this rank found for others, an item
-        each: the number there, above the 32 bits of the parent; *uniquify* keeps one
-        item a number (Section V-B). A rank without any sends nothing; the host's work
-        grows with the receiving parts, not with all parts.
+        ``bins[i]``: vertices that the i-th part of this rank found for others, one item
+        each: the vertex's number there, above the 32 bits of the parent; *uniquify*
+        keeps one item per number (Section V-B). A rank without any sends nothing; the
+        host's work grows with the receiving parts, not with all parts.
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
@@ -74,7 +74,8 @@ class Exchange(Protocol):
         """Return the element-wise maximum over all parts of all ranks, a new array [d].
 
         ``values[i]``: [d] of the i-th part of this rank, int32, int64, uint32 or
-        uint64, the same everywhere.  Once a search, for the parents of delegates.
+        uint64, the same everywhere.  It is called once in a search, for the parents of
+        delegates.
         """
 
     def close(self) -> None:

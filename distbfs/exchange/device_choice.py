@@ -33,8 +33,8 @@ def take_devices(world: World, *, share: bool) -> list[int]:
     """Return this rank's devices and make the first one current (collective).
 
     The visible devices of a host are distributed to its ranks in order, the same number
-    to each; with more ranks than devices, ranks share them. Raises LaunchError where
-    two ranks would use the same device, unless ``share``; DeviceMissing where there is
+    to each; with more ranks than devices, ranks share them. Raises LaunchError if
+    two ranks would use the same device, unless ``share``; DeviceMissing if there is
     none.
     """
     hosts = list(getattr(world, "hosts", [""] * world.size))

@@ -58,8 +58,8 @@ class DeviceCopies(Protocol):
     def move(self, copies: Sequence[Copy]) -> None:
         """Carry out copies, named in the same order on all ranks.
 
-        Their values must be complete. On return all targets of this rank have theirs,
-        and the values of this rank may change.
+        Their values must be complete. When it returns, all targets of this rank have
+        their arrays, and the values of this rank may change.
         """
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class MailboxCopies:
 
     devices: of this rank; counts: of each rank; half: bytes of half a mailbox
 
-    Raises ResourceError or LaunchError on all ranks where memory is short or cannot be
+    Raises ResourceError or LaunchError on all ranks if memory is short or cannot be
     mapped.
     """
 
@@ -209,7 +209,7 @@ def address(array: Any) -> int:
 def copies_between(
     world: World, devices: Sequence[int], most: int, *, nccl: bool
 ) -> DeviceCopies | None:
-    """Return copies between the devices of all ranks; None where there are none.
+    """Return copies between the devices of all ranks; None if there are none.
 
     devices: of this rank, each once; most: bytes that a device may have to send
     nccl: whether to use NCCL where devices cannot map each other's memory
@@ -235,7 +235,7 @@ def mailbox_bytes(most: int) -> int:
 def mailboxes(
     world: World, devices: Sequence[int], counts: Sequence[int], most: int
 ) -> MailboxCopies | None:
-    """Return copies through mailboxes, None where memory is short (collective)."""
+    """Return copies through mailboxes, None if memory is short (collective)."""
     half = int(world.allreduce(np.array([mailbox_bytes(most) // 2]), "max")[0])
     short = False
     for device in devices:

@@ -33,7 +33,7 @@ def array_module(on_device: bool) -> Any:
 
 
 def device_empty(count: int, dtype: Any) -> Any:
-    """Allocate a CuPy array [count]; raise ResourceError where memory is short."""
+    """Allocate a CuPy array [count]; raise ResourceError if memory is short."""
     with cuda.memory_of("exchange between parts"):
         return cuda.cupy().empty(count, dtype)
 

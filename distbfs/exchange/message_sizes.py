@@ -46,7 +46,7 @@ class Messages:
         self._lay_out({} if partners is None else self._counts(partners))
 
     def _counts(self, partners: Partners) -> dict[int, Ids]:
-        """Return sizes to receive, int64 [place here, place there] by rank, rising."""
+        """Return sizes to receive, by ascending rank, int64 [place here, there]."""
         parts = self._local.most
         rows: dict[int, Ids] = {}
         for pair, array in self.leaving:

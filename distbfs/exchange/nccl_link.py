@@ -39,7 +39,7 @@ _links: WeakKeyDictionary[Any, dict[tuple[int, ...], Link]] = WeakKeyDictionary(
 
 
 def load_nccl() -> Any:
-    """Return CuPy's NCCL; DeviceMissing where it has none."""
+    """Return CuPy's NCCL; DeviceMissing if it has none."""
     cuda.cupy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the message below says how to install it
@@ -68,7 +68,7 @@ def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
 
 
 def need_nccl(world: World, devices: Sequence[int] = ()) -> None:
-    """Raise LaunchError where ranks cannot use NCCL; see ``nccl_problem``."""
+    """Raise LaunchError if ranks cannot use NCCL; see ``nccl_problem``."""
     if problem := nccl_problem(world, devices):
         raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
 

@@ -43,7 +43,7 @@ class PeerGroup:
     devices: CUDA device of each part of this rank; with one rank they may be the same.
     Ranks have the parts in turn, see ``partition.layout.in_turn``.
 
-    Raises LaunchError on all ranks where devices of one have no peer access.
+    Raises LaunchError on all ranks if the devices of any rank have no peer access.
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:
@@ -61,8 +61,8 @@ class PeerGroup:
         """Allocate memory for each part of this rank and map that of all parts.
 
         Returns ([uint8 [sizes[i]]], [addresses of all parts' memory, int64 [parts], on
-        the device of part i]). Raises ResourceError on all ranks where memory is short,
-        LaunchError where it cannot be mapped.
+        the device of part i]). Raises ResourceError on all ranks if memory is short,
+        LaunchError if it cannot be mapped.
         """
         world = self._world
         if world.size == 1:

@@ -1,8 +1,8 @@
 """Items sent to the ranks that own them, and answers returned; all of it is collective.
 
-What a rank asks or tells about a vertex of another one goes through here: parents,
-counts of paths, results by input id, lookups of validation, edges to their owners,
-boxes between devices. Between ranks it passes through host memory.
+All questions and results about vertices of other ranks go through here: parents, counts
+of paths, results by input id, lookups of validation, edges to their owners, boxes
+between devices. Between ranks it passes through host memory.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def swap(
     """Exchange arrays between the devices of all ranks; return those received.
 
     boxes: from each device of this rank to every device by its number, [k] of dtype
-    ``kind``, NumPy or CuPy; seats: numbers of the devices of each rank. What arrives at
-    each device of this rank, by number of the sender: of this rank as it is, of others
-    in host memory; None of numbers that no device has.
+    ``kind``, NumPy or CuPy; seats: numbers of the devices of each rank. The arrays
+    received by each device of this rank, by number of the sender: on the device if the
+    sender is of this rank, else in host memory; None for numbers without a device.
     """
     mine, every = seats[world.rank], 1 + max(number for x in seats for number in x)
     arrived: list[list[Any]] = [[None] * every for _ in mine]

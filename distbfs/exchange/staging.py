@@ -1,8 +1,8 @@
 """Buffers between the caller's arrays and MPI.
 
 MPI knows no streams: the device must finish its work on an array before MPI reads or
-writes it, and later kernels must see what MPI wrote. A slot ensures that for the arrays
-of one transfer; there is one slot each for masks, sent and received numbers.
+writes it, and later kernels must see the data that MPI wrote. A slot ensures that for
+the arrays of one transfer; there is one slot each for masks, sent and received numbers.
 """
 
 from __future__ import annotations

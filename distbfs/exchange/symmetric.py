@@ -1,7 +1,7 @@
 """Memory that devices of all ranks put into without their hosts: NVSHMEM.
 
-NVSHMEM is begun once a process, for its current device, and lasts as long; see
-``device.nvshmem`` for kernels.
+NVSHMEM is started once in a process, for its current device, and runs until it ends;
+see ``device.nvshmem`` for kernels.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class LinkedModule(programs.Module):
 class Heap:
     """NVSHMEM of this process; creating it is collective.
 
-    blocks: what was allocated, with its bytes, in the same order on all ranks; used:
-    for each a function that returns its array while that lasts
+    blocks: the allocated memory, with its bytes, in the same order on all ranks; used:
+    for each a function that returns its array while the array exists
     modules: all that were loaded, which NVSHMEM writes to when memory is added
 
-    Raises LaunchError on all ranks where NVSHMEM does not start.
+    Raises LaunchError on all ranks if NVSHMEM does not start.
     """
 
     def __init__(self, world: World) -> None:
@@ -161,7 +161,7 @@ _heaps: dict[tuple[int, int, int], Heap] = {}
 class NvshmemMemory:
     """Memory of the current devices of all ranks; see ``base.SymmetricMemory``.
 
-    Creating it is collective. Raises LaunchError on all ranks where NVSHMEM does not
+    Creating it is collective. Raises LaunchError on all ranks if NVSHMEM does not
     start, or serves other ranks or devices of this process.
     """
 

@@ -32,8 +32,8 @@ class Traffic:
     def sent(self) -> Ids:
         """Bytes and messages so far, int64 [parts + 1, 2, KINDS], a copy.
 
-        The last row counts what is sent for all parts together; a reduction counts once
-        for each of its arrays.
+        The last row counts the data sent for all parts together; a reduction counts
+        once for each of its arrays.
         """
         return np.stack([self._bytes, self._messages], axis=1)
 

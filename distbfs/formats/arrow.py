@@ -1,4 +1,4 @@
-"""Arrow tables, as files (Feather too) or streams: two columns of ids.
+"""Arrow tables, as files (also Feather) or streams: two columns of ids.
 
 Other columns are ignored. Source: Apache Arrow, columnar format 1.5, IPC.
 """
@@ -39,7 +39,7 @@ class ArrowReader(Reader):
         return head.startswith(FILE_MAGIC) or stream
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs; InputError where a file is broken or lacks such columns."""
+        """Yield the pairs; InputError if a file is broken or lacks such columns."""
         where = str(file.path)
         whole = file.peek(min(file.size, len(FILE_MAGIC)), 0) == FILE_MAGIC
         with hashed_aside(file):

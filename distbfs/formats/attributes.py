@@ -22,7 +22,7 @@ class Values:
     """An attribute of some edges, in their order.
 
     array: int64, float of 16, 32 or 64 bits, or int32: indices of words
-    words: the distinct texts, rising, of a text attribute; else None
+    words: the distinct texts, ascending, of a text attribute; else None
     """
 
     array: Array

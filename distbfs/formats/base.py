@@ -35,7 +35,7 @@ class ReaderOptions:
     n: number of vertices, None for one more than the largest id
     directed: edges lead only from the first id to the second
     columns: names of the two columns of a table that hold ids
-    header: the first line of a text is no edge, None: detected
+    header: the first line of a text is not an edge, None: detected
     bipartite: rows and columns of a matrix are two sets of vertices
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
@@ -155,7 +155,7 @@ class EdgeFile:
     """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
     n: 0 before it is known
-    unread: ignored data of edges, as "weights"
+    unread: ignored data of edges, such as "weights"
     directed: the file says that its edges lead one way
     one_based: ids in the file start at 1, as requested, detected or by the format
     notes: remarks for the user on how the file was read
@@ -185,7 +185,7 @@ class Reader:
     bipartite : bool
         Whether files may hold matrices.
     sized : tuple of (str, int), or None
-        What a file is called that states its size, and its lowest id.
+        How messages name files that state their size, and the lowest id in them.
     opens : type
         Opens its files.
     words : Words or None
@@ -252,7 +252,7 @@ class Reader:
 def read_files(reader: Reader, paths: Sequence[Path], take: Take) -> EdgeFile:
     """Read the files of an input, one after the other, as ``Reader.read``.
 
-    Raises InputError where there are no vertices, UsageError for several files that
+    Raises InputError if there are no vertices, UsageError for several files that
     state their sizes.
     """
     if len(paths) > 1 and reader.sized:

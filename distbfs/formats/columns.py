@@ -75,7 +75,7 @@ def usual(names: Sequence[str]) -> tuple[int, int] | None:
 def choose(
     names: Sequence[str], wanted: tuple[str, str] | None, where: str
 ) -> tuple[int, int]:
-    """Return the indices of the two id columns; InputError where it is unclear."""
+    """Return the indices of the two id columns; InputError if it is unclear."""
     if wanted and all(names.count(name) == 1 for name in wanted):
         return names.index(wanted[0]), names.index(wanted[1])
     chosen = usual(names) or ((0, 1) if len(names) == 2 else None)
@@ -99,7 +99,7 @@ class Table:
     def __init__(
         self, path: Any, schema: Any, options: ReaderOptions, words: Words | None
     ) -> None:
-        """Choose the columns; InputError where it is unclear."""
+        """Choose the columns; InputError if it is unclear."""
         self.where = str(path)
         with sound(self.where):
             names = [str(name) for name in schema.names]

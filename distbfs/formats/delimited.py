@@ -47,7 +47,7 @@ class LineLayout:
     def of_part(self, sample: bytes) -> LineLayout:
         """Return the layout of another part of the text, by its first lines.
 
-        Its first record names columns if it is that of the first part.
+        Its first record names columns if it equals that of the first part.
         """
         rows = _rows(_lines_of(sample), self.separator)[:1]
         names = [tuple(x[k] for k in self.columns if k < len(x)) for x in rows]
@@ -72,7 +72,7 @@ def find_layout(
 
 
 def doubt_of_edges(sample: bytes, header: bool | None) -> str:
-    """Return the reason why the first lines of a text are no edge list, "" if they are.
+    """Return why the first lines of a text are not an edge list, "" if they are.
 
     Their numbers of columns differ, or a sign such as -> stands between the ids. Files
     whose columns have usual names are edge lists.

@@ -1,4 +1,4 @@
-"""DIMACS and PACE graphs: text of one tuple a line, whose nodes start at 1.
+"""DIMACS and PACE graphs: text of one tuple per line, whose nodes start at 1.
 
 Lines: ``c`` and any text, ``p KIND NODES EDGES`` once before all edges, and an edge, as
 its kind has it: ``a U V NUMBER`` (shortest paths, maximum flow), ``e U V`` (colouring,
@@ -55,7 +55,7 @@ class DimacsReader(Reader):
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether the first line that is no comment is a known problem line."""
+        """Return whether the first line after comments is a known problem line."""
         mark = MARK.match(head)
         return mark is not None and mark[1].decode("latin-1") in KINDS
 

@@ -1,4 +1,4 @@
-"""Edge lists: two ids a line, as SNAP, KONECT and many others use them.
+"""Edge lists: two ids per line, as SNAP, KONECT and many others use them.
 
 The first lines show the separator, and whether columns have names (see ``delimited``);
 columns besides the two ids (weights, times) are ignored; lines that begin with ``#`` or
@@ -97,12 +97,12 @@ class EdgeListReader(Reader):
 
     @staticmethod
     def doubt(head: bytes, options: ReaderOptions) -> str:
-        """Return the reason why the first lines are no edge list, "" if they are."""
+        """Return why the first lines are not an edge list, "" if they are."""
         sure = options.columns or KONECT.match(head) or STATED.match(head)
         return "" if sure else doubt_of_edges(head, options.header)
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError where there are none, or other content."""
+        """Yield the edges; InputError if there are none, or other content."""
         options, notes, path = self.options, list[str](), file.path
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         head = read_head(file)
@@ -162,7 +162,7 @@ class EdgeListReader(Reader):
 def _on_first(
     layout: LineLayout, line: int, words: Words | None, tuples: int, highest: int
 ) -> list[str]:
-    """Return a note where the first record may be no edge.
+    """Return a note if the first record may not be an edge.
 
     tuples: records; highest: largest id of the others
     """
@@ -211,7 +211,7 @@ def _chunks(
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
     """Return the two vertex sets of a bipartite KONECT graph, None for others.
 
-    Raises InputError or UsageError where the options contradict the file.
+    Raises InputError or UsageError if the options contradict the file.
     """
     if head.kind != "bip":
         options.check_one_set(path, "an edge list that is not of KONECT's kind bip")
@@ -233,7 +233,7 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
 
 
 class EdgeListWriter(Writer):
-    """Writes edge lists: sizes in the first line, then an edge a line.
+    """Writes edge lists: sizes in the first line, then one edge per line.
 
     Where vertices have ids that are not consecutive, no sizes are written, and a vertex
     without edges has a loop.

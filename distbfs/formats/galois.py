@@ -46,7 +46,7 @@ class GaloisReader(Reader):
         return version in ID_BYTES and data <= MOST_DATA
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError where sizes, offsets or destinations disagree."""
+        """Yield the edges; InputError if sizes, offsets or destinations disagree."""
         width, data, edges.n, entries = _header(file)
         edges.unread = "data of edges" if data and entries else ""
         rows = StoredRows(edges.n, entries, f"<u{width}", implied=True)

@@ -85,7 +85,7 @@ class GapReader(Reader):
     opens = BinaryFile
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError where sizes, offsets or neighbours disagree."""
+        """Yield the edges; InputError if sizes, offsets or neighbours disagree."""
         mirror = Mirror(self.options.compiled)
         directed, entries, nodes, width = _header(file)
         if not directed:

@@ -1,6 +1,6 @@
-"""Original ids of vertices that distbfs has numbered anew.
+"""Original ids of vertices that distbfs has renumbered.
 
-Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 bytes.
+Vertex k has the k-th id in ascending order: of numbers, or of text by its UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def name_of(vertex: int, ids: IdMap | None) -> int | str:
 
 
 def first_of(ids: IdMap | None) -> int | None:
-    """Return the id of the first of consecutive ids, None where ids are others."""
+    """Return the id of the first of consecutive ids, None if ids are others."""
     if ids is None:
         return 0
     return ids.first if isinstance(ids, CountedIds) else None
 
 
 def no_vertex(n: int, first: int = 0) -> str:
-    """Return the message for a number that is no vertex of ``n`` from ``first`` on."""
+    """Return the message for a number outside ``n`` vertices from ``first`` on."""
     allowed = f"allowed: {first} to {first + n - 1}" if n else "the graph has none"
     return f"is not a vertex; {allowed}"
 
 
 class IntegerIds:
-    """Ids that are whole numbers, int64 [n], rising."""
+    """Ids that are whole numbers, int64 [n], ascending."""
 
     kind = "integer"
 
@@ -103,7 +103,7 @@ class CountedIds(IntegerIds):
         return self._count
 
     def arrays(self) -> dict[str, Array]:
-        """Return the ids as an array, made anew."""
+        """Return the ids as a new array."""
         return {"ids": self.named(np.arange(self.count, dtype=np.int64))}
 
     def named(self, vertices: Ids) -> Ids:
@@ -133,7 +133,7 @@ class TextIds:
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> TextIds:
-        """Create the map of ids, which must be rising UTF-8."""
+        """Create the map of ids, which must be ascending UTF-8."""
         offsets = np.zeros(len(words) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in words], out=offsets[1:])
         return cls(offsets, np.frombuffer(b"".join(words), dtype=np.uint8))
@@ -202,7 +202,7 @@ class TextIds:
 def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:
     """Return the map of a kind from its ``arrays``.
 
-    Raises InputError where the arrays contradict each other.
+    Raises InputError if the arrays contradict each other.
     """
     if kind == IntegerIds.kind:
         return IntegerIds(arrays["ids"])

@@ -102,7 +102,7 @@ def _only_member(path: Path, members: Callable[[Path], Iterator[Any]]) -> Path:
 
 
 def unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    """Open a member of a zip archive; ValueError for a method that is not read."""
+    """Open a member of a zip archive; ValueError for a method that is not supported."""
     if info.compress_type not in PACKED:
         raise ValueError(f"compressed by method {info.compress_type}")
     return archive.open(info)
@@ -132,5 +132,5 @@ def _of_zip(path: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
 
 
 def is_data(name: str) -> bool:
-    """Return whether a member of an archive is no description, and not hidden."""
+    """Return whether a member of an archive is neither a description nor hidden."""
     return not NO_DATA.search(name)

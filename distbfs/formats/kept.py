@@ -53,7 +53,7 @@ def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
 def read_kept(
     paths: Sequence[Path], reader: Reader, keep: Sequence[str], tuples: int
 ) -> dict[str, Values]:
-    """Return columns of an input, one value a tuple, by attribute name.
+    """Return columns of an input, one value per tuple, by attribute name.
 
     reader: has read the files; keep: NAME or NAME=PLACE each; tuples: number of edges.
     The values of a Matrix Market file may get any one name. Raises UsageError for

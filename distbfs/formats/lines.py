@@ -44,7 +44,7 @@ class LineRules:
 
     comments: bytes that begin a comment line, eight at most
     lead: a letter that is the first column of each record, or ""
-    unled: describes a record that does not begin so, by its columns
+    unled: describes a record that does not begin with it, by its columns
     separator: a comma, tab or semicolon, with or without blanks around it, or " ":
     blanks
     fields: columns of each record; 0: those of the ids, and any number of ignored ones

@@ -35,14 +35,14 @@ LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class PieceFile(TextFile):
-    """A text file split at blanks too, since the line of a hub may be very long."""
+    """A text file also split at blanks, since the line of a hub may be very long."""
 
     ends = (b"\n", b" ", b"\t")
 
 
 @dataclass(frozen=True)
 class Header:
-    """Sizes; numbers before the neighbours of a line; numbers a neighbour."""
+    """Sizes; numbers before the neighbours of a line; numbers per neighbour."""
 
     n: int
     m: int
@@ -67,7 +67,7 @@ class ListParser:
     def parse(self, piece: bytes) -> tuple[Ids, Ids]:
         """Return vertices and neighbours, zero-based int64 [k]; InputError at once.
 
-        Comments, and what is wrong, are looked for line by line.
+        Comments and errors are looked for line by line.
         """
         piece = piece.replace(b"\r\n", b"\n")
         if not (self.comment or piece.translate(None, PLAIN)):
@@ -133,7 +133,7 @@ class ListParser:
         return f"a number of more than {SAFE_DIGITS} digits"
 
     def _neighbours(self, sizes: Ids, numbers: Ids, text: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of lines, of which the last goes on.
+        """Return vertices and neighbours of lines; the last line goes on.
 
         sizes: numbers of each; text: the lines. Raises LineFault, which describes the
         first of them.
@@ -197,7 +197,7 @@ class MetisReader(Reader):
             raise file.refuse_last(what)
         if neighbours != 2 * header.m:
             what = f"{header.m} edges declared, {neighbours} neighbours found"
-            raise file.refuse_last(f"{what}, where two an edge are expected")
+            raise file.refuse_last(f"{what}, where two per edge are expected")
         if not mirror.even():
             raise InputError(f"{file.path}: an edge is not listed from both ends")
 

@@ -141,7 +141,7 @@ class NumpyReader(Reader):
         return head.startswith(MAGIC) or is_array_archive(head)
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError where there are none in a known layout.
+        """Yield the edges; InputError if there are none in a known layout.
 
         Raises UsageError for a base or a size where a matrix determines them.
         """

@@ -36,7 +36,7 @@ class BinaryFile(HashedFile):
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
-        """Open the file; InputError where there is nothing to read."""
+        """Open the file; InputError if there is nothing to read."""
         super().__init__(path, progress=progress)
         self.position = 0
         self.content: IO[bytes] = self._raw
@@ -68,7 +68,7 @@ class BinaryFile(HashedFile):
         return InputError(f"{self.path}: byte {at}: {what}")
 
     def header(self, size: int) -> bytes:
-        """Return the first bytes; InputError where there are fewer."""
+        """Return the first bytes; InputError if there are fewer."""
         if self.size < size:
             what = f"the file ends, where a header takes {size} bytes"
             raise self.refuse(what, self.size)
@@ -128,7 +128,7 @@ class BinaryFile(HashedFile):
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
-    """Return the flat index of the first id that is not base … most, and the fault.
+    """Return the flat index of the first id outside base … most, and the fault.
 
     ids: integers of any dtype and shape, scanned in C order.
     """

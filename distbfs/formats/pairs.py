@@ -1,4 +1,4 @@
-"""Pairs of ids from a text: in C, or in Python where no compiler is.
+"""Pairs of ids from a text: in C, or in Python without a compiler.
 
 The kernel (parse.c) stops at the first unusual record; Python reads the text from there
 on, or refuses it.
@@ -45,7 +45,7 @@ def read_pairs(
 ) -> Iterator[Ids]:
     """Yield the pairs in the rest of a file, zero-based int64 [k, 2], in order.
 
-    declared: their number by the header; words: numbers ids that are text, None where
+    declared: their number by the header; words: numbers ids that are text, None if
     ids are numbers; compiled: use the kernel if available. Raises InputError
     ``FILE:LINE: what is wrong`` at the first bad line, for the line where a record
     begins, at an entry beyond the declared ones, and at the end where there are fewer.

@@ -50,7 +50,7 @@ class ParquetReader(Reader):
         return head.startswith(MAGIC)
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs; InputError where a file is broken or lacks such columns."""
+        """Yield the pairs; InputError if a file is broken or lacks such columns."""
         with hashed_aside(file):
             yield from self._pairs(file, edges)
 
@@ -96,7 +96,7 @@ def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any
 
 
 class ParquetWriter(Writer):
-    """Writes tables of the columns src and dst, an edge a row.
+    """Writes tables of the columns src and dst, one edge per row.
 
     Numbers are stored uncompressed, in 32 bits where they fit: about as long as
     compressed 64-bit ones, and read many times as fast. Metadata hold the number of

@@ -29,7 +29,7 @@ PAIR_BYTES = 16
 class Numbers:
     """Numbers vertices whose ids are numbers, while pairs are put into a spool.
 
-    By a table where there is a compiler, and it is wanted, else by a ``dict``.
+    It uses a table if there is a compiler and it is wanted, else a ``dict``.
     """
 
     def __init__(self, *, compiled: bool = True) -> None:

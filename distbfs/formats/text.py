@@ -64,7 +64,7 @@ def open_raw(path: Path) -> BufferedReader:
 
 
 def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[bytes]:
-    """Write all that ``take`` gives into a temporary file without a name.
+    """Write everything that ``take`` returns to an unnamed temporary file.
 
     path, what: for the message of DiskFull, "cannot WHAT PATH"
     """
@@ -138,7 +138,7 @@ class HashedFile:
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
-        """Open the file; InputError where there is nothing to read."""
+        """Open the file; InputError if there is nothing to read."""
         self._raw = open_raw(path)
         self.path = path
         try:
@@ -209,7 +209,7 @@ class TextFile(HashedFile):
         *,
         progress: Progress | None = None,
     ) -> None:
-        """Open the file; InputError where there is nothing to read."""
+        """Open the file; InputError if there is nothing to read."""
         super().__init__(path, progress=progress)
         self.block_bytes = block_bytes
         self.line = 1
@@ -245,7 +245,7 @@ class TextFile(HashedFile):
     def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
         """Return the numbers that the line just read states, of vertices and edges.
 
-        lacking: what to say unless there are ``count`` numbers of 19 digits at most
+        lacking: the message unless there are ``count`` numbers of 19 digits at most
         """
         if len(words) != count or not all(map(SIZE.fullmatch, words)):
             raise self.refuse_last(lacking)

@@ -41,7 +41,7 @@ class Words:
     def first_fault(self, known: int) -> str:
         """Return the reason why a word of the table is not an id, "" if all are.
 
-        known: words before, which are
+        known: how many words at the front are known to be ids
         """
         if self.table is None or self.table.count == known:
             return ""

@@ -45,7 +45,7 @@ class FileTuples:
     ``pairs``, int64 [tuples, 2], is a map of it;
     ``ids`` are the vertices' ids in the file, on rank 0, if they are not 0 to n - 1;
     ``notes`` are remarks for the user; ``attributes`` are the kept columns, by name,
-    one value a tuple.
+    one value per tuple.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FileTuples:
     ) -> None:
         """Map a spool, which is opened only here.
 
-        ``facts`` are added to ``describe``: format and digest. Raises InputError where
+        ``facts`` are added to ``describe``: format and digest. Raises InputError if
         the spool is missing or has another size.
         """
         self.path = path
@@ -158,7 +158,7 @@ def open_tuples(
     keep: columns that are kept as attributes, NAME or NAME=PLACE; see ``read_kept``
 
     Raises the same error on all ranks: InputError for an invalid file, UsageError for
-    an unknown format or options that do not apply to it, DiskFull where the spool
+    an unknown format or options that do not apply to it, DiskFull if the spool
     cannot be written.
     """
     asked = options or ReaderOptions()
@@ -282,7 +282,7 @@ def _as_wanted(
         options = replace(options, relabel="text")
         reader = make_reader(paths[0], name, options)
         out = _parse(reader, paths, options, folder)
-        said = str(error).replace(NO_ID, "is no number")
+        said = str(error).replace(NO_ID, "is not a number")
         notes.append(f"ids are taken as text ({said})")
         return reader, *out
 
@@ -315,12 +315,12 @@ def _parse(
 
 
 def check_dense(n: int, tuples: int, where: str, ways: str) -> None:
-    """Raise InputError where nearly all vertices would have no edges.
+    """Raise InputError if nearly all vertices would have no edges.
 
     The memory of a graph grows with its vertices; a few edges must not cause a large
     allocation by their ids unless the number n was given.
 
-    ways: what allows it
+    ways: how to allow it, for the message
     """
     most = max(FEW_VERTICES, VERTICES_PER_TUPLE * tuples)
     if n > most:

@@ -112,7 +112,7 @@ def split(text: Bytes, offsets: Ids) -> list[bytes]:
 
 
 def ranked(values: Array) -> tuple[Array, Ids]:
-    """Return distinct values, rising, and the rank of each, int64 [k]."""
+    """Return distinct values, ascending, and the rank of each, int64 [k]."""
     order = np.argsort(values)
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[order] = np.arange(len(values))

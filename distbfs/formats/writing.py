@@ -74,7 +74,7 @@ class Writer:
         """Write a graph to a new file.
 
         Memory is a few numbers a vertex.  Raises InputError for a graph that the format
-        cannot hold, OSError where writing fails.
+        cannot hold, OSError if writing fails.
         """
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ def writer_for(path: Path, name: str = "") -> Writer:
 
 
 def check_place(path: Path, *, force: bool = True) -> None:
-    """Raise UsageError where no file can be written; ``force``: one may be replaced."""
+    """Raise UsageError if no file can be written; ``force``: one may be replaced."""
     # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
@@ -121,7 +121,7 @@ def check_place(path: Path, *, force: bool = True) -> None:
 def placed(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end, rename it to ``path``.
 
-    A device or pipe is written directly. Raises UsageError where the file may not be
+    A device or pipe is written directly. Raises UsageError if the file may not be
     written, now or at the end, ResourceError for a full disk; then nothing is left
     behind.
     """
@@ -173,7 +173,7 @@ def _reserve(complete: Path, path: Path) -> None:
 def allocate(path: Path, size: int) -> None:
     """Give a file its size, with room on the disk for all of it.
 
-    What is mapped or written there later finds room.  Raises OSError where the disk or
+    What is mapped or written there later finds room.  Raises OSError if the disk or
     a quota is full, or files may not be as large.
     """
     with path.open("rb+") as file:

@@ -4,8 +4,8 @@ A vertex whose scrambled id has k one-bits is an end of a tuple with probability
 (A+B)^(s-k) (C+D)^k, and of a tuple with a given neighbour with a product of A, B, C, D
 that depends on how many of its one- and zero-bits meet one-bits. Summing 1 -
 exp(-expected tuples) over the classes of neighbours gives the expected number of
-distinct neighbours, without repeats; degrees of a class are modelled as Poisson, or, of
-a large mean, as normal, in steps.
+distinct neighbours, without repeats; degrees of a class are modelled as Poisson, or, if
+the mean is large, as normal, in steps.
 """
 
 from __future__ import annotations

@@ -35,13 +35,13 @@ AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 def usual_degree(vertices: int) -> float:
     """Return the mean degree of radius .55 (ln n / n)^.5 in a unit square.
 
-    That of the graphs rgg_n_2_* of the 10th DIMACS challenge.
+    The graphs rgg_n_2_* of the 10th DIMACS challenge have this degree.
     """
     return math.pi * 0.55**2 * math.log(max(vertices, 2))
 
 
 def poisson_limits(mean: float) -> Words:
-    """Return 2^64 times the chance of at most k = 0, 1, … points, uint64, rising."""
+    """Return 2^64 times the chance of at most k = 0, 1, … points, uint64, ascending."""
     limits, below, mass, k = [], 0.0, math.exp(-mean), 0
     while k < MOST and below < 1 - 2.0**-52:
         below += mass

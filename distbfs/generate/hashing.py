@@ -100,6 +100,6 @@ class Permutation:
 def permutation_by(n: int, seed: int | None) -> Permutation | None:
     """Return the permutation of n vertices for a seed; None if it is the identity.
 
-    It is without a seed, and with one vertex.
+    It is the identity without a seed, or for one vertex.
     """
     return None if seed is None or n <= 1 else Permutation(n, seed)

@@ -10,7 +10,7 @@ from distbfs.types import Ids, TupleSource
 
 
 class Permuted:
-    """A TupleSource of another one's tuples, in internal ids.
+    """The tuples of another source in internal ids (a TupleSource).
 
     source: the tuples in input ids; seed: of the permutation
     """

@@ -9,7 +9,7 @@ from distbfs.types import Ids, TupleSource
 
 
 class Turned:
-    """A TupleSource of (v, u) for each (u, v) of another one, with its attributes."""
+    """The reversed tuples of another source, with their attributes (a TupleSource)."""
 
     def __init__(self, source: TupleSource) -> None:
         self._source = source
@@ -22,5 +22,5 @@ class Turned:
             yield v, u
 
     def describe(self) -> dict[str, Any]:
-        """Return the source's description, and that it is turned."""
+        """Return the source's description, marked as turned."""
         return {**self._source.describe(), "turned": True}

@@ -21,7 +21,7 @@ def index_dtype(largest: int) -> type[np.unsignedinteger]:
 
 
 def add_counts(counts: Ids, rows: Array) -> None:
-    """Add the occurrences of each row to ``counts``; ``rows``: int64, rising."""
+    """Add the occurrences of each row to ``counts``; ``rows``: int64, ascending."""
     if len(rows):
         first, last = int(rows[0]), int(rows[-1])
         counts[first : last + 1] += np.bincount(rows - first)

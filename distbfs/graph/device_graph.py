@@ -1,12 +1,12 @@
 """A whole graph in the memory of one CUDA device.
 
-Numbers. Vertices with edges are numbered by falling degree class and, inside a class,
-by rising id: a stable sort of the ids. So hubs come first and share cache lines, each
-row lists its neighbours of high degree first, and vertices with close ids stay close
-inside their class, which makes results by id cheap to write. Vertices without edges
-have no number. Vertices of trees, which hang on the rest by one edge, come last, but
-for some leaves that fill up a unit; the first column of their rows is what they hang
-on, if its number is lower than theirs.
+Numbers. Vertices with edges are numbered by descending degree class and, inside a
+class, by ascending id: a stable sort of the ids. So hubs come first and share cache
+lines, each row lists its neighbours of high degree first, and vertices with close ids
+stay close inside their class, which makes results by id cheap to write. Vertices
+without edges have no number. Vertices of trees, which hang on the rest by one edge,
+come last, but for some leaves that fill up a unit; the first column of their rows is
+the vertex that they hang on, if its number is lower than theirs.
 """
 
 from __future__ import annotations

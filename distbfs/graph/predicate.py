@@ -51,7 +51,7 @@ class Predicate:
     """
 
     def __init__(self, text: str) -> None:
-        """Parse a text; UsageError where it is not a predicate."""
+        """Parse a text; UsageError if it is not a predicate."""
         if not isinstance(text, str):
             raise WrongTypeError(f"where is of type {type_name(text)}; allowed: text")
         self.text = text
@@ -80,7 +80,7 @@ class Predicate:
         attributes: at least those of ``names``, arrays of [count]. Numbers take the
         type of the column that they are compared with, as NumPy and pandas have it. A
         comparison with a missing value (NaN) is False, except ``!=``. Raises UsageError
-        where text is compared with numbers.
+        if text is compared with numbers.
         """
         flags: Marks = _flags(self._tree, attributes, self.text)
         return np.broadcast_to(flags, (count,))
@@ -121,7 +121,7 @@ def _pairs(node: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
 
 
 def _check(node: ast.expr, text: str) -> list[str]:
-    """Return the names in a tree; UsageError where it is not a predicate."""
+    """Return the names in a tree; UsageError if it is not a predicate."""
     if isinstance(node, ast.BoolOp):
         return [name for item in node.values for name in _check(item, text)]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

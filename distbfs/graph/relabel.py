@@ -5,12 +5,12 @@ vertices without edges come last and are never read. Sorting by degree over the 
 range would scatter results over the whole output; blocks of ``order_block`` ids avoid
 that (Yasui and Fujisawa 2015 sort the whole range).
 
-The vertices outside the 2-core of a whole graph, its trees, come after the core in an
-order in which each has one neighbour before it at most: a search of the core alone then
-tells their levels, as the record codes of the Graph500 list do.
+The vertices outside the 2-core of a whole graph, its trees, come after the core, in an
+order in which each has at most one neighbour before it: a search of the core alone then
+determines their levels, as the record codes of the Graph500 list do.
 
-Road networks have no hubs, and their searches are long: what a level touches is next to
-what the levels before it touched. There the core of a whole graph is numbered depth
+Road networks have no hubs, and their searches are long: a level touches vertices next
+to those of the levels before it. In them the core of a whole graph is numbered depth
 first, whatever its ids, so that chains of vertices share cache lines.
 """
 
@@ -58,7 +58,7 @@ def degree_order(
     trees: Array | None = None,
     rows: tuple[Ids, Array] | None = None,
 ) -> PartNumbering:
-    """Assign numbers to a part's vertices by block, then falling degree, then id.
+    """Assign numbers to a part's vertices by block, then descending degree, then id.
 
     degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
     without edges); block: ids per block; trees: uint32, active ids that come

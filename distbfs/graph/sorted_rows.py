@@ -205,8 +205,8 @@ class KeyRuns:
     ) -> Cut:
         """Sort the keys into rows; the keys are gone afterwards.
 
-        dtype: uint32 or uint64, of columns; deal: drop loops and repeats, count ends,
-        of which a loop has ``loop_ends``. Raises MemoryError.
+        dtype: uint32 or uint64, of columns; deal: drop loops and repeats, count ends; a
+        loop has ``loop_ends`` of them. Raises MemoryError.
         """
         keys = self._keys.take()
         if self._native is None:

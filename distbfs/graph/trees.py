@@ -1,8 +1,8 @@
 """The vertices outside the 2-core: trees, each on one vertex of the core or on none.
 
 Leaves are taken away in rounds until none is left (Matula and Beck 1983 for k = 2).
-Backwards, this is an order in which every vertex has one neighbour before it at most.
-The kernel is in ``trees.c``; without a compiler NumPy gives the same result.
+In the reverse order, every vertex has at most one neighbour before it. The kernel is in
+``trees.c``; without a compiler NumPy gives the same result.
 """
 
 from __future__ import annotations
@@ -80,11 +80,12 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
 
 
 def trees_last(offsets: Array, columns: Array, first: Array, core: int) -> bool:
-    """Return whether trees stand behind others in all rows that they hang on.
+    """Return whether trees come after other neighbours in all rows that they hang on.
 
-    So they do where rows rise, as those that are built; a program may give others.
+    They do if rows are in ascending order, as built rows are; a program may pass
+    others.
 
-    offsets, columns: as of ``first_tree``, which gives ``core``; first: uint32
+    offsets, columns: as in ``first_tree``, which gives ``core``; first: uint32
     [active], the first column of each row
     """
     if (first[:core] >= core).any():

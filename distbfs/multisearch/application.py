@@ -78,7 +78,7 @@ class Task:
     searcher: runs problems, on all ranks
     sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
     output: receives arrays, on rank 0 if they are requested
-    ids: the vertices' ids of their file, on rank 0
+    ids: the ids of the vertices in their file, on rank 0
     label: names the work where progress is shown; seed: of random sources
     unfinished: on rank 0, where finished searches are kept if they are
     """
@@ -132,7 +132,7 @@ class Application:
 
     summary: a phrase for the help
     run: takes a Task and the options by name, passes arrays on, and returns the
-    reported facts (collective); ``searches`` if they are not one a source
+    reported facts (collective); ``searches`` if they are not one per source
     takes: kind of its sources; repeats: keep repeated sources
     endings: of the files that it writes, none if it only reports
     resumes: goes on with the finished searches of ``Task.unfinished``

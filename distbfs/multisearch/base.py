@@ -69,8 +69,8 @@ class RunOptions:
         edge-parallel.
     threshold: Degree from which a warp searches a vertex (method hybrid of xbfs).
     batch: Searches at once; 0: as many as memory allows.
-    threads: Threads a rank; 0: this rank's share of the cores.
-    device_memory: Memory of each device for a graph and its searches, as 40GiB;
+    threads: Threads per rank; 0: this rank's share of the cores.
+    device_memory: Memory of each device for a graph and its searches, such as 40GiB;
         neighbours that do not fit there go to host memory.  [what is free]
     host_memory: Memory of a host for the neighbours that do not fit on its devices.
         [what this process may use]
@@ -109,7 +109,7 @@ class Results:
         Shapes (k,), (n,), (k, n) or (k, levels) in host memory, by vertex id.
         ``finalize`` may have added others.
     facts : dict
-        JSON values, as runner, method, batches and levels.
+        JSON values, such as runner, method, batches and levels.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Results:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
-        """Return a result by name; UsageError where there is none."""
+        """Return a result by name; UsageError if there is none."""
         if name not in self.values:
             names = ", ".join(self.values) or "none"
             raise UsageError(f"there is no result '{name}'; there are: {names}")
@@ -134,7 +134,7 @@ class Results:
 class ProblemRunner(Protocol):
     """Runs problems over graphs that are whole: one part without delegates.
 
-    ``__init__`` raises CompilerMissing or DeviceMissing where it cannot run here.
+    ``__init__`` raises CompilerMissing or DeviceMissing if it cannot run here.
     """
 
     name: str
@@ -154,13 +154,13 @@ class ProblemRunner(Protocol):
 
         graph: what ``prepare`` returned; one run at a time.  Raises UsageError for a
         problem that cannot run and for an error in one of its functions, which is
-        named with its line; ResourceError where memory runs out.
+        named with its line; ResourceError if memory runs out.
         """
 
     def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:
         """Return a function from a vertex id to levels, [n] by id, on a device.
 
-        An array lasts until the next. None where many searches run at once.
+        An array lasts until the next. None if many searches run at once.
         """
 
     def where(self, graph: Any) -> str:
@@ -201,7 +201,7 @@ def _check_state(where: str, state: State) -> None:
         kind = np.dtype(state.dtype)
     except TypeError as error:
         raise UsageError(
-            f"{where}: state {state.name}: '{state.dtype}' is no dtype"
+            f"{where}: state {state.name}: '{state.dtype}' is not a dtype"
         ) from error
     if kind.kind not in "biuf":
         raise UsageError(
@@ -224,7 +224,7 @@ def _check_state(where: str, state: State) -> None:
 
 
 def check_depth(depth: int, dtype: str) -> None:
-    """Raise UsageError where levels up to ``depth`` do not fit a dtype."""
+    """Raise UsageError if levels up to ``depth`` do not fit a dtype."""
     most = MOST[np.dtype(dtype).name]
     if depth > most:
         raise TooDeep(

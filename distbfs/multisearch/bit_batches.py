@@ -36,14 +36,14 @@ class Searched(Protocol):
         """Write levels by id, [k, n] of signed integers; else who was reached."""
 
     def tail_counts(self) -> dict[str, int]:
-        """Return what was read of tails of rows; see ``PartSearches``."""
+        """Return the counts of tail reads; see ``PartSearches``."""
 
 
 Search: TypeAlias = Callable[["Ids"], tuple[Searched, int]]
 
 
 def wanted_of(problem: Problem, options: RunOptions) -> Wanted:
-    """Return what a problem's results take of a traversal."""
+    """Return the results that a problem needs from a traversal."""
     results = [s for s in problem.state if s.result]
     return Wanted(
         levels=any(s.name == "level" for s in results),

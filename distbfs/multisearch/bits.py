@@ -36,7 +36,7 @@ RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "check
 
 
 def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library for words of ``width`` lanes, compiled if need be."""
+    """Return the library for words of ``width`` lanes, compiled if necessary."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     return cc.load(SOURCE, WIDTH=width, OFFSET=offset)
 
@@ -78,7 +78,7 @@ def array_table(
 
 
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
-    """Return the most bytes of a ``BitSearch`` of n vertices up to some depth."""
+    """Return the largest size in bytes of a ``BitSearch`` of n vertices."""
     planes = max(depth.bit_length(), HELD) if levels else 0
     return total_bytes(array_table(n, n, width, planes))
 
@@ -314,7 +314,7 @@ class BitSearch(WordRows):
         """Return levels by id, [k, n]; -1 = unreached.
 
         dtype: int8, int16 or int32, "" for the narrowest that holds all levels; out:
-        memory for the result, rows contiguous. Raises TooDeep where a level does not
+        memory for the result, rows contiguous. Raises TooDeep if a level does not
         fit.
         """
         if out is not None:

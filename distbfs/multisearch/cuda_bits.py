@@ -1,4 +1,4 @@
-"""What searches that share a traversal on CUDA devices, a bit each, have in common.
+"""The common parts of bit-parallel traversals on CUDA devices.
 
 Source: Then et al., The more the merrier, VLDB 2014.
 """
@@ -47,7 +47,7 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
 
 
 def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
-    """Return ids as int64 [k]; UsageError, naming ``what``, if one is no vertex."""
+    """Return ids as int64 [k]; UsageError, naming ``what``, if one is not a vertex."""
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     check_sources(ids, graph.n, what)
     return ids

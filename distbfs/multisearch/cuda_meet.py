@@ -36,11 +36,11 @@ class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
     pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MEETING``)
-    lookups: steps of 32 edge lookups for a pair of no neighbours before it is searched
-    for
+    lookups: steps of 32 edge lookups for a pair of vertices that are not neighbours,
+    before a search
 
-    Raises UsageError where the graph is too large or has columns in host memory,
-    ResourceError where device memory is short.
+    Raises UsageError if the graph is too large or has columns in host memory,
+    ResourceError if device memory is short.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class MeetingSearches:
     ) -> Started[Array]:
         """Begin ``levels_at``; seconds are those of the kernels.
 
-        To be finished before the next start; ``stop`` is called while that waits.
+        It must be finished before the next start; ``stop`` is called while that waits.
         """
         ids = check_ids(self._graph, sources)
         targets = check_ids(self._graph, vertices, "target")

@@ -99,9 +99,9 @@ class DeviceRunner:
         of returning them; it owns the arrays [last + 1 - first, n] of a call
 
         Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
-        dtype may widen from call to call. OutOfMemory where rows have columns in host
+        dtype may widen from call to call. OutOfMemory if rows have columns in host
         memory. Raises UsageError for a problem that cannot
-        be compiled, with the line of its text, or invalid sources; ResourceError where
+        be compiled, with the line of its text, or invalid sources; ResourceError if
         memory is short; SearchStopped.
         """
         chosen = options or DeviceOptions()

@@ -83,7 +83,7 @@ SIGNATURES = {
 class Program:
     """The text of a problem, ready to be compiled.
 
-    header: what its state declares
+    header: the declarations of its state
     used: the functions it defines; levels: the functions read ``s.level``
     """
 
@@ -146,7 +146,7 @@ class Program:
 
 
 def check_state(state: State) -> None:
-    """Raise UsageError where a state cannot be a member of a structure."""
+    """Raise UsageError if a state cannot be a member of a structure."""
     name = state.name
     if not name.isidentifier() or name in RESERVED or not name.isascii():
         taken = ", ".join(sorted(RESERVED))

@@ -179,7 +179,7 @@ class CudaRunner:
         }
 
     def levels_from(self, graph: DeviceGraph) -> Callable[[int], DeviceArray]:
-        """Return what searches from one vertex; see ``ProblemRunner``."""
+        """Return a function that searches from one vertex; see ``ProblemRunner``."""
         search = XbfsEngine(ONE).on_graph(graph)
         return lambda vertex: search.search(vertex).level
 

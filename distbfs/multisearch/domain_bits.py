@@ -1,9 +1,9 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
 The host launches a level on all devices of a domain and waits for all before the next.
-Which rows they have, and the bytes that searches take there: ``domain_members``.
-Between domains (``outer_bits``) a level sends the new words of delegates, and those of
-the targets of outer edges to their owners.
+``domain_members`` has their rows, and the bytes that searches take. Between domains
+(``outer_bits``) a level sends the new words of delegates, and those of the targets of
+outer edges to their owners.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class DomainBitSearches(PartSearches):
     """Searches a graph on the devices of all ranks.
 
     members: of this rank, in the order of ``placement``; lanes: of 128 searches
-    placement: of the shares of several domains; None where all devices are one domain
+    placement: of the shares of several domains; None if all devices are one domain
     messages: between these domains
     pull_edges: pull frontiers of this many edges (default: a share of all)
 
-    Raises ResourceError on all ranks where device memory is short on one.
+    Raises ResourceError on all ranks if device memory is short on one.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class DomainBitSearches(PartSearches):
     def tail_counts(self) -> dict[str, int]:
         """Return the tail reads of the last run on all ranks (collective).
 
-        By the names in ``TAIL_COUNTS``; empty if no row has a tail
+        They go by the names in ``TAIL_COUNTS``; empty if no row has a tail
         """
         counts = self._each(lambda x: {} if x.tails is None else x.tails.counts())
         own = [[one.get(name, 0) for name in TAIL_COUNTS] for one in counts]

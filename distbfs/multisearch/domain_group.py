@@ -29,7 +29,7 @@ class DomainGroup:
 
     devices: of this rank, in the order of ``placement``
     several: whether a domain of this rank has several devices
-    placement: of the devices of several domains; None where all are one domain
+    placement: of the devices of several domains; None if all are one domain
 
     Raises LaunchError on all ranks of a domain whose devices have no peer access.
     """
@@ -63,7 +63,7 @@ class DomainGroup:
         """Allocate memory of each device of this rank, and map that of its domain.
 
         sizes: bytes on each device. Returns (uint8 [bytes], addresses of the memory of
-        all devices of the domain) of each. Raises ResourceError where memory is short.
+        all devices of the domain) of each. Raises ResourceError if memory is short.
         """
         memory: dict[int, tuple[DeviceArray, Ids]] = {}
         for places, group in self._groups:

@@ -63,7 +63,7 @@ def own_table(
 ) -> ArrayTable:
     """Return the arrays of searches that only this device accesses.
 
-    n, active: of its rows, as of ``DeviceGraph``
+    n, active: of its rows, as in ``DeviceGraph``
     """
     row = max(active, 1) * SEARCHES // 32 * lanes
     return {
@@ -192,9 +192,9 @@ class Member:
 def lanes_that_fit(
     world: World, members: Sequence[Member], *, levels: bool, most: int = LANES[-1]
 ) -> int:
-    """Return the most lanes whose searches fit all devices (collective).
+    """Return the largest number of lanes whose searches fit all devices (collective).
 
-    Raises OutOfMemory on all ranks where one lane does not.
+    Raises OutOfMemory on all ranks if one lane does not.
     """
     return largest_that_fits(
         world,
@@ -216,8 +216,8 @@ def largest_that_fits(
 ) -> int:
     """Return the largest size whose memory all devices have (collective).
 
-    sizes: rising; devices: of this rank; bytes_needed(place, size): on one of them
-    Raises OutOfMemory on all ranks where the smallest does not fit one device.
+    sizes: ascending; devices: of this rank; bytes_needed(place, size): on one of them
+    Raises OutOfMemory on all ranks if the smallest does not fit one device.
     """
     fits, reason = 0, ""
     for size in reversed(sizes):

@@ -2,12 +2,12 @@
 
 Searches of one traversal (``domain_bits``) have found the levels. For 32 of them at a
 time, or 8 where memory is short, a sweep over the levels counts the shortest paths to
-each vertex, and one back sums up dependencies. Between domains, each level sends the
-values of its vertices, once each, to the devices that have edges to them, and what a
-domain has found of a delegate's sum to the others.
+each vertex, and one in the reverse direction sums up dependencies. Between domains,
+each level sends the values of its vertices, once each, to the devices that have edges
+to them, and a domain's share of a delegate's sum to the other domains.
 
-For each search at a time, a device takes 8 bytes for each position of any device of its
-domain, 8 for each own vertex, 8 for each target of outer edges, and 16 for each own
+For each simultaneous search, a device takes 8 bytes for each position of any device of
+its domain, 8 for each own vertex, 8 for each target of outer edges, and 16 for each own
 vertex that is such a target and for each delegate.
 
 Sources: Brandes, A faster algorithm for betweenness centrality, 2001; Then et al., The
@@ -227,7 +227,7 @@ class DomainPaths:
 
     messages: between domains, where there are several
 
-    Raises OutOfMemory on all ranks where memory is short on one.
+    Raises OutOfMemory on all ranks if memory is short on one.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at
 def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
     """Count the first rows that kernels take as having at least such degrees.
 
-    Whole words of 32, the first ones; rows come by falling length, about.
+    Whole words of 32, the first ones; rows come by descending length, about.
     """
     counts = np.zeros(len(degrees), np.int64)
     for low in range(0, graph.active, LENGTHS_AT_ONCE):
@@ -205,7 +205,7 @@ class Share:
         self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
 
     def frontier(self, depth: int) -> tuple[int, int]:
-        """Return the own vertices of a level and the edges out, after ``settle``."""
+        """Return this device's vertices of a level, and edges out, after ``settle``."""
         at = depth % TURNS * TALLY_WORDS
         edges, size = self._tally_copy.wait()[at : at + 2].tolist()
         return (size & 0xFFFFFFFF) + (size >> 32), edges
@@ -283,8 +283,8 @@ class Share:
     def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
         """Return which searches reached own numbers, and the binary digits of levels.
 
-        Of searches ``first`` to ``first`` + ``width`` - 1, in one word of 32, a bit
-        each: uint32 [1 + digits, active].
+        For searches ``first`` to ``first`` + ``width`` - 1, one bit each in a word of
+        32: uint32 [1 + digits, active].
         """
         cp, active = cuda.cupy(), self.member.graph.active
         planes = self._planes[: deepest.bit_length()]

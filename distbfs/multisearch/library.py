@@ -47,7 +47,7 @@ Sources: TypeAlias = "Iterable[Any] | None"
 def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
     """Yield the ranks of a communicator, or this process alone for None (collective).
 
-    Raises UsageError where ranks hold graphs of different sizes.
+    Raises UsageError if ranks hold graphs of different sizes.
     """
     check_graph(graph)
     if comm is None:
@@ -72,9 +72,9 @@ def searching(
 ) -> Iterator[WholeSearcher]:
     """Yield the searcher of a graph and an engine while its lock is held.
 
-    It is kept with the graph, but for its ranks.
+    The graph keeps it, except for its ranks.
 
-    Raises WrongTypeError for what is no graph.
+    Raises WrongTypeError if it is not a graph.
     """
 
     def make(part: Part) -> WholeSearcher:
@@ -99,7 +99,7 @@ def searching(
 
 
 def ids_of(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, int64 [k]; UsageError for what is no vertex.
+    """Return the ids of vertices, int64 [k]; UsageError if one is not a vertex.
 
     Call it before the search: the iterator of the sources may itself search.
     """
@@ -171,7 +171,7 @@ def unfinished(
     own: Mapping[str, Any],
     depth: int | None,
 ) -> Unfinished:
-    """Return the file of finished searches; UsageError where none are kept."""
+    """Return the file of finished searches; UsageError if none are kept."""
     if not app.resumes:
         raise UsageError(f"{app.name} cannot be resumed: give no file for it")
     part, digest = graph._host_part, xxhash.xxh3_128()
@@ -275,29 +275,29 @@ def search_many(
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
         engine "xbfs" ``method``, ``threshold``, ``device_memory`` and ``host_memory``
-        (bytes); and those of the application, as ``hops``.  With ``samples=K``,
-        "closeness", "harmonic" and "betweenness" are
-        estimated for all vertices from K random sources, with ``error=EPS`` from as
-        many as this error needs: the exact values lie between the results "low" and
-        "high", all of them with a probability of ``confidence``, 0.95 by default.  EPS
-        is a share of the largest possible value: n - 1 of "harmonic", 1 of
-        "betweenness"; of "closeness" it is that of mean distances, as a share of the
-        diameter of the largest component.
+        (bytes); and those of the application, such as ``hops``.  With ``samples=K``,
+        "closeness", "harmonic" and "betweenness" are estimated for all vertices from K
+        random sources, with ``error=EPS`` from as many as this error needs: the exact
+        values lie between the results "low" and "high", all of them with a probability
+        of ``confidence``, 0.95 by default.  EPS is a share of the largest possible
+        value: n - 1 for "harmonic", 1 for "betweenness"; for "closeness" it is the
+        error of mean distances, as a share of the diameter of the largest component.
 
     Returns
     -------
     Results
         Arrays by name of state, or by their names in the file that the command writes:
-        ``results["within"]``; ``results.facts`` is what the command prints.  Of several
-        ranks the first has the arrays of an application; of a problem, those by pair.
+        ``results["within"]``; ``results.facts`` holds the figures that the command
+        prints.  With several ranks, the first one has the arrays of an application, and
+        the arrays by pair of a problem.
 
     Raises
     ------
     UsageError
-        The problem cannot run, a source is no vertex, or a function of the problem
+        The problem cannot run, a source is not a vertex, or a function of the problem
         failed; the message names the function and its line.
     WrongTypeError
-        ``graph`` is no Graph.
+        ``graph`` is not a Graph.
     InputError
         The file ``resume`` is of another graph, or of other sources or options.
     ResourceError
@@ -377,7 +377,7 @@ def path_lengths(
     Raises
     ------
     UsageError
-        A source is no vertex, or a length does not fit ``dtype``.
+        A source is not a vertex, or a length does not fit ``dtype``.
     OutOfMemory
         The lengths do not fit the memory of this machine.
 
@@ -414,7 +414,7 @@ def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -
     Raises
     ------
     UsageError
-        A pair has not two vertices.
+        A pair does not have two vertices.
 
     Examples
     --------
@@ -460,7 +460,7 @@ def betweenness(
     Raises
     ------
     UsageError
-        A source is no vertex.
+        A source is not a vertex.
 
     Notes
     -----
@@ -509,7 +509,7 @@ def closeness(
     Raises
     ------
     UsageError
-        A source is no vertex.
+        A source is not a vertex.
 
     Notes
     -----
@@ -551,7 +551,7 @@ def harmonic(
     Raises
     ------
     UsageError
-        A source is no vertex.
+        A source is not a vertex.
 
     Notes
     -----
@@ -591,7 +591,7 @@ def eccentricity(
     Raises
     ------
     UsageError
-        A source is no vertex.
+        A source is not a vertex.
 
     Examples
     --------
@@ -671,12 +671,12 @@ def within_hops(
     Returns
     -------
     ndarray of int64, shape (k, hops + 1)
-        Counts, the source among them.
+        Counts, including the source.
 
     Raises
     ------
     UsageError
-        A source is no vertex, or ``hops`` is negative.
+        A source is not a vertex, or ``hops`` is negative.
 
     Examples
     --------

@@ -28,7 +28,7 @@ MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less 
 
 
 def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library, compiled if need be."""
+    """Return the library, compiled if necessary."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     library = cc.load(SOURCE, OFFSET=offset)
     library.count_falls.restype = ctypes.c_int64
@@ -38,7 +38,8 @@ def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
 def ranks_of(part: Part, threads: int) -> Numbers:
     """Return the order of vertices in rows of a whole graph, uint32 [n] by number.
 
-    By falling degree, then id; trees last, in the order of their numbers.
+    They are sorted by descending degree, then id; trees last, in the order of their
+    numbers.
     """
     rank, core = np.arange(part.local_count, dtype=np.uint32), part.active
     if not part.directed:
@@ -57,7 +58,7 @@ class Lookups:
 
     part: one part without delegates, as it was built; most: lookups of a pair
 
-    Raises UsageError where rows have another order, ResourceError without a compiler.
+    Raises UsageError if rows have another order, ResourceError without a compiler.
     """
 
     def __init__(self, part: Part, threads: int, most: int = MOST) -> None:

@@ -81,7 +81,7 @@ class Searches:
     def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
         """Yield the edges (i, u, v), int64 [e], of reached vertices, deepest u first.
 
-        In pieces with u of a single level.
+        They come in pieces with u of a single level.
         """
         for depth in range(len(self.frontiers) - 1, -1, -1):
             self.depth_now = depth
@@ -234,7 +234,7 @@ def filled(state: State) -> Any:
         return np.array(state.fill).astype(state.dtype, casting="unsafe")
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(
-            f"state {state.name}: {state.fill!r} is no {state.dtype}"
+            f"state {state.name}: {state.fill!r} is not of dtype {state.dtype}"
         ) from error
 
 
@@ -367,11 +367,11 @@ def check_memory(runner: Any, options: RunOptions | None) -> None:
     """Raise UsageError for limits of memory that only runners for devices have."""
     for name in MEMORY_OPTIONS:
         if options is not None and getattr(options, name) is not None:
-            raise UsageError(f"{name} is no option of engine {runner.name}")
+            raise UsageError(f"{name} is not an option of engine {runner.name}")
 
 
 def check_sources(sources: Ids, n: int, what: str = "source") -> None:
-    """Raise UsageError, which says what, unless all ids, int64 [k], are vertices."""
+    """Raise UsageError, with ``what``, unless all ids, int64 [k], are vertices."""
     outside = sources[(sources < 0) | (sources >= n)]
     if len(outside):
         allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"

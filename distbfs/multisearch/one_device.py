@@ -52,11 +52,11 @@ class BitSearches(Share):
     width: searches at once, 128, 256 or 512 (default: as memory allows)
     pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MANY``)
 
-    control: uint64, what blocks meet at; to be cleared before a launch
+    control: uint64, counters at which blocks meet; to be cleared before a launch
     sources: int64 [k], ids; deepest: the largest level of any; seconds: of the kernels
     pulls, pushes: number of levels by direction
 
-    Raises UsageError where the graph is too large, ResourceError where device memory is
+    Raises UsageError if the graph is too large, ResourceError if device memory is
     short.
     """
 
@@ -241,13 +241,13 @@ class BitSearches(Share):
         return self.level_counts(self.deepest + 1)[:, : len(self.sources)].T
 
     def tail_counts(self) -> dict[str, int]:
-        """Return what was read of tails in host memory; {} if no row has one."""
+        """Return the counts of tail reads from host memory; {} if no row has one."""
         return {} if self.tails is None else self.tails.counts()
 
     def levels_at(self, searches: ArrayLike, targets: ArrayLike) -> Array:
         """Return the level of targets[q] in search searches[q] of 0 … k-1, int32.
 
-        -1 where unreached; without levels 0 where reached
+        It is -1 for unreached vertices; without levels, 0 for reached ones.
         """
         rows: Ids = np.asarray(searches, dtype=np.int64)
         ids = check_ids(self.graph, targets, "target")

@@ -166,7 +166,7 @@ class OpenMPRunner:
     def _searching(
         self, problem: Problem, graph: HostGraph, count: int, options: RunOptions
     ) -> Search:
-        """Return what searches from the first of some sources."""
+        """Return a function that searches from the first of some sources."""
         n, wanted = graph.part.layout.n, wanted_of(problem, options)
 
         def need(lanes: int) -> int:

@@ -1,7 +1,7 @@
 """Messages of a device to other domains in a shared traversal (bits_outer.cu).
 
-Of a level, these are the new words of delegates, and those of the targets of outer
-edges. ``domain_bits`` calls it; ``part_messages`` delivers the items.
+Each level sends the new words of delegates and of the targets of outer edges.
+``domain_bits`` calls it; ``part_messages`` delivers the items.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCE = KERNELS / "bits_outer.cu"
 
 
 class Sender:
-    """What one device sends to other domains; call it with the device current.
+    """The messages of one device to other domains; call it with the device current.
 
     params: of the kernels; item: uint64 of one; starts: of each share's items in the
     box, and of those of delegates; each: items of the box for one of ``starts``
@@ -80,7 +80,7 @@ class Sender:
 def exchanged(
     messages: PartMessages, senders: Sequence[Sender], devices: Sequence[int]
 ) -> None:
-    """Send what devices have collected, and take what arrives (collective)."""
+    """Send the items that devices have collected, and take arrivals (collective)."""
     arrived = messages.deliver(
         [sender.counts() for sender in senders],
         senders[0].item,
@@ -92,7 +92,7 @@ def exchanged(
 
 
 class Outside(Sender):
-    """What one device sends of searches that share a traversal.
+    """The messages of one device for searches that share a traversal.
 
     own: of the searches inside the device's domain
     """
@@ -136,7 +136,7 @@ class Outside(Sender):
             self._steps["push_outer"]()
 
     def collect(self) -> None:
-        """Collect what is sent; start copying how much to the host."""
+        """Collect the items to send; start copying their counts to the host."""
         self._clear("sizes")
         if self._targets:
             self._steps["collect_outer"]()

@@ -6,8 +6,8 @@ Words along nn edges are ORed for each outer end first, and each end's word is s
 to the rank that has it. A level takes time by the edges of its frontier.
 
 A rank takes 2 words and 8 bytes for each of its vertices, each delegate and each outer
-end; besides, 4 bytes for each nn edge, and 8 for each outer end. Sums take 8 bytes each
-for a vertex, planes of levels a word each.
+end; besides, 4 bytes for each nn edge, and 8 for each outer end. For a vertex, each sum
+takes 8 bytes and each plane of levels a word.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
     parts: of this rank, at least one; lanes: of a word, of 64 searches each
-    direction: inside parts: auto, push or pull
+    direction: of levels inside parts: auto, push or pull
     """
 
     def __init__(
@@ -284,8 +284,9 @@ class PartBitSearches(PartSearches):
 def bytes_needed(
     parts: Sequence[Part], width: int, *, planes: int, sums: Sequence[str] = ()
 ) -> int:
-    """Return the most bytes of searches over parts, each nn edge with its own end.
+    """Return an upper bound of the bytes of searches over parts.
 
+    It assumes that each nn edge has an end of its own.
     planes: of levels that are kept; sums: of ``base.SUMS``
     """
     counts = [parts[0].delegate_count, *(part.local_count for part in parts)]

@@ -86,7 +86,7 @@ class PartSearches(ABC):
     def tail_counts(self) -> dict[str, int]:
         """Return the tail reads of the last run on all ranks (collective).
 
-        By the names in ``TAIL_COUNTS``; empty if no row has a tail
+        They go by the names in ``TAIL_COUNTS``; empty if no row has a tail
         """
         return {}
 

@@ -1,4 +1,4 @@
-"""A problem from many sources in pieces: progress, an estimate, and what is resumed.
+"""A problem from many sources in pieces: progress, an estimate, and resumption.
 
 The first piece is a batch of each rank. The first two give the estimate; others take
 a few seconds each, so that a run that is killed loses no more. Sums per vertex are
@@ -37,9 +37,10 @@ SAVING_SHARE = 0.1  # of the time that writing sums may take
 class Unfinished:
     """The place of finished searches while others run.
 
-    path: of the file; identity: tells graph, application and options (JSON values)
-    force: replace the file of another run; anew: what a user does for that
-    again: what resumes; opened: whether this run has opened the file
+    path: of the file; identity: JSON values that identify graph, application and
+    options
+    force: replace the file of another run; anew: how a user asks for that, for messages
+    again: how a user resumes; opened: whether this run has opened the file
     """
 
     path: Path
@@ -122,7 +123,7 @@ class Saving:
 class Pieces:
     """Runs problems whose results are per search or per vertex.
 
-    label: what is computed; unfinished: of rank 0; resumed: searches found there
+    label: name of the computation; unfinished: of rank 0; resumed: searches found there
     estimated: seconds of all searches, from the first two pieces
     """
 
@@ -145,7 +146,7 @@ class Pieces:
         search: returns the results of some sources, by default the searcher's. Sums of
         a host engine are of pieces of one size, equal from run to run.
         Raises SearchStopped or KeyboardInterrupt with the number of finished searches;
-        on all ranks the error of the first that cannot open the file.
+        if a rank cannot open the file, all ranks raise its error.
         """
         world, count = self.searcher.world, len(sources)
         states = results_of(problem)

@@ -1,7 +1,7 @@
 """Problems of many searches at once: state, and up to six functions.
 
-Traversal, balancing and batches belong to what runs a problem; the problem says what is
-kept and what is done.
+A runner does traversal, balancing and batches; the problem declares its state and
+functions.
 
 Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is an addition.
 """
@@ -44,7 +44,7 @@ class State:
     =============  ======  =============================================================
     level          pair    hops from the source; -1 for unreached
     reachable      pair    whether a vertex was reached, bool or uint8
-    reached        search  number of vertices reached, the source among them
+    reached        search  number of vertices reached, including the source
     depth          search  the largest level: the eccentricity of the source
     distance       search  sum of the levels of all reached vertices
     harmonic       search  sum of 1 / level of all reached vertices but the source

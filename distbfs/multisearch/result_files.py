@@ -2,8 +2,8 @@
 
 ``OUT.h5`` holds ``sources`` int64 [k] and the application's results, by input id:
 ``level`` [k, n], ``value`` [n] or ``within`` int64 [k, hops + 1]; for reachability
-``pair`` int64 [q, 2] and ``reachable`` uint8 [q]. Where vertices have other ids in
-their file, ``ids`` [n] are those. Tables (``search.result_table``) have a row for each
+``pair`` int64 [q, 2] and ``reachable`` uint8 [q]. If vertices have other ids in their
+file, ``ids`` [n] holds them. Tables (``search.result_table``) have a row for each
 vertex with a value, for each source and vertex (levels), or for each source and number
 of hops; ``OUT.parquet`` of levels holds the columns ``source`` and ``level``, a list of
 n numbers, one row for each source.
@@ -44,7 +44,7 @@ UNREACHED = "unreached"
 
 
 def check_name(path: Path, app: str, endings: tuple[str, ...], *, force: bool) -> None:
-    """Raise UsageError where an application cannot write a file of this name."""
+    """Raise UsageError if an application cannot write a file of this name."""
     if not endings:
         raise UsageError(f"{app} prints what it finds; leave out --output")
     check_ending(path, endings, app, force=force)
@@ -86,7 +86,7 @@ def add_results(
 ) -> None:
     """Add arrays to a table: those [n] by vertex, without vertices that have no value.
 
-    Of an array [k, hops + 1], ``within``, a row for each source and number of hops.
+    An array [k, hops + 1], ``within``, has a row for each source and number of hops.
     """
     values = {name: array for name, array in arrays.items() if name != "sources"}
     if "within" not in values:

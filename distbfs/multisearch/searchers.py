@@ -57,8 +57,8 @@ class Searcher(Protocol):
     """Runs problems over one graph on all ranks; applications are written for it.
 
     world: the ranks; n: vertices; directed: whether edges lead one way only
-    tails: what traversals have read of tails in host memory, on all ranks, by the names
-    in ``TAIL_COUNTS``; empty if no row has a tail
+    tails: reads of tails in host memory by traversals, on all ranks, by the names in
+    ``TAIL_COUNTS``; empty if no row has a tail
     """
 
     world: World
@@ -79,12 +79,12 @@ class Searcher(Protocol):
         """Return this rank's sources, int64 [k]; all if ranks search together."""
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return what searches from one vertex; see ``ProblemRunner``."""
+        """Return a function that searches from one vertex; see ``ProblemRunner``."""
 
     def dependencies(self, sources: Ids) -> Array | None:
         """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
 
-        None where a problem finds them.
+        None if a problem finds them.
         """
 
     def run(
@@ -94,7 +94,7 @@ class Searcher(Protocol):
 
         Results per search and per level are those of all sources, on all ranks; per
         vertex the sum over the ranks, on all ranks; per pair rank 0 has all rows and
-        the others none. Raises TooDeep on all ranks where a level does not fit.
+        the others none. Raises TooDeep on all ranks if a level does not fit.
         """
 
     def at_once(self, itemsize: int) -> int:
@@ -103,7 +103,7 @@ class Searcher(Protocol):
     def turned(self) -> Searcher:
         """Return a searcher along reversed edges; itself for undirected graphs.
 
-        Raises UsageError where that is not possible.
+        Raises UsageError if that is not possible.
         """
 
     @property
@@ -131,7 +131,7 @@ class WholeSearcher:
         self.tails: dict[str, int] = {}
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return what searches from one vertex; see ``ProblemRunner``."""
+        """Return a function that searches from one vertex; see ``ProblemRunner``."""
         return self.runner.levels_from(self.graph)
 
     def share(self, sources: Ids) -> Ids:
@@ -345,9 +345,9 @@ def whole_bytes(source: Source) -> int:
 def choose_sharing(world: World, source: Source, wanted: str) -> tuple[str, str]:
     """Return ("sources" or "parts", reason); equal on all ranks (collective).
 
-    auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more than
-    any rank may fill; else sources. A single rank always holds the whole graph, and so
-    do ranks with a directed graph.
+    auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more
+    memory than a rank may use; else sources. A single rank always holds the whole
+    graph, and so do ranks with a directed graph.
     """
     check_choice("divide", wanted, WAYS)
     if source.directed and wanted == "parts":

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Started(Generic[T]):
-    """Searches that were begun.
+    """Searches in progress.
 
-    finish: waits for them and returns (seconds, result); once
-    ended: returns whether that would not wait for a device
+    finish: waits for them and returns (seconds, result); ended: returns whether
+    ``finish`` would return at once
     """
 
     finish: Callable[[], tuple[float, T]]

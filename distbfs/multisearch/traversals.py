@@ -56,8 +56,8 @@ class Traversals(ABC):
         """Return the dependencies of the first of some sources, and their number.
 
         Summed over these sources, float64, of each part by local id (Brandes 2001).
-        sources, options: as in ``run``, and ``stop``. By default of one, by a search of
-        its own.
+        sources, options: as in ``run``, and ``stop``. By default those of one source,
+        by a separate search.
         """
         root, session = int(sources[0]), self._session
         result = session.search(root, parents=False, stop=options.stop)
@@ -106,7 +106,7 @@ class SessionSearch:
         return [sum_by_vertex(name, x[None], x[None] >= 0) for x in self.levels(0)]
 
     def tail_counts(self) -> dict[str, int]:
-        """Return {}: the session's records have what it read."""
+        """Return {}: the session's records have the reads."""
         return {}
 
 
@@ -138,7 +138,7 @@ class OnHosts(Traversals):
         return searches, len(some)
 
     def _check_room(self, searches: int, need: int) -> None:
-        """Raise OutOfMemory on all ranks where searches do not fit beside the parts.
+        """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
 
         need: bytes of as many at once
         """
@@ -186,9 +186,9 @@ class DeviceTraversals(Traversals):
     ) -> tuple[list[Array], int]:
         """Return dependencies of the first sources; see ``Traversals``.
 
-        Of a narrow traversal, as memory is wanted for values of its searches. Of one
-        source where any device has rows with columns in host memory, which these do
-        not read.
+        The traversal is narrow, since values of its searches need memory. One source if
+        any device has rows with columns in host memory, which these traversals do not
+        read.
         """
         split = any(member.graph.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:

@@ -99,7 +99,7 @@ def argument(
 def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
     """Convert a NetworkX graph; NetworkX caches the result.
 
-    The conversion of a view is not cached, since the view is not told of changes.
+    The conversion of a view is not cached, since a view does not learn of changes.
     """
     if isinstance(graph, BackendGraph):
         return graph

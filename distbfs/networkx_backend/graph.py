@@ -289,7 +289,7 @@ class BackendGraph:
     def spread(self, sources: list[Any]) -> Iterator[tuple[Ids, Ids]]:
         """Yield (vertices, their parents) of each level but the first, int64 [k].
 
-        Of a search from several distinct sources, in queue order.
+        The search is from several distinct sources; vertices are in queue order.
         """
         rows: CSR = self.graph._host_part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The description that NetworkX reads before it loads the backend; no imports of it."""
+"""The description that NetworkX reads before it loads the backend."""
 
 from __future__ import annotations
 

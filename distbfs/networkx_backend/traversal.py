@@ -91,7 +91,7 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     if sources in G:
         sources = [sources]
     starts = list(sources)
-    distinct = set(starts)  # TypeError for what is no node
+    distinct = set(starts)  # TypeError for what is not a node
     layer = starts if BEFORE_3_5 else list(distinct)
     yield from G.layers([known(G, node) for node in layer])
 

@@ -16,8 +16,8 @@ SPARSE = 4  # vertices of a table for each delegate: it takes what sorting would
 class DelegateNumbers:
     """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
 
-    n: vertices of the graph, where about as many numbers as it has edges are asked for;
-    they are in a table then, as they are where most vertices are delegates
+    n: vertices of the graph, if about as many numbers as edges are looked up: numbers
+    are then in a table, as they are if most vertices are delegates
     count: number of delegates
     """
 
@@ -57,8 +57,8 @@ class DelegateNumbers:
 class ByOwner:
     """The delegates of parts that own rows, in the order of their owners.
 
-    So what a part pulls for stands together in bitmaps. Rows keep the order of their
-    neighbours, by descending degree.
+    So the vertices that a part pulls for are adjacent in bitmaps. Rows keep the order
+    of their neighbours, by descending degree.
 
     delegates: int64 [d], by number; order: of delegates by descending degree
     numbers: uint32 [d], of delegates by descending degree
@@ -74,8 +74,8 @@ class ByOwner:
     def rows(self, lengths: Ids, columns: Array) -> CSR:
         """Return the rows of a part; the columns change in place.
 
-        lengths: int64 [d], of its rows, else 0; columns: uint32, of these, below d; by
-        descending degree both
+        lengths: int64 [d], of its rows, else 0; columns: uint32, of these rows, below
+        d; rows and columns go by descending degree
         """
         for first in range(0, len(columns), AT_ONCE):
             some = columns[first : first + AT_ONCE]

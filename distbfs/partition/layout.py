@@ -1,6 +1,6 @@
 """Ownership of vertices: global id <-> (part, local id), part <-> (rank, device).
 
-A part that several devices of a domain search is divided into shares, one a device;
+A part that several devices of a domain search is divided into shares, one per device;
 shares are numbered and placed like parts.
 
 Source: Pan, Pearce, Owens 2018, Section III-B (functions P and G of Algorithm 1).
@@ -70,7 +70,7 @@ class Layout:
 def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
     """Return (holder, index among its own) of all items, given each holder's count.
 
-    The first item of every holder comes first, then the second of each that has two.
+    The first items of all holders come first, then the second items.
     """
     every = [(holder, k) for holder, count in enumerate(counts) for k in range(count)]
     return sorted(every, key=itemgetter(1, 0))
@@ -123,7 +123,7 @@ class Domains:
         return np.flatnonzero(self._turns[0] == domain)
 
     def apart_from(self, share: int) -> list[int]:
-        """Return the shares of other domains than this share's, rising."""
+        """Return the shares of other domains than this share's, ascending."""
         return np.flatnonzero(self._turns[0] != self._turns[0][share]).tolist()
 
     @property
@@ -139,7 +139,7 @@ class Domains:
 
 @dataclass(frozen=True)
 class Placement:
-    """Parts on ranks: the same number on each, or those of the devices of domains.
+    """Parts on ranks: the same number on each, or one for each device of a domain.
 
     parts, ranks: numbers of both
     owners: of each domain, the rank of each device; part q is share q of ``domains``.

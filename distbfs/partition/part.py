@@ -107,8 +107,8 @@ class Part:
     active: rows 0 … active-1 are the normal vertices with at least one edge
     incoming: of a directed graph the sources of its edges, as rows of their targets: of
     nn edges, in one part without delegates; of dd edges, where all vertices with edges
-    are delegates. None where edges lead both ways
-    entering: of a directed graph, as tuple_degrees for edges turned round; None where
+    are delegates. None if edges lead both ways
+    entering: of a directed graph, as tuple_degrees for edges turned round; None if
     that was not counted, as in stores
     owns_rows: whether all vertices with edges are delegates, and rows of dd with their
     owners; the same on all parts
@@ -172,8 +172,8 @@ class Part:
     def reversed(self) -> Part:
         """Return the part with all edges reversed; arrays are shared.
 
-        Itself if edges lead both ways.  Where it was not counted how many tuples enter
-        a vertex, each stored edge counts as one.
+        It is the same part if edges lead both ways.  If the tuples that enter a vertex
+        were not counted, each stored edge counts as one.
         """
         if self.incoming is None:
             return self

@@ -40,7 +40,7 @@ MUCH = 16  # at most, ranks of a host, and what a part has beside its edges
 def has_room_for_rows(world: World, n: int, nbytes: int) -> bool:
     """Return whether each rank has room for rows of its own (collective).
 
-    All ranks hold something of every vertex then.
+    Every rank then holds some data of every vertex.
 
     nbytes: of the edges of all ranks
     """
@@ -77,10 +77,10 @@ def nn_edges(
 class BuildMemory:
     """The bytes that ranks need to build a graph in host memory.
 
-    threshold: TH, None where it is suggested
+    threshold: TH, None if it is suggested
     directed: such a graph has one part
-    kept: whether a rank holds all its parts at once, as to search them; else it writes
-    each to a store
+    kept: whether a rank holds all its parts at once, for example to search them; else
+    it writes each to a store
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class BuildMemory:
         return None if self._kronecker is None else expected_degrees(*self._kronecker)
 
     def _shape(self, parts: int) -> PartShape | None:
-        """Return the expected mean part, None where degrees are not known."""
+        """Return the expected mean part, None if degrees are not known."""
         degrees, threshold = self._degrees, self._threshold
         if degrees is None:
             return None
@@ -115,8 +115,8 @@ class BuildMemory:
     def of_rank(self, parts: int, own: int) -> int:
         """Return the bytes at the peak of a rank that builds ``own`` parts in turn.
 
-        A lower bound where degrees are not known: vertices and raw edges, which are
-        there at a time each.
+        A lower bound where degrees are not known: vertices and raw edges are in memory
+        at different times.
         """
         shape = self._shape(parts)
         if shape is None:

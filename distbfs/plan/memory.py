@@ -229,7 +229,7 @@ def expected_shape(
 
     nn_edges: expected nn edges of the whole graph; domain: as in PartShape
 
-    Raises UsageError where a part would have too many vertices.
+    Raises UsageError if a part would have too many vertices.
     """
     n, m, d = histogram.n, histogram.m, histogram.above(threshold)
     local = Layout(n, parts).local_count(0)
@@ -288,9 +288,9 @@ def machine_memory() -> tuple[int, str]:
 
 
 def may_fill(world: World | None = None) -> tuple[int, str]:
-    """Return the bytes of graphs and results that this rank may fill, and what of.
+    """Return the bytes that graphs and results of this rank may take, and the limit.
 
-    Each of the ranks of a host as many; world: None for a process alone
+    All ranks of a host get the same number; world: None for a process alone
     """
     (have, kind), ranks = machine_memory(), 1
     if world is not None:
@@ -299,7 +299,7 @@ def may_fill(world: World | None = None) -> tuple[int, str]:
 
 
 def readable(count: float, *, needed: bool = False) -> str:
-    """Format a number of bytes, as "12.3 MiB"; needed: rounded up, so that it fits."""
+    """Format a number of bytes ("12.3 MiB"); needed: rounded up, so that it fits."""
     unit = "B"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if count < 1024:

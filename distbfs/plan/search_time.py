@@ -8,18 +8,17 @@ One domain of D devices, of p domains; a device's share of the work counts:
     publish    4 words (D-1) / D over the links inside a domain
     results    finish n / (p D): levels and parents in the input's ids
     between domains, p > 1:
-    meetings   L level of the exchange: counts of all, boxes of next to nothing
-    partners   of a level that something is sent to, after the first
-    hops       of messages that a level waits for one after another, between hosts
-    wire       bytes of masks, vertices, questions, answers and parents over bandwidth
-    counting   vertex of each vertex of the domain that is searched
-    where rows have tails in host memory:
-    link       lines that follow another one of the same row at LINK bytes a second, and
+    meetings   L level of the exchange: counts of all, nearly empty boxes partners of a
+    level that receive messages, after the first hops       of messages that a level
+    waits for one after another, between hosts wire       bytes of masks, vertices,
+    questions, answers and parents over bandwidth counting   vertex of each
+    vertex of the domain that is searched where rows have tails in host memory: link
+    lines that follow another one of the same row at LINK bytes a second, and
                VISITS first lines a second
 
 Constants are fitted to runs by ``scripts/fit_model.py``, which writes them to
 ``fitted.json`` beside this file and says which runs; those of networks between hosts
-are assumed. A constant says which it is.
+are assumed. Each constant says whether it is fitted or assumed.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class DeviceConstants:
     near_rate, far_rate: looks a second, see ``SearchWork``
     finish: seconds a vertex, of its level and parent; vertex: seconds a vertex that is
     searched, between domains
-    origins: of each, the runs that it was fitted to, or how it was made of another
+    origins: for each, the runs that it was fitted to, or how it was derived
     """
 
     name: str
@@ -149,7 +148,7 @@ class SearchTime:
     """Predicted time of a search; seconds by term, bytes that a device sends by kind.
 
     tuples: of the input, all of which are counted
-    link: what a device reads of host memory; None where all is on devices
+    link: reads of host memory by a device; None if all is on devices
     """
 
     tuples: float
@@ -215,7 +214,7 @@ class SearchTime:
 
 @cache
 def load_constants(path: Path = FITTED) -> dict[str, Any]:
-    """Return the fitted constants, {"devices": …, "exchanges": …}, as the file has."""
+    """Return the fitted constants, {"devices": …, "exchanges": …}, as in the file."""
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return values
 
@@ -242,7 +241,7 @@ def exchange_of(
 ) -> ExchangeConstants:
     """Return the constants of an exchange with a GPU; UsageError for an unknown name.
 
-    hosts: between hosts, at NETWORK bytes a second; bandwidth: instead
+    hosts: between hosts, at NETWORK bytes a second; bandwidth: replaces that rate
     streamed: whether devices begin their levels, or hosts
     """
     every = (constants or load_constants())["exchanges"]
@@ -263,15 +262,15 @@ def exchange_of(
 
 
 def result_bytes(n: int) -> int:
-    """Return the most bytes of a level and a parent in a graph of n vertices."""
+    """Return the largest size in bytes of a level and a parent of a vertex."""
     return WIDE_RESULT if n >= WIDE_IDS else NARROW_RESULT
 
 
 def sent_bytes(cost: ThresholdCost, layout: PlannedLayout) -> dict[str, float]:
     """Return the bytes that a device sends in a search, by kind.
 
-    On streams a mask goes to every other domain, in pieces from the devices of its own;
-    else it is reduced in slices, by every rank, one a device.
+    If levels run on streams, a mask goes to every other domain, in pieces from the
+    devices of its own; else it is reduced in slices, by every rank, one per device.
     """
     others, devices = layout.domains - 1, layout.devices
     mask = cost.mask_levels * cost.delegates / 8
@@ -293,7 +292,7 @@ def predict_search(
     """Predict the time of a search; fast at any scale.
 
     exchange: needed where there are several domains; internal: results stay in internal
-    ids; link: what a device reads of host memory, None where all is on devices
+    ids; link: reads of host memory by a device, None if all is on devices
     """
     domains, devices = layout.domains, layout.devices
     work = expected_work(histogram, domains, layout.threshold, devices)

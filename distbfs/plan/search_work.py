@@ -13,8 +13,8 @@ share of neighbours of degree d among those not visited earlier. A push of the l
 looks at all edges of the frontier; the level takes the direction of less time, where an
 edge of a push costs ``PUSH`` checks of a pull.
 
-Between domains, p of them, a normal vertex has its inner edges only, and a delegate is
-in every domain, with 1/p of its edges.
+Between p domains, a normal vertex has its inner edges only, and a delegate is in every
+domain, with 1/p of its edges.
 
 Source: the direction is that of Beamer, Asanovic, Patterson 2012; hubs first as in the
 RIKEN code of Graph500.
@@ -51,7 +51,7 @@ class SearchWork:
     near, far: looks at the status of a vertex, in cache and beyond it
     words: of the bitmap of visited vertices that change, summed over the levels
     vertices: of the domain that are searched: its normals with edges, and delegates
-    partners: of the ``others``, those that something is sent to, summed over the levels
+    partners: devices among the ``others`` that receive messages, summed over the levels
     """
 
     levels: float

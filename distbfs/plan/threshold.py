@@ -39,7 +39,7 @@ count 2 f times (every part sends and gets each slice of the others):
 
 The time is bytes / bandwidth + work / rate + levels latency, with the constants below;
 the cost of the inner graph hardly depends on TH and is left out.
-Sources: Pan, Pearce, Owens 2018, Sections III and V, for what is sent; Newman 2002,
+Sources: Pan, Pearce, Owens 2018, Sections III and V, for the data sent; Newman 2002,
 "Spread of epidemic disease on networks", for q_t.
 """
 
@@ -183,10 +183,11 @@ def price(
 def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
     """Return the threshold of the least modelled time on devices with d <= 4n/p.
 
-    One part needs no delegates: its threshold is the largest degree. So is that of a
-    graph whose degrees vary no more than by chance: none of its vertices is a hub, and
-    its degrees do not show the number of its levels (roads, random edges). If there are
-    many degrees, thresholds are compared at classes of degrees. Processors may round
+    One part needs no delegates: its threshold is the largest degree. The same holds for
+    a graph whose degrees vary no more than by chance: none of its vertices is a hub,
+    and its degrees do not show the number of its levels (roads, random edges). If there
+    are many degrees, thresholds are compared at classes of degrees. Processors may
+    round
     differently: ranks broadcast the threshold.
     """
     spread = histogram.summary()
@@ -203,8 +204,8 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
 def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
     """Return the threshold for stores and in host memory: fewest bytes, d <= 4n/p.
 
-    Engines there push every nn edge, even inside a part, so its time costs as much as
-    its memory; a delegate costs its bytes on every part. One part has none.
+    Engines for these parts push every nn edge, even inside a part, so an nn edge costs
+    time as well as memory; a delegate costs its bytes on every part. One part has none.
     """
     if parts == 1 or not len(histogram.degrees):
         return histogram.largest

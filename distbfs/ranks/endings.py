@@ -81,11 +81,12 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 
 
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
-    """Let lower ranks print first: 0.3 s for rank 1, at most 2 s.
+    """Wait while lower ranks print: 0.3 s for rank 1, at most 2 s.
 
     Wrong use and bad input are mostly seen by all, on busy hosts at different times:
-    ranks above 0 wait 2 s.  So is Ctrl-C, of which rank 0 hears later where it waits
-    for others.  One whose error follows from another rank's waits longest.
+    ranks above 0 wait 2 s.  The same holds for Ctrl-C, which rank 0 may receive later
+    while it waits for others. A rank whose error follows from another rank's waits
+    longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
@@ -137,7 +138,7 @@ class AbortHook:
             abort_ranks(self.comm, exit_code(error))
 
     def leave(self, grace: float | None = None, code: int = 1) -> None:
-        """Wait for the other ranks to leave too; end them after ``grace`` seconds."""
+        """Wait until the other ranks leave; end them after ``grace`` seconds."""
         world = self.world
         if world is None or world.wait_end(self.grace if grace is None else grace):
             return
@@ -231,7 +232,7 @@ def _end_failed(world: World | None, error: BaseException) -> int:
 def run_guarded(world: World | None, function: Callable[[], int | None]) -> int:
     """Call a function and return its exit code; collective when it returns normally.
 
-    ``world``: the ranks, or None where ``function`` starts them if it needs them.
+    ``world``: the ranks, or None if ``function`` starts them if it needs them.
     A function that returns has reached the agreed end: its rank waits for the others
     without limit.  An error is printed on stderr, one line for a DistbfsError, else a
     traceback; alone, its code is returned; with several ranks all end with it.  Exit

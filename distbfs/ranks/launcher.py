@@ -2,7 +2,7 @@
 
 The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
 with ``srun``, whose variables the ranks inherit, so MPI launchers are checked first.
-``srun`` and Flux set variables of PMI too, with the same number of ranks.
+``srun`` and Flux also set variables of PMI, with the same number of ranks.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SHORTEST_SLEEP, LONGEST_SLEEP = 2e-5, 3e-3
 def load_mpi(launch: RankLaunch) -> ModuleType:
     """Import mpi4py and initialise MPI unless it is; collective at the first call.
 
-    Raises LaunchError where mpi4py is missing or uses another MPI than the launcher.
+    Raises LaunchError if mpi4py is missing or uses another MPI than the launcher.
     The thread level is serialized: any thread may end the ranks.
     """
     started = f"{launch.name} started {launch.count}"
@@ -77,8 +77,8 @@ def load_mpi(launch: RankLaunch) -> ModuleType:
 def initialise(mpi: ModuleType) -> None:
     """Initialise MPI, which waits for all ranks, while other threads of Python run.
 
-    During ``mpi.Init_thread`` none does, so none could end a rank whose others never
-    come.  Raises LaunchError where MPI says no.
+    ``mpi.Init_thread`` alone would block them, so none could end a rank that waits for
+    others in vain.  Raises LaunchError if MPI reports an error.
     """
     reached = ctypes.c_int()
     begin = ctypes.CDLL(mpi.__file__).MPI_Init_thread  # finds that of its library
@@ -89,7 +89,7 @@ def initialise(mpi: ModuleType) -> None:
 
 
 def library_name(mpi: ModuleType) -> str:
-    """Return the MPI library with its version, as "MPICH 5.0.2"."""
+    """Return the MPI library with its version, such as "MPICH 5.0.2"."""
     vendor, numbers = mpi.get_vendor()
     return f"{vendor} {'.'.join(str(number) for number in numbers)}"
 
@@ -130,7 +130,7 @@ class MpiWorld:
     hosts: host name of each rank
     comm: communicator of the exchanges; library: name and version of MPI
     waits: context of each call in which this rank waits for others
-    doing: the ranks' present activity, as "level 3", for messages
+    doing: the ranks' present activity, such as "level 3", for messages
 
     Creating it is collective. Messages hold at most ``chunk_elements`` elements.
     """

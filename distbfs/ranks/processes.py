@@ -26,7 +26,7 @@ class Process:
         return f"{pid} {Process._look(pid)[1]}"
 
     def runs(self) -> bool:
-        """Return whether the process exists and is no zombie."""
+        """Return whether the process exists and is not a zombie."""
         state, start = self._look(self._pid)
         return start == self._start and state not in {"", "Z", "X"}
 

@@ -3,7 +3,7 @@
 SIGTERM ends phases without a result yet (loading, generation, construction), and long
 ones after it (validation), at once or after a few seconds: see ``StopFlag.within``.
 SIGUSR1 comes some time before the end, and waits for a result.  Ctrl-C (SIGINT) raises
-KeyboardInterrupt, and ends the process where that is not heard: see ``Interrupts``.
+KeyboardInterrupt, and ends the process if that is not handled: see ``Interrupts``.
 
 Launchers (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of MPICH forwards
 SIGTERM, SIGUSR1 and SIGINT to every rank, and kills with SIGKILL when a rank fails.
@@ -51,7 +51,7 @@ class StopFlag:
     ``with StopFlag() as stop:`` and, between two searches, ``if stop.agreed(world)``.
     The first signal only sets ``requested``. A second one ends the process at once with
     code 128 + signal, and with it all ranks, even during a kernel or an MPI call. In
-    other threads than the main one signals keep their handlers.
+    threads other than the main one, signals keep their handlers.
 
     patience: seconds after which a first signal, but SIGUSR1, acts as a second one;
     None: the program checks the flag
@@ -102,8 +102,8 @@ class StopFlag:
         """End the process if a ``with`` block does not finish in time after SIGTERM.
 
         patience: seconds from the request, or from the start of the block if that is
-        later; so is the patience after the block counted from its end. The main thread
-        may be busy in any call.
+        later; the patience after the block is then counted from its end. The main
+        thread may be busy in any call.
         """
         before = self._patience
         self._since = time.monotonic()
@@ -211,9 +211,9 @@ class StopFlag:
 class Interrupts(StopFlag):
     """Ctrl-C, once, as KeyboardInterrupt in the main thread; a context manager of it.
 
-    Where the thread does not hear of it, as it is in a long call, the process is ended
-    with code 130, and so it is by a later Ctrl-C.  One that was heard has the rest of
-    the process ignore others: a launcher may send what the terminal has sent.
+    If the thread does not handle it, for example during a long call, the process ends
+    with code 130, as it does after a later Ctrl-C. Once one was handled, the process
+    ignores others: a launcher may send again what the terminal has sent.
     """
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class Interrupts(StopFlag):
 def interrupts_wait() -> Iterator[None]:
     """Delay Ctrl-C to the end of a ``with`` block that it would leave half done.
 
-    With or without ``Interrupts``; in other threads than the main one nothing waits.
+    It works with or without ``Interrupts``; in other threads it delays nothing.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(

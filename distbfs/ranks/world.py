@@ -117,7 +117,7 @@ def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     others before it ends them all with code 1
 
     From here on an error on one rank ends every rank (see ``guard``). Raises
-    LaunchError where the launcher and mpi4py use different MPIs; uncaught, it is
+    LaunchError if the launcher and mpi4py use different MPIs; uncaught, it is
     printed as one line and ends every process with code 2.
     """
     hook = AbortHook.installed()

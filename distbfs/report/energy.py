@@ -40,7 +40,7 @@ def energy_figures(
     """Return the energy of a run, in total, per search and per edge.
 
     searches: that were made while it was measured; edges: traversed by all of them, as
-    TEPS counts.  A total is there where all of its parts are.
+    TEPS counts.  A total is given only if all of its parts are.
     """
     figures: dict[str, Any] = {**values, "searches": searches, "edges": edges}
     for kind, note, ways in (

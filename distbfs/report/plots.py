@@ -34,7 +34,7 @@ def check_target(path: Path) -> None:
 
 
 def write(figure: Any, path: Path) -> None:
-    """Write a figure; InputError or ResourceError where it cannot be written."""
+    """Write a figure; InputError or ResourceError if it cannot be written."""
     with placed(path, force=True) as partial:
         figure.savefig(partial)
 
@@ -42,7 +42,7 @@ def write(figure: Any, path: Path) -> None:
 def name_of_graph(graph: Mapping[str, Any]) -> str:
     """Return the name of a graph in plots: of a store the last folder of its path.
 
-    graph: what ``distbfs compare --json`` says of one
+    graph: the entry of ``distbfs compare --json`` for it
     """
     return Path(graph["title"]).name or str(graph["title"])
 
@@ -56,7 +56,7 @@ def size_of_graph(graph: Mapping[str, Any]) -> str:
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
     """Draw the median time of each engine of a comparison as bars.
 
-    values: what ``distbfs compare --json`` prints; its speed-ups are ratios of medians
+    values: the JSON of ``distbfs compare --json``; its speed-ups are ratios of medians
     """
     engines = values["engines"]
     names = [
@@ -88,8 +88,8 @@ def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
 def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     """Draw degrees and component sizes of a graph on logarithmic axes.
 
-    values: what ``distbfs info --degrees --json`` prints; degree 0 is left out, and
-    components are where all have one size, which the title says
+    values: the JSON of ``distbfs info --degrees --json``; degree 0 is left out; if all
+    components have one size, the title gives it
     """
     degrees, components = values["degrees"], values["components"]
     sizes = components["size"]
@@ -147,11 +147,11 @@ def draw_trace(
     end: float | None = None,
     title: str = "",
 ) -> None:
-    """Draw the phases of each rank over time, a row a rank; inner spans on top.
+    """Draw the phases of each rank over time, one row per rank; inner spans on top.
 
     events: complete events as ``report.trace.read_trace`` returns them
-    begin, end: ms, what to show; UsageError where nothing was then
-    title: what the trace is of
+    begin, end: the interval to show, ms; UsageError if it is empty
+    title: the subject of the trace
     """
     shown = [
         event

@@ -64,7 +64,7 @@ def driver_version() -> str | None:
 def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
     """Return the facts that make figures repeatable (JSON values).
 
-    device: whether a CUDA device was used, to be described too
+    device: whether a CUDA device was used and is to be described
     """
     facts: dict[str, Any] = {
         "command": shlex.join(command),

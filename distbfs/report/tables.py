@@ -37,7 +37,7 @@ def print_lines(table: Table) -> None:
 
 
 def print_fields(values: Mapping[str, Any]) -> None:
-    """Print names and values, one a line."""
+    """Print names and values, one per line."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(overflow="fold")

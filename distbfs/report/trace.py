@@ -87,7 +87,7 @@ def gather_trace(
 
 
 def write_trace(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a trace; the file is complete or not there."""
+    """Write a trace; the file is complete or absent."""
     with placed(path, force=True) as partial:
         partial.write_text(json.dumps(values), encoding="utf-8")
 

@@ -40,7 +40,7 @@ def shortest_path(
     Raises
     ------
     UsageError
-        One of both is no vertex, or no path leads there.
+        Either end is not a vertex, or no path leads there.
     ResourceError
         See ``bfs``.
 
@@ -91,7 +91,7 @@ def distances(
     Raises
     ------
     UsageError
-        ``source`` or a target is no vertex.
+        ``source`` or a target is not a vertex.
     ResourceError
         See ``bfs``.
 
@@ -136,7 +136,7 @@ def k_hop_subgraph(
     Raises
     ------
     UsageError
-        ``source`` is no vertex, or ``hops`` is negative.
+        ``source`` is not a vertex, or ``hops`` is negative.
     ResourceError
         See ``bfs``.
 

@@ -89,7 +89,7 @@ class Request:
     keep: the graph is kept for other searches, so it must not change
     masked: searches will see some vertices and edges only
     beside: maps (vertices with edges on a device, devices of its domain, targets of
-    edges between domains) to the bytes that it is to have left beside one search
+    edges between domains) to the bytes that must stay free beside one search
     """
 
     parts: int | None = None
@@ -117,8 +117,8 @@ def choose(
 ) -> SearchChoice:
     """Choose how to search a graph of n vertices (collective).
 
-    Raises UsageError for contradictory options, DeviceMissing where a device is
-    required and there is none, LaunchError where ranks would share one.
+    Raises UsageError for contradictory options, DeviceMissing if a device is
+    required and there is none, LaunchError if ranks would share one.
     """
     check_known(options)
     alone = world.size == 1
@@ -194,7 +194,7 @@ def no_masks(engine: str) -> str:
 
 
 def check_masks(engine: str, request: Request) -> None:
-    """Raise UsageError where searches will see a view and the engine has no masks."""
+    """Raise UsageError if searches will see a view and the engine has no masks."""
     if request.masked and not kind_of(engine).masks:
         raise UsageError(no_masks(engine))
 
@@ -229,7 +229,7 @@ def take_some(
 ) -> tuple[int, ...]:
     """Return the requested devices of this rank, by default all (collective).
 
-    Raises UsageError where there are fewer than requested.
+    Raises UsageError if there are fewer than requested.
     """
     taken = take_devices(world, share=options.share_device)
     wanted = request.devices
@@ -310,7 +310,7 @@ def _on_devices(
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
-    """Raise UsageError for what an engine on devices cannot do, then DeviceMissing."""
+    """Raise UsageError for what engines on devices refuse, or DeviceMissing."""
     name, kind = options.engine, kind_of(options.engine)
     if directed and not kind.directed:
         raise UsageError(
@@ -319,7 +319,7 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
         )
     if request.separate and not kind.domains:
         raise UsageError(
-            f"{request.separate} is for engines between domains, as xbfs and pan"
+            f"{request.separate} is for engines between domains: xbfs and pan"
         )
     check_options(options)
     kind(options)
@@ -391,7 +391,7 @@ def check_options(options: SearchOptions) -> None:
     for name in asked:
         if not has_option(kind_of(options.engine), name):
             raise UsageError(
-                f"{name} is no option of engine {options.engine}; it belongs to "
+                f"{name} is not an option of engine {options.engine}; it belongs to "
                 f"{', '.join(owners_of(name))}"
             )
 
@@ -424,7 +424,7 @@ def choose_runner(name: str) -> tuple[Any, str]:
     """Return a runner of many searches and the reason ("" if it was named).
 
     ``auto`` is xbfs with a device, else openmp, or reference without a C compiler.
-    Raises UsageError for an unknown name, ResourceError where the named one cannot run.
+    Raises UsageError for an unknown name, ResourceError if the named one cannot run.
     """
     if name != "auto":
         named = registry.lookup(registry.RUNNERS, "engine", name)()

@@ -27,8 +27,8 @@ def connected_components(
     graph : Graph
         The graph.
     connection : {"weak", "strong"}
-        Of a directed graph: whether a path that heeds no direction joins two vertices,
-        or paths lead both ways.  Of an undirected graph both are the same.
+        In a directed graph: "weak" ignores directions, "strong" requires paths both
+        ways.  In an undirected graph both are the same.
     threads : int, default 0
         See ``bfs``.
 
@@ -36,7 +36,7 @@ def connected_components(
     -------
     ndarray of int64, shape (n,)
         Numbers of components by vertex id, from 0 on in the order of their first
-        vertices; the largest number and 1 is how many there are.
+        vertices; their count is the largest number plus 1.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def connected_components(
 
     Notes
     -----
-    One search finds the component of the vertex with most neighbours, the edges of the
-    rest the others.  Weak ones of directed graphs come from all edges, strong ones from
-    SciPy.
+    One search finds the component of the vertex with the most neighbours; the edges of
+    the remaining vertices give the others.  Weak components of directed graphs come
+    from all edges, strong ones from SciPy.
 
     Examples
     --------

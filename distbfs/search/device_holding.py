@@ -164,8 +164,8 @@ def hold_device_parts(
 
     devices: of this rank, which take its parts in turn
     placement: of the parts, or of the shares of domains of several devices
-    room: of each device, if rows that are made of them may have tails; a store whose
-    parts a device has no room for beside these is read as tuples
+    room: of each device, if rows that are made of them may have tails. A store is read
+    as tuples if a device has no room for its parts beside the rows.
 
     Raises OutOfMemory on all ranks for a graph that fits no memory of them together.
     """
@@ -242,8 +242,8 @@ def shared_tuples(
 ) -> SharedTuples | None:
     """Read the edges of a store to devices, which share them (collective).
 
-    None where they do not map each other's memory, or have no room for edges beside
-    what is built of them.
+    None if they do not map each other's memory, or have no room for the edges beside
+    the graph built from them.
     """
     own = sorted(set(devices))
     counts = {int(x[0]) for x in world.allgather(np.array([len(own)]))}

@@ -214,7 +214,7 @@ def learn_levels(runner: Runner, session: Session) -> None:
 
 
 def shares_of(opening: Opening) -> tuple[Source, Placement]:
-    """Return the source with its parts, and the placement of shares, one a device.
+    """Return the source with its parts, and the placement of shares, one per device.
 
     With domains of one device any number of parts is possible, the same on each rank.
     Raises UsageError for an impossible number.
@@ -248,7 +248,7 @@ def split_searches(
 ) -> list[Any]:
     """Create the searches of this rank's devices (collective).
 
-    room: of each device; what does not fit there goes to host memory
+    room: of each device; the rest goes to host memory
     closing: receives the cleanups of their shared resources, to be run last first
     """
     domains = placement.domains

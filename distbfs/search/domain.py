@@ -1,6 +1,6 @@
 """Searches that run on the devices from the root to the result, without the host.
 
-The host launches one kernel a device and search, and reads its end.
+The host launches one kernel for each device and search, and reads its result.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ class DomainDriver:
     ) -> DomainResult:
         """Search from a vertex id.
 
-        until: the same on all ranks; UsageError where a target is not a vertex
+        until: the same on all ranks; UsageError if a target is not a vertex
         stop: on all ranks or on none, called before the search and while the devices
         run; SearchStopped on all ranks if one returns True with levels left.
-        DistbfsError on all where a device did not answer.
+        DistbfsError on all ranks if a device did not answer.
         """
         if stop is not None:
             answer = np.array([stop()], dtype=np.int64)

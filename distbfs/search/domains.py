@@ -79,7 +79,7 @@ class HostDevices:
 
     @property
     def sizes(self) -> list[int]:
-        """Possible sizes of a domain, rising."""
+        """Possible sizes of a domain, ascending."""
         made = (self.cut(size).domains.sizes for size in range(1, self.most + 1))
         return sorted({max(sizes) for sizes in made})
 

@@ -19,8 +19,8 @@ from distbfs.types import Array, Levels
 class EdgeTable:
     """Edges, and the distances of their ends from the source.
 
-    Made by ``k_hop_subgraph`` and ``Result.edges_within``.  Rows rise by ``level_u``,
-    then by ``u`` and ``v``.  ``len(table)`` is the number of edges.
+    Made by ``k_hop_subgraph`` and ``Result.edges_within``.  Rows are sorted by
+    ``level_u``, then by ``u`` and ``v``.  ``len(table)`` is the number of edges.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""Tables of pandas, polars and Arrow: edges taken from them, results given as them.
+"""Tables of pandas, polars and Arrow: edges read from them, results written to them.
 
-None of the libraries is imported before it is asked for.
+None of the libraries is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
 def library(name: str) -> Any:
-    """Return a library; LibraryMissing where it is not installed."""
+    """Return a library; LibraryMissing if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -34,7 +34,7 @@ def library(name: str) -> Any:
 
 
 def column_names(table: Any, kind: str) -> list[str]:
-    """Return the names of the columns; WrongTypeError for what is no such table."""
+    """Return the names of the columns; WrongTypeError for anything else."""
     expected = getattr(library(kind), FRAMES[kind])
     if not isinstance(table, expected):
         raise WrongTypeError(
@@ -102,7 +102,7 @@ def ends_in(
 
     kind: the library; src, dst: columns by name, None for those with a usual pair of
     names, or the only two; relabel: ids may be any, names are those that occur
-    Raises InputError where the columns are not there or something is missing in one.
+    Raises InputError if the columns are not there or something is missing in one.
     """
     names = column_names(table, kind)
     if (src is None) != (dst is None):
@@ -153,15 +153,15 @@ def text_of(column: Any) -> tuple[Bytes, Ids] | None:
 
 
 def names_in(words: WordTable) -> tuple[list[str], Ids]:
-    """Return the words of a table, rising, and the ranks by number, int64 [k]."""
+    """Return the words of a table, ascending, and the ranks by number, int64 [k]."""
     ranks, offsets, text = words.ranked()
     return [word.decode(errors=LONE) for word in split(text, offsets)], ranks
 
 
 def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
-    """Return columns of a table as attributes of its edges, one value a row.
+    """Return columns of a table as attributes of its edges, one value per row.
 
-    kind: the library.  Raises InputError where a column is not there or has nulls.
+    kind: the library.  Raises InputError if a column is not there or has nulls.
     """
     names = column_names(table, kind)
     kept = {}
@@ -178,13 +178,13 @@ def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
 
 
 def check_counted(n: Any) -> None:
-    """Raise UsageError where the number of vertices to be relabelled is given."""
+    """Raise UsageError if the number of vertices to be relabelled is given."""
     if n is not None:
         raise UsageError("vertices that are relabelled are counted; leave out n")
 
 
 def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
-    """Return ends [k] of edges as numbers of the ids that occur, and these, rising."""
+    """Return ends [k] of edges as numbers of ids, and the distinct ids, ascending."""
     both = np.concatenate([u, v])
     if {u.dtype.kind, v.dtype.kind} <= {"i", "u"} and both.dtype.kind in "iu":
         names, numbers = numbered(both.astype(np.dtype(f"{both.dtype.kind}8")))
@@ -194,7 +194,7 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
 
 
 def numbered(values: Array) -> tuple[list[Any], Ids]:
-    """Return the distinct values of 64-bit integers, rising, and their places, [k]."""
+    """Return the distinct 64-bit integers, ascending, and the place of each, [k]."""
     table = WordTable.or_none(compiled=True)
     if table is None:
         ids, places = np.unique(values, return_inverse=True)
@@ -205,9 +205,9 @@ def numbered(values: Array) -> tuple[list[Any], Ids]:
 
 
 def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
-    """Return the distinct words, rising, and the place of each of them, int64 [k].
+    """Return the distinct words, ascending, and the place of each of them, int64 [k].
 
-    Raises WrongTypeError where they have no order.
+    Raises WrongTypeError if they have no order.
     """
     table = WordTable.or_none(compiled=True)
     if table is not None and set(map(type, words)) == {str}:
@@ -255,7 +255,7 @@ def arrow_table(columns: Mapping[str, Array]) -> Any:
 
 
 def typed(make: Callable[[], Any]) -> Any:
-    """Return a table; WrongTypeError where names are of types that no column has."""
+    """Return a table; WrongTypeError if names are of types that no column has."""
     try:
         return make()
     except Exception as error:

@@ -61,7 +61,7 @@ from distbfs.types import Array, DirectionChoice, EngineName, Ids
 
 
 def check_graph(graph: Any) -> None:
-    """Raise WrongTypeError for what is no ``Graph``."""
+    """Raise WrongTypeError unless it is a ``Graph``."""
     if not isinstance(graph, Graph):
         raise WrongTypeError(
             f"the graph is of type {type_name(graph)}; allowed: a distbfs.Graph, as "
@@ -85,12 +85,12 @@ class Graph:
     directed : bool
         Whether edges lead one way only.
     nodes : sequence or None
-        Names of the vertices, None where they are 0 … n-1.  It is ``range(1, n + 1)``
+        Names of the vertices, None if they are 0 … n-1.  It is ``range(1, n + 1)``
         for a file that counts from 1.
 
     Notes
     -----
-    A vertex is named as in its source wherever a call takes or gives vertices.  Arrays
+    Calls take and return vertices by the names that they have in the source.  Arrays
     with a value for each vertex are indexed from 0, also where names are numbers from
     1: entry k is of vertex ``nodes[k]``, and ``id_of`` gives the k of a vertex.
 
@@ -209,7 +209,7 @@ class Graph:
         n : int, optional
             Number of vertices, by default one more than the largest id.
         relabel : bool, default False
-            Allow ids that are sparse, or text.  Those that occur, in rising order,
+            Allow ids that are sparse, or text.  Those that occur, in ascending order,
             become the vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
@@ -325,14 +325,14 @@ class Graph:
         n : int, optional
             Number of vertices, by default one more than the largest id.
         relabel : bool, default False
-            Allow ids that are sparse or text.  The ids that occur, in rising order,
+            Allow ids that are sparse or text.  The ids that occur, in ascending order,
             become the vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
         keep : sequence of str, optional
             Columns of numbers or text to keep as attributes of the edges, for ``where``
-            of ``bfs``.  Of repeated edges the smallest value counts, in either
-            direction of an undirected edge.
+            of ``bfs``.  Repeated edges keep their smallest value, over both directions
+            of an undirected edge.
 
         Returns
         -------
@@ -345,8 +345,8 @@ class Graph:
             There are no such columns, an id or a kept value is missing, or an id is
             outside 0 … n-1.
         WrongTypeError
-            ``frame`` is no DataFrame, its ids are no integers without ``relabel`` or of
-            several types with it, or a kept column has neither numbers nor text.
+            ``frame`` is not a DataFrame, its ids are not integers without ``relabel``
+            or of several types with it, or a kept column has neither numbers nor text.
         UsageError
             One of ``src`` and ``dst`` is given alone, ``n`` together with ``relabel``,
             or a kept column has a name that ``where`` could not use.
@@ -479,7 +479,8 @@ class Graph:
             The file; it may be compressed, or in an archive (.zip, .tar, .tar.gz); or a
             folder of edge lists or tables, which are parts of the graph.
         format : str, optional
-            Name of the format; by default it is found out by content, then by name.
+            Name of the format; by default it is detected from content, then from the
+            name.
         directed : bool, default False
             Whether edges lead from the first id to the second only.
         relabel : bool, default False
@@ -492,9 +493,9 @@ class Graph:
         **options
             ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
             ``one_based`` (ids begin at 1), ``header`` (the first line of an edge list
-            is no edge), ``bipartite`` (rows and columns of a matrix are two sets of
-            vertices), ``first_id`` (0 or 1: call the first vertex so, whatever the file
-            does).
+            is not an edge), ``bipartite`` (rows and columns of a matrix are two sets of
+            vertices), ``first_id`` (0 or 1: the id of the first vertex, whatever the
+            file says).
 
         Returns
         -------
@@ -559,7 +560,7 @@ class Graph:
         Raises
         ------
         StoreError
-            It is no store, or a damaged one.
+            The folder is not a store, or the store is damaged.
         OutOfMemory
             The graph does not fit the memory of this machine.
 
@@ -578,7 +579,7 @@ class Graph:
         """Write the graph as a store, which ``open`` and all commands read.
 
         Names of vertices and attributes of edges are kept; named vertices are numbered
-        by rising names.  Loops and repeated edges are not kept: ``nedge`` of a store
+        by ascending names.  Loops and repeated edges are not kept: ``nedge`` of a store
         that is saved counts each edge once.
 
         Parameters
@@ -586,7 +587,7 @@ class Graph:
         path : path_like
             The folder to make.
         overwrite : bool, default False
-            Whether to replace a store that is there.
+            Whether to replace an existing store.
 
         Raises
         ------
@@ -634,7 +635,7 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            ``matrix`` is no SciPy sparse matrix.
+            ``matrix`` is not a SciPy sparse matrix.
         UsageError
             It is not square, without ``bipartite``.
         InputError
@@ -686,7 +687,7 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            ``graph`` is no NetworkX graph.
+            ``graph`` is not a NetworkX graph.
         InputError
             A filter of an undirected view leaves an edge in one direction only.
 
@@ -829,7 +830,7 @@ class Graph:
         Returns
         -------
         Graph
-            The graph itself where it is undirected.
+            The graph itself if it is undirected.
 
         Examples
         --------
@@ -906,7 +907,7 @@ class Graph:
         Raises
         ------
         UsageError
-            ``vertex`` is no vertex.
+            ``vertex`` is not a vertex.
 
         Examples
         --------
@@ -940,7 +941,7 @@ class Graph:
         Raises
         ------
         UsageError
-            ``vertex`` is no vertex.
+            ``vertex`` is not a vertex.
 
         Examples
         --------
@@ -980,8 +981,8 @@ class Graph:
         vertices : array_like of bool, shape (n,), optional
             Flags by vertex id; by default all are seen.
         edges : array_like of bool, shape (edges,), optional
-            Flags in the order of ``edges()``.  An undirected edge stands there once,
-            and its flag is for both directions.
+            Flags in the order of ``edges()``.  An undirected edge occurs there once,
+            with one flag for both directions.
         where : str, optional
             A predicate over attributes that the graph keeps: comparisons with numbers
             and texts, ``in``, ``not in``, ``and``, ``or``, ``not``.
@@ -994,7 +995,7 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            Flags are not bool, or ``where`` is no text.
+            Flags are not bool, or ``where`` is not text.
         InputError
             ``vertices`` has another shape than (n,).
         UsageError
@@ -1156,7 +1157,7 @@ class Graph:
         targets : iterable of vertices, optional
             The search ends with the level that finds the last of them.
         levels, parents : bool, default True
-            What the result has, one of them at least.
+            What the result has; at least one must be true.
         method : str, optional
             Variant of the engine, "" for its default.
         direction : {"auto", "push", "pull"}
@@ -1168,7 +1169,7 @@ class Graph:
         edges : array_like of bool, shape (edges,), optional
             The edges that the search sees, in the order of ``graph.edges()``.
         where : str, optional
-            A predicate over attributes that the graph keeps, as ``"weight < 3"``.
+            A predicate over attributes that the graph keeps, such as ``"weight < 3"``.
         view : View, optional
             The same three in one, made by ``Graph.view``, for many searches.
 
@@ -1181,10 +1182,10 @@ class Graph:
         Raises
         ------
         UsageError
-            ``source`` or a target is no vertex, a source is not seen, an option is
-            outside its allowed set, or the engine cannot do what is asked.
+            ``source`` or a target is not a vertex, a source is not seen, an option is
+            outside its allowed set, or the engine cannot do such a search.
         WrongTypeError
-            ``graph`` is no Graph, or an argument is of another wrong type.
+            ``graph`` is not a Graph, or another argument is of a wrong type.
         InputError
             ``vertices`` or ``edges`` has another length than the graph, or an array has
             masked or null values.
@@ -1270,7 +1271,7 @@ class Graph:
         Raises
         ------
         UsageError
-            ``vertex`` is no vertex.
+            ``vertex`` is not a vertex.
 
         Examples
         --------
@@ -1281,7 +1282,7 @@ class Graph:
         """
         if self._index is not None:
             if vertex not in self:
-                raise UsageError(f"{vertex!r:.60} is no node of the graph")
+                raise UsageError(f"{vertex!r:.60} is not a node of the graph")
             return self._index[vertex]
         place = self._number(vertex)
         if place < 0:
@@ -1309,7 +1310,7 @@ class Graph:
         """Return the session that searches the graph with some options; it is kept.
 
         Hold the lock while it is used.  masked: whether it will search views, for which
-        "auto" may take another engine.  Raises UsageError where the engine searches
+        "auto" may take another engine.  Raises UsageError if the engine searches
         parts only, ResourceError for a lack of memory, devices or compilers.
         """
         self._forget_torn()

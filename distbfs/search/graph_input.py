@@ -55,7 +55,7 @@ class HeldTuples:
     """Edge tuples in arrays of integers (a TupleSource); the arrays are not copied.
 
     u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
-    attributes: by name, one value a tuple; none where the arrays are on a device
+    attributes: by name, one value per tuple; none where the arrays are on a device
     distinct: tuples that repeat others, and loops, do not count as tuples
     """
 
@@ -73,7 +73,7 @@ class HeldTuples:
 
     @property
     def on_device_alone(self) -> bool:
-        """Whether host memory does not hold what the tuples are made of."""
+        """Whether the source of the tuples is not in host memory."""
         return self.lent
 
     def part(self, *, directed: bool) -> Part:
@@ -143,12 +143,12 @@ def sent(src: Array, dst: Array) -> tuple[Any, Any]:
 
 
 def on_host(values: Any) -> Ids:
-    """Return integers as int64 in host memory; no copy where they are that."""
+    """Return integers as int64 in host memory; no copy if they already are."""
     return np.ascontiguousarray(host_array(values), dtype=np.int64)
 
 
 def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return both ends of edges, integers [edges] each, of pairs where dst is None."""
+    """Return both ends of edges, integers [edges]; without dst, src holds pairs."""
     if dst is not None:
         return integers(src, "src"), integers(dst, "dst")
     pairs = np.zeros((0, 2), np.int64)
@@ -251,7 +251,7 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
 
 
 def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
-    """Return a SciPy sparse matrix by rows, itself where it is that.
+    """Return a SciPy sparse matrix by rows; the same object if it is by rows.
 
     Its arrays are checked first: conversions of SciPy would write outside of broken
     ones. bipartite: rows and columns are two sets of vertices. Raises WrongTypeError
@@ -351,7 +351,7 @@ def networkx_rows(
 ) -> CSR:
     """Return rows with the neighbours of each node in the order NetworkX holds them.
 
-    index: node -> id, None where nodes are the ids
+    index: node -> id, None if nodes are the ids
     """
     neighbours: list[Any] = []
     lengths = np.zeros(len(nodes), dtype=np.int64)
@@ -368,8 +368,8 @@ def networkx_rows(
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
     """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
 
-    Nodes and their places are None where nodes are the ids.  Raises WrongTypeError for
-    what is no NetworkX graph, InputError for a view of an undirected graph whose filter
+    Nodes and their places are None if nodes are the ids.  Raises WrongTypeError unless
+    it is a NetworkX graph, InputError for a view of an undirected graph whose filter
     leaves an edge in one direction only.
     """
     if not hasattr(graph, "_adj"):
@@ -386,7 +386,7 @@ def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | Non
     elif hasattr(graph, "_graph") and not symmetric(rows):
         raise InputError(
             "a filter of an undirected NetworkX view leaves an edge in one direction "
-            "only; allowed: filter_edge(u, v) that is filter_edge(v, u)"
+            "only; allowed: filter_edge(u, v) equal to filter_edge(v, u)"
         )
     part = part_of_rows(rows.offsets, rows.columns, incoming)
     return part, None if index is None else nodes, index

@@ -17,7 +17,7 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
     """Return rows as a graph in one part, numbered by id; no array is copied.
 
     offsets: uint32 or uint64 [n + 1]; columns: uint32 [m], in any order
-    incoming: edges into each vertex, None where the rows are symmetric
+    incoming: edges into each vertex, None if the rows are symmetric
     """
     n, none = len(offsets) - 1, CSR.empty(0)
     ids, nn = np.zeros(0, dtype=np.int64), CSR(offsets, columns)
@@ -45,7 +45,7 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
 
 
 def without_loops(part: Part) -> Part:
-    """Return a part without edges from a vertex to itself; itself where it has none."""
+    """Return a part without edges from a vertex to itself; no copy if it has none."""
     out, into = loopless(part.nn), part.incoming
     if out is part.nn:
         return part
@@ -74,7 +74,7 @@ def loop_counts(rows: CSR) -> Ids:
 
 
 def sorted_rows(part: Part) -> CSR:
-    """Return a whole graph by id, the neighbours of each vertex rising."""
+    """Return a whole graph by id, with ascending neighbours of each vertex."""
     sources, targets = edges_by_id(part)
     keys = sources.astype(np.uint64) << np.uint64(32) | targets.astype(np.uint64)
     return CSR.from_keys(part.local_count, keys)
@@ -83,8 +83,8 @@ def sorted_rows(part: Part) -> CSR:
 def edge_listing(part: Part) -> tuple[Ids, Ids]:
     """Return the edges of a whole graph by id, [edges, 2], undirected ones once.
 
-    With the place of each among the stored edges, [edges].  Of a graph by id in the
-    order of its rows, else they rise.
+    They come with the place of each among the stored edges, [edges]; for a graph by id
+    in the order of its rows, else sorted.
     """
     pairs = np.stack(edges_by_id(part), axis=1)
     places = np.arange(len(pairs))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def nodes_of(ids: IdMap | None, n: int) -> Sequence[Any] | None:
-    """Return the names of n vertices that have ids, None where these are 0 … n-1."""
+    """Return the names of n vertices that have ids, None if these are 0 … n-1."""
     if ids is None:
         return None
     first = first_of(ids)
@@ -38,7 +38,7 @@ def nodes_of(ids: IdMap | None, n: int) -> Sequence[Any] | None:
 def read_store(folder: Path, first_id: int | None) -> tuple[Part, Sequence[Any] | None]:
     """Return the graph of a store, and the names of its vertices, see ``nodes_of``.
 
-    first_id: as ``Store.load_ids`` takes it.  Raises StoreError, and OutOfMemory where
+    first_id: as ``Store.load_ids`` takes it.  Raises StoreError, and OutOfMemory if
     the graph does not fit.
     """
     store = open_store(folder)
@@ -55,8 +55,8 @@ def read_store(folder: Path, first_id: int | None) -> tuple[Part, Sequence[Any] 
 def ids_of_nodes(nodes: Sequence[Any] | None) -> tuple[IdMap | None, Ids | None]:
     """Return names of vertices as ids of a store, and the vertex of each, int64 [n].
 
-    Both are None where a vertex has its number as name, the second where ids rise.
-    Raises WrongTypeError where names are neither integers of 0 or more nor text.
+    Both are None if the names are the vertex numbers; the second is None if ids rise.
+    Raises WrongTypeError if names are neither integers of 0 or more nor text.
     """
     if nodes is None:
         return None, None
@@ -89,7 +89,7 @@ def save(
 ) -> None:
     """Write a whole graph as a store of one part; its edges count once each.
 
-    Raises what ``ids_of_nodes`` and ``write_graph`` raise.
+    Raises the errors of ``ids_of_nodes`` and ``write_graph``.
     """
     if os.path.lexists(folder) and not overwrite:
         raise StoreError(f"{folder} exists; overwrite=True replaces it")

@@ -36,12 +36,12 @@ class Held:
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
     host_parts: brings what devices hold to host memory, with its attributes, as far as
-        it is of this rank; None where it lies there already
+        it is of this rank; None if it lies there already
     devices: CUDA devices of this rank that search
     edges: stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
     generation_seconds, construction_seconds: of this rank
-    facts: what reports say of it (JSON values)
+    facts: JSON values for reports
     """
 
     vertices: VertexMap

@@ -93,7 +93,7 @@ class Source:
     def reversed(self) -> Source:
         """Return the graph with all edges reversed.
 
-        Raises UsageError where edges lead both ways.
+        Raises UsageError if edges lead both ways.
         """
         if not self.directed:
             raise UsageError("edges lead both ways; reverse is for directed graphs")
@@ -157,7 +157,7 @@ def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Hel
     """Load the parts of this rank to host memory (collective for tuples).
 
     owned: whether parts of tuples own rows
-    Raises LaunchError where the parts do not divide by the ranks, ResourceError where
+    Raises LaunchError if the parts do not divide by the ranks, ResourceError if
     memory is short.
     """
     if source.graph is not None:
@@ -202,7 +202,7 @@ def loading(
 def cut_anew(
     world: World, source: Source, store: Store, threads: int, *, owned: bool = False
 ) -> Held:
-    """Build one part a rank from the edges of a store (collective).
+    """Build one part per rank from the edges of a store (collective).
 
     owned: whether parts own rows
     """

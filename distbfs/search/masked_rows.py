@@ -1,4 +1,4 @@
-"""The rows of the devices of a rank, whose edges are seen or not; see ``sight``."""
+"""The rows of a rank's devices with visibility of edges; see ``sight``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MaskedRows(Protocol):
-    """Edges that a mask leaves, as bits on each device of this rank."""
+    """The edges that a mask shows, as bits on each device of this rank."""
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows."""
@@ -109,7 +109,7 @@ class InnerRows:
 
 
 def target_ids(part: InnerPart) -> DeviceArray:
-    """Return the ids of ``outer.targets``, as of ``ids``, with its device current."""
+    """Return the ids of ``outer.targets``, as in ``ids``, with its device current."""
     cp, outer, parts = cuda.cupy(), part.outer, part.layout.parts
     counts = np.diff(outer.starts).tolist()
     shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts)

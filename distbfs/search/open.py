@@ -1,4 +1,4 @@
-"""The one way to a session: chooses what searches, and loads the graph there."""
+"""The single way to open a session: it chooses the engine and loads the graph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def prepare(
 ) -> Opening:
     """Choose the engine for a graph, before anything is loaded (collective).
 
-    held: what other sessions hold of the same graph, taken instead where it serves
+    held: the graph as other sessions hold it, used instead of loading if it fits
     """
     request = request or Request()
     if source.graph is not None and request.devices is None and request.domain is None:
@@ -49,7 +49,7 @@ def prepare(
 def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Session:
     """Bring a graph to where it is searched and return its session (collective).
 
-    asked, named: as of ``prepare``
+    asked, named: as in ``prepare``
     """
     return prepare(world, source, *asked, **named).open()
 
@@ -80,7 +80,8 @@ def open(  # noqa: A001
     comm : mpi4py.MPI.Comm, optional
         The ranks, all of which make this call; by default this process alone.
     devices : int or sequence of int, optional
-        CUDA devices of this rank, how many or which; by default all that it can have.
+        CUDA devices of this rank, how many or which; by default all that are available
+        to it.
     engine : str, default "auto"
         "auto" takes devices where every rank has one, else "openmp"; other values are
         those of ``distbfs bfs --engine``.
@@ -90,19 +91,19 @@ def open(  # noqa: A001
         Devices of a domain.  By default as many as map each other's memory, those of
         each host; the last domain of a host may have fewer.
     parts : int, optional
-        For edge tuples: number of parts, by default one a rank.
+        For edge tuples: number of parts, by default one per rank.
     threshold : int, optional
         For edge tuples: the degree above which vertices are delegates.
     directed : bool, default False
         For edge tuples: edges lead from u to v alone.  Stores and graphs know it.
     reverse : bool, default False
-        Search a directed graph along reversed edges.  Of a store, ``nedge`` then counts
-        each edge once, however many tuples there were.
+        Search a directed graph along reversed edges.  With a store, ``nedge`` then
+        counts each edge once, however many tuples there were.
     first_id : {0, 1}, optional
-        For a store whose vertices are numbers: call the first of them so; by default as
-        in the file that it was converted from.
+        For a store whose vertices are numbers: the number of the first one; by default
+        as in the file that it was converted from.
     **options
-        Options of ``distbfs bfs`` with underscores, as ``method``, ``threads``,
+        Options of ``distbfs bfs`` with underscores, such as ``method``, ``threads``,
         ``direction``, ``stepwise``, ``mask_reduce``, ``device_memory`` (bytes), and
         those of the engine.
 

@@ -1,8 +1,8 @@
 """The missing parents of a distributed search, completed after its last level.
 
-What is found inside a part has its parent there, and what is sent carries its parent.
-A delegate is owned like any vertex; if its owner did not find it, the parts that did
-have its parent. Source: Pan, Pearce, Owens 2018, Section VI-A3.
+A vertex found inside a part has its parent there; a vertex that is sent carries its
+parent. A delegate is owned like any vertex; if its owner did not find it, the parts
+that did have its parent. Source: Pan, Pearce, Owens 2018, Section VI-A3.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ class PartCounts:
     def push(self, start: int, goal: int, of_delegates: Sums) -> Words:
         """Add the values of one level to the next one along edges inside the part.
 
-        of_delegates: receives what delegates get. Returns the values along nn edges,
-        uint64 [k, 2]: their columns and the bits of values.
+        of_delegates: receives the values for delegates. Returns the values along nn
+        edges, uint64 [k, 2]: their columns and the bits of values.
         """
         part, normals, delegates = self._part, self.own.lists, self._delegates.lists
         self._sums = self.own.sums(goal)

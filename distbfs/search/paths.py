@@ -48,8 +48,8 @@ class PathFinder(Protocol):
     def dependencies(self, level: Sequence[Any]) -> list[Any]:
         """Return the dependencies of the source on the vertices of each shard, float64.
 
-        By local id, of one source: the sum of the shares of shortest paths from it that
-        lead on through a vertex (Brandes 2001).
+        By local id, for one source: the sum over all targets of the share of shortest
+        paths that pass through a vertex (Brandes 2001).
         """
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
@@ -172,7 +172,7 @@ class WholePaths:
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str
     ) -> tuple[list[Any], int]:
-        """Return counts by id, where the graph is; see ``PathFinder``."""
+        """Return counts by id, on the rank that has the graph; see ``PathFinder``."""
         if self._counter is None:
             return [], 0
         with self._lock, device_of(level[0]):
@@ -198,7 +198,7 @@ class WholePaths:
         return gathered(self._world, pairs)
 
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
-        """Return the edges up to a level, where the graph is; see ``PathFinder``."""
+        """Return the edges up to a level, on the graph's rank; see ``PathFinder``."""
         tables = [np.zeros((0, 4), dtype=np.int64)]
         if self._rows is not None:
             with device_of(level[0]):

@@ -1,6 +1,7 @@
 """Arrays of a program: of NumPy, pandas, polars, Arrow, CuPy and others.
 
-None of the libraries is imported: what they have in common tells what an array is.
+None of the libraries is imported: arrays are recognised by attributes that all of them
+have.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def lacking(values: Any) -> int:
 
 
 def check_whole(values: Any, name: str) -> None:
-    """Raise InputError where some of the values are masked or null."""
+    """Raise InputError if some of the values are masked or null."""
     if count := lacking(values):
         raise InputError(
             f"{name} has {count} masked or null values; allowed: none, so drop them or "
@@ -51,9 +52,9 @@ def check_whole(values: Any, name: str) -> None:
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return values of a program as an array in host memory; no copy of NumPy's.
+    """Return values of a program as an array in host memory; NumPy's are not copied.
 
-    Raises WrongTypeError where they are none, InputError where their shape is uneven,
+    Raises WrongTypeError if they are none, InputError if their shape is uneven,
     or some are masked or null.
     """
     if isinstance(values, (AbstractSet, Iterator)):
@@ -64,18 +65,18 @@ def array_of(values: Any, name: str) -> Array:
     try:
         return np.asarray(values, dtype)
     except ValueError as error:
-        raise InputError(f"{name} is no array: {error}") from error
+        raise InputError(f"{name} is not an array: {error}") from error
     except TypeError as error:
         if not hasattr(values, "__dlpack__"):
-            raise WrongTypeError(f"{name} is no array: {error}") from error
+            raise WrongTypeError(f"{name} is not an array: {error}") from error
     on_host: Array = cuda.cupy().from_dlpack(values).get()  # it is on a device
     return on_host
 
 
 def each_of(values: Any, name: str) -> Iterable[Any]:
-    """Return vertices, or pairs of them, of a program, to be gone through.
+    """Return vertices, or pairs of them, of a program as an iterable.
 
-    Raises WrongTypeError unless they are several, and what ``array_of`` raises.
+    Raises WrongTypeError unless they are several, and the errors of ``array_of``.
     """
     if is_array(values):
         values = array_of(values, name).tolist()

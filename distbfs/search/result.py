@@ -67,21 +67,22 @@ class Result(ResultPaths):
     """Levels and parents of one search, or one of both.
 
     Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id, from 0,
-    and hold -1 for what was not reached.  Each source is its own parent, at level 0.
+    and hold -1 for vertices that were not reached.  Each source is its own parent, at
+    level 0.
 
     Attributes
     ----------
     source : vertex or iterable of vertices
-        What was searched from, as the caller named it.
+        The source, as the caller named it.
     roots : ndarray of int64, shape (k,)
-        Ids of the sources, rising, each once.
+        Ids of the sources, ascending, each once.
     root : int
         The first of ``roots``.
     seconds : float
         Time of the search: device time of the slowest device, else wall time of the
         slowest rank.
     wall_seconds : float or None
-        Wall time of the slowest rank, None where it is ``seconds``.
+        Wall time of the slowest rank, None if it is ``seconds``.
     engine : str
         Name of the engine that searched.
     has_levels, has_parents : bool
@@ -89,7 +90,7 @@ class Result(ResultPaths):
     order : ndarray of int64, shape (reached,), or None
         Ids in the order in which a queue finds them; only by method "ordered".
     records : list of dict
-        One entry a level, where ``Session.search(records=True)`` asked for them.
+        One entry per level, where ``Session.search(records=True)`` asked for them.
     phases : dict of str to float
         Seconds of this rank by phase.
     parent_cost : ParentCost
@@ -104,9 +105,9 @@ class Result(ResultPaths):
     Results of ``bfs`` stay valid.  Those of a session are overwritten by the next
     search of their thread, unless ``keep`` has copied them.  On several ranks,
     properties and methods other than ``keep`` and ``shards`` are collective, and equal
-    on all ranks where nothing else is said.  A pickled result has its arrays in host
+    on all ranks unless stated otherwise.  A pickled result has its arrays in host
     memory, and the names of the vertices, but no graph: it counts and lists no shortest
-    paths beyond those of its parents.  On several ranks none is pickled.
+    paths beyond those of its parents.  Results on several ranks cannot be pickled.
 
     Examples
     --------
@@ -170,7 +171,7 @@ class Result(ResultPaths):
 
     @property
     def sources(self) -> Array:
-        """The sources by name, rising by id, shape (k,).
+        """The sources by name, ascending by id, shape (k,).
 
         Examples
         --------
@@ -208,7 +209,7 @@ class Result(ResultPaths):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy in another process: on the host, no graph.
 
-        Raises UsageError where the result is overwritten, WrongTypeError on several
+        Raises UsageError if the result is overwritten, WrongTypeError on several
         ranks.
         """
         vertices, (level, parent) = self._vertices, self._arrays()
@@ -314,8 +315,8 @@ class Result(ResultPaths):
     def level(self) -> Levels | Any:
         """Hops from the nearest source, shape (n,), by vertex id; -1 for unreached.
 
-        int8, int16 or int32; None where levels were not requested.  A NumPy array, or a
-        CuPy array where one device holds all.  It raises UsageError where the vertices
+        int8, int16 or int32; None if levels were not requested.  A NumPy array, or a
+        CuPy array where one device holds all.  It raises UsageError if the vertices
         lie on several devices or ranks: use ``to_numpy``.
         """
         return self._whole(0) if self.has_levels else None
@@ -324,7 +325,7 @@ class Result(ResultPaths):
     def parent(self) -> Array | Any:
         """The vertex before each on a shortest path, shape (n,), by vertex id.
 
-        int32 or int64; -1 for unreached; None where parents were not asked for.  It
+        int32 or int64; -1 for unreached; None if parents were not asked for.  It
         lies where ``level`` lies or would lie, and raises the same errors.
         """
         return self._whole(1) if self.has_parents else None
@@ -355,12 +356,12 @@ class Result(ResultPaths):
         return levels, vertices.outside(vertices.block(parent, np.int64))
 
     def _level_block(self) -> Array:
-        """Return levels as of ``to_numpy``; UsageError where there are none."""
+        """Return levels as in ``to_numpy``; UsageError if there are none."""
         self._need_levels()
         return self.to_numpy()[0]
 
     def _parent_block(self) -> Ids:
-        """Return parents as of ``to_numpy``; UsageError where there are none."""
+        """Return parents as in ``to_numpy``; UsageError if there are none."""
         self._need_parents()
         return cast("Ids", self.to_numpy()[1])
 
@@ -371,7 +372,7 @@ class Result(ResultPaths):
         Returns
         -------
         level : ndarray of int32, shape (n,), or None
-            By vertex id; it may share memory with the result.  None where levels were
+            By vertex id; it may share memory with the result.  None if levels were
             not requested.
         parent : ndarray of int64, shape (n,), or None
             The same for parents.
@@ -405,17 +406,17 @@ class Result(ResultPaths):
         Returns
         -------
         level : ndarray of int32, shape (k,), or None
-            -1 for unreached; None where levels were not requested.
+            -1 for unreached; None if levels were not requested.
         parent : ndarray, shape (k,), or None
-            The same for parents: int64; where nodes have names of their own, those as
+            The same for parents: int64; if nodes have names of their own, the names as
             objects, None for unreached.
 
         Raises
         ------
         WrongTypeError
-            ``vertices`` are no integers, and the graph has no names.
+            ``vertices`` are not integers, and the graph has no names.
         UsageError
-            One of them is no vertex.
+            One of them is not a vertex.
 
         Examples
         --------
@@ -464,7 +465,7 @@ class Result(ResultPaths):
     @reading
     @once
     def reached(self) -> int:
-        """Number of vertices reached, the sources among them."""
+        """Number of vertices reached, including the sources."""
         count = 0
         for values in self._of_reached():
             with device_of(values):
@@ -490,8 +491,8 @@ class Result(ResultPaths):
     def nedge(self) -> int:
         """Number of input tuples with an end in the reached component, as in Graph500.
 
-        Loops and repeats count, each tuple once.  Of a directed graph: tuples that
-        leave a reached vertex.  ``nedge / seconds`` is TEPS.
+        Loops and repeats count, each tuple once.  In a directed graph it counts tuples
+        that leave a reached vertex.  ``nedge / seconds`` is TEPS.
         """
         shards = zip(self._vertices.shards, self._of_reached(), strict=True)
         ends = sum(shard.ends_reached(values) for shard, values in shards)
@@ -554,7 +555,7 @@ class Result(ResultPaths):
         return ids if self._names is None else self._names.named(ids)
 
     def frontier(self, k: int) -> Array:
-        """Return the vertices on a level, rising by id.
+        """Return the vertices on a level, ascending by id.
 
         Parameters
         ----------
@@ -604,8 +605,8 @@ class Result(ResultPaths):
         Raises
         ------
         UsageError
-            ``vertex`` is no vertex or was not reached, or the search was made without
-            parents.
+            ``vertex`` is not a vertex or was not reached, or the search was made
+            without parents.
         ValidationError
             Parents do not lead to a source.
 
@@ -718,7 +719,7 @@ class Result(ResultPaths):
         -------
         pandas.DataFrame
             Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` as
-            far as they were requested. Both are -1 for unreached; where names are no
+            far as they were requested. Both are -1 for unreached; if names are not
             integers, such a parent is missing. On several ranks, the vertices of this
             rank's block.
 
@@ -746,7 +747,7 @@ class Result(ResultPaths):
         Returns
         -------
         polars.DataFrame
-            Columns as of ``to_pandas``.
+            Columns as in ``to_pandas``.
 
         Raises
         ------
@@ -770,7 +771,7 @@ class Result(ResultPaths):
         Returns
         -------
         pyarrow.Table
-            Columns as of ``to_pandas``.
+            Columns as in ``to_pandas``.
 
         Raises
         ------
@@ -794,7 +795,7 @@ class Result(ResultPaths):
         Returns
         -------
         dict
-            Vertex to level, rising by id.  On several ranks, of this rank's block.
+            Vertex to level, ascending by id.  On several ranks, of this rank's block.
 
         Raises
         ------

@@ -6,9 +6,9 @@ n], or one of both if only that was requested, in input ids; its attribute ``ids
 Where a search began at several vertices, ``sources`` has the smallest of them, and all
 those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; both
 exist if any search of the file began at several. ``paths`` [k, n], uint64 or float64,
-are numbers of shortest paths, if requested. Where vertices have other ids in their
-file, ``ids`` [n], int64 or UTF-8 text, has those: vertex v, also of ``sources`` and
-``parent``, is called ids[v] there.
+are numbers of shortest paths, if requested. If vertices have other ids in their file,
+``ids`` [n], int64 or UTF-8 text, holds these: ``ids[v]`` is the id of vertex v, also
+for the vertices in ``sources`` and ``parent``.
 
 While searches run it is called ``OUT.h5.partial``. All space is allocated at the start
 and no metadata changes later: a row is written and synced, then its flag in ``done``; a
@@ -65,7 +65,7 @@ SUMMED = "summed"
 
 
 def write_names(file: h5py.File, ids: IdMap) -> None:
-    """Write the vertices' ids of their file, in pieces."""
+    """Write the ids that the vertices have in their file, in pieces."""
     kind = np.dtype("<i8") if ids.kind == "integer" else h5py.string_dtype()
     dataset = file.create_dataset(NAMES, (ids.count,), dtype=kind)
     for start in range(0, ids.count, NAMES_AT_ONCE):
@@ -164,11 +164,11 @@ class PartialFile:
 
     partial: the file's name while searches run
     starts: arrays that are written first; kinds: shapes and dtypes of the results, by
-    name, one row a search; totals: of arrays that are sums over finished searches,
+    name, one row per search; totals: of arrays that are sums over finished searches,
     which are stored twice, so that one of both is whole whenever a run is killed
     identity: a text that identifies the graph and the kind of result
     ids: the vertices' ids in their file, if they differ
-    anew: what a user does to begin anew
+    anew: how a user begins anew, for messages
     """
 
     def __init__(
@@ -193,8 +193,8 @@ class PartialFile:
     def open(self, *, force: bool) -> Array:
         """Create the file, or reopen that of an interrupted run of the same kind.
 
-        Returns which rows are done, bool [k]. Raises InputError where the file belongs
-        to another run, and DiskFull where the disk has no room; ``force`` replaces it.
+        Returns which rows are done, bool [k]. Raises InputError if the file belongs
+        to another run, and DiskFull if the disk has no room; ``force`` replaces it.
         """
         try:
             with locked(self._partial.parent):
@@ -211,7 +211,7 @@ class PartialFile:
             raise system_error(
                 error,
                 self._partial,
-                otherwise="is no HDF5 file, or is damaged; allowed: the file of an "
+                otherwise="is not an HDF5 file, or is damaged; allowed: the file of an "
                 f"interrupted run; {self._anew}",
             ) from error
         return np.asarray(self._file["done"][:]) != 0
@@ -423,9 +423,9 @@ class ResultFile(PartialFile):
     def open(self, *, force: bool) -> Array:
         """Create the file, or reopen that of an interrupted run of the same kind.
 
-        Returns which rows are done, bool [k]. Raises UsageError where the result
-        already exists, InputError where the partial file belongs to another run, and
-        DiskFull where the disk has no room; ``force`` replaces both files.
+        Returns which rows are done, bool [k]. Raises UsageError if the result
+        already exists, InputError if the partial file belongs to another run, and
+        DiskFull if the disk has no room; ``force`` replaces both files.
         """
         self._force = force
         check_place(self.path, force=force)
@@ -448,7 +448,7 @@ class ResultFile(PartialFile):
     def finish(self) -> None:
         """Rename the complete file to its final name.
 
-        Raises UsageError where another run finished first and ``force`` was not given;
+        Raises UsageError if another run finished first and ``force`` was not given;
         the file then keeps its partial name.
         """
         self.close()
@@ -459,7 +459,7 @@ class SharedResult:
     """A result file that all ranks write, each its own vertices; a context manager.
 
     result: open, of rank 0; columns: number of vertices; row: the next to write
-    Creating and writing are collective. Raises InputError where a rank sees another
+    Creating and writing are collective. Raises InputError if a rank sees another
     file than rank 0: hosts must share the folder.
     """
 

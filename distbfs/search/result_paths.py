@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 def reading(
     method: Callable[Concatenate[Self, Arguments], Value],
 ) -> Callable[Concatenate[Self, Arguments], Value]:
-    """Hold the session's lock in a method that reads arrays which are the session's."""
+    """Hold the session's lock in a method that reads the session's arrays."""
 
     @wraps(method)
     def call(
@@ -50,7 +50,7 @@ def reading(
 class ResultPaths(ABC):
     """Methods of ``Result`` that need levels, and the graph that was searched.
 
-    They are collective, as those of ``Result``, and raise UsageError where the graph
+    They are collective, as those of ``Result``, and raise UsageError if the graph
     lies on several devices, the search saw a part of it only, or it was made without
     levels.
     """
@@ -67,7 +67,7 @@ class ResultPaths(ABC):
 
     @abstractmethod
     def _need_levels(self) -> None:
-        """Raise UsageError where the search was made without levels."""
+        """Raise UsageError if the search was made without levels."""
 
     @abstractmethod
     def _origin(self) -> str:
@@ -88,7 +88,7 @@ class ResultPaths(ABC):
         Parameters
         ----------
         dtype : {"uint64", "float64"}
-            "uint64" is exact; "float64" is rounded, and inf beyond 1.8e308.
+            "uint64" is exact; "float64" is rounded, and infinite beyond 1.8e308.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class ResultPaths(ABC):
         Raises
         ------
         UsageError
-            ``target`` is no vertex or was not reached.
+            ``target`` is not a vertex or was not reached.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class ResultPaths(ABC):
         Raises
         ------
         UsageError
-            ``target`` is no vertex or was not reached.
+            ``target`` is not a vertex or was not reached.
 
         Examples
         --------
@@ -228,7 +228,7 @@ class ResultPaths(ABC):
         Raises
         ------
         UsageError
-            ``target`` is no vertex or was not reached.
+            ``target`` is not a vertex or was not reached.
 
         Examples
         --------
@@ -296,7 +296,7 @@ def no_way_back(vertex: Any) -> ValidationError:
 
 
 def before_each(pairs: Ids) -> dict[int, list[int]]:
-    """Return the vertices before each, by ids, of edges (u, v) [k, 2] sorted by v."""
+    """Return the predecessors of each v, by ids; edges: (u, v) [k, 2] sorted by v."""
     before: dict[int, list[int]] = {}
     for u, v in pairs.tolist():
         before.setdefault(v, []).append(u)
@@ -306,7 +306,7 @@ def before_each(pairs: Ids) -> dict[int, list[int]]:
 def count_back(pairs: Ids, target: int) -> int:
     """Return the number of paths to a vertex along its edges of ``predecessors_to``.
 
-    Raises ValidationError where they form a cycle.
+    Raises ValidationError if they form a cycle.
     """
     before = before_each(pairs)
     numbers: dict[int, int] = {}
@@ -325,9 +325,9 @@ def count_back(pairs: Ids, target: int) -> int:
 
 
 def paths_back(before: dict[int, list[int]], target: int) -> Iterator[list[int]]:
-    """Yield all paths to a vertex, from one that nothing is before.
+    """Yield all paths to a vertex, from a vertex without predecessors.
 
-    Raises ValidationError where they form a cycle.
+    Raises ValidationError if they form a cycle.
     """
     steps, choices = [target], [iter(before.get(target, ()))]
     if target not in before:

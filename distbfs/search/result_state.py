@@ -31,9 +31,9 @@ class KeptNames:
         return {name: k for k, name in enumerate(self._names.tolist())}
 
     def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
+        """Return the id of a vertex; UsageError if there is none."""
         if vertex not in self:
-            raise UsageError(f"{vertex!r:.60} is no node of the graph")
+            raise UsageError(f"{vertex!r:.60} is not a node of the graph")
         return self._index[vertex]
 
     def named(self, ids: Array) -> Array:
@@ -53,14 +53,14 @@ def always() -> bool:
 
 
 def no_rows(_: Ids) -> NoReturn:
-    """Raise UsageError: the graph is not there."""
+    """Raise UsageError: a pickled result has no graph."""
     raise UsageError(NO_GRAPH.refusal)
 
 
 def without_graph(n: int, names: Array | None) -> dict[str, Any]:
     """Return attributes of a result that need no graph, session or device.
 
-    names: of all n vertices, None where they are their ids
+    names: of all n vertices, None if they are their ids
     """
     shard = Shard(0, None, None, no_rows)
     return {

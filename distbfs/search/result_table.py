@@ -64,8 +64,8 @@ def list_of(values: Any) -> list[Any]:
 def text_rows(path: Path, *, force: bool) -> Iterator[Any]:
     """Yield a writer of the module csv for a file, or for standard output.
 
-    The file is there at the end only, and not where an error ends what is inside.
-    Raises UsageError where it may not be written.
+    The file appears only at the end, and not if the block raises an error.
+    Raises UsageError if it may not be written.
     """
     form: Any = {"delimiter": SEPARATORS[ending_of(path)], "lineterminator": "\n"}
     if path == DASH:
@@ -82,7 +82,7 @@ def text_rows(path: Path, *, force: bool) -> Iterator[Any]:
 def table_at(path: Path, *, force: bool) -> Iterator[TakeColumns]:
     """Yield a function that adds rows to a new table; the first name its columns.
 
-    The file is there at the end only; see ``text_rows``.
+    The file appears only at the end; see ``text_rows``.
     """
     head: list[str] = []
     with ExitStack() as stack:
@@ -125,8 +125,8 @@ def add_vertices(
 
     some: the vertices of the rows, int64 [k], where they are not all
 
-    A column ``parent`` has the names of vertices, too: -1, or nothing where ids are
-    text, of a vertex without one.  same: values of all rows, by name
+    A column ``parent`` has the names of vertices as well; without a parent, -1, or
+    nothing if ids are text.  same: values of all rows, by name
     """
     names: Callable[[Array], Any] = (lambda x: x) if ids is None else ids.names
     none: int | str = "" if ids is not None and ids.kind == "text" else -1

@@ -73,19 +73,19 @@ class Session:
     lock : SearchLock
         The lock that each use of the session holds.
     closed : bool
-        Whether it cannot be used any more.
+        Whether it was closed.
     at_close : list of callable
         Called when the session is closed.
 
     Notes
     -----
     Threads may share a session: their searches run one after the other, and a search
-    of one thread leaves results of others as they are.  ``see`` is for the searches of
+    of one thread leaves results of others as they are.  ``see`` affects the searches of
     all threads; a thread that holds ``lock`` keeps others out.  Functions that a search
-    calls, as ``stop``, cannot use its session, and must not wait for another thread
-    that does.  A forked child process may use the session unless it is on a device, or
-    another thread searched during the fork.  On several ranks, let one thread use it:
-    all ranks make the same calls in the same order.
+    calls, such as ``stop``, cannot use its session, and must not wait for another
+    thread that does.  A forked child process may use the session unless it is on a
+    device, or another thread searched during the fork.  On several ranks, let one
+    thread use it: all ranks make the same calls in the same order.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Session:
         return self.layout.n
 
     def _check_usable(self) -> None:
-        """Raise UsageError where the session is closed, or its devices are lost."""
+        """Raise UsageError if the session is closed, or its devices are lost."""
         if self.closed:
             raise UsageError("the session is closed; open the graph again")
         if self.held.devices and os.getpid() != self._process:
@@ -206,7 +206,7 @@ class Session:
         return dict(self._notes)
 
     def check(self, vertices: Ids) -> None:
-        """Raise UsageError for what is no vertex.
+        """Raise UsageError unless all are vertices.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Session:
             Flags of edges (u, v), u < v, in the order of u, then of v; of a directed
             store in the order of source, then of target.  Equal on all ranks.
         where : str, optional
-            A predicate over attributes that the store keeps, as ``"weight < 3"``.
+            A predicate over attributes that the store keeps, such as ``"weight < 3"``.
 
         Returns
         -------
@@ -357,7 +357,7 @@ class Session:
         return ids if len(ids) > 1 else int(ids[0])
 
     def _check_seen(self, root: Root) -> None:
-        """Raise UsageError where an id, or one of those of a set, is not seen."""
+        """Raise UsageError if an id, or one of those of a set, is not seen."""
         if self._view is None:
             return
         ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
@@ -422,9 +422,9 @@ class Session:
         targets : iterable of vertices, optional
             The search ends with the level that finds the last of them.
         stop : callable, optional
-            A function that says whether to give up, called before each level; by
-            searches that run on devices without the host, before the first level and
-            about each millisecond.  Given on all ranks or on none.
+            A function that says whether to give up, called before each level; searches
+            that run on devices without the host call it before the first level and
+            about every millisecond.  Given on all ranks or on none.
         records : bool, default False
             Whether each level is counted and timed, which is slower.
         wanted : ndarray, shape (k,), optional
@@ -434,16 +434,17 @@ class Session:
         Returns
         -------
         Result
-            Valid until the next search of the session, or for good after ``keep``.
+            Valid until the next search of the session; after ``keep``, permanently.
 
         Raises
         ------
         UsageError
-            A source or target is no vertex, a source is not seen, a set is empty, the
-            engine searches from one vertex only, or neither levels nor parents are
+            A source or target is not a vertex, a source is not seen, a set is empty,
+            the engine searches from one vertex only, or neither levels nor parents are
             left.
         SearchStopped
-            ``stop`` said so on one rank while levels were left; raised on all ranks.
+            ``stop`` returned True on one rank while levels were left; raised on all
+            ranks.
 
         Notes
         -----

@@ -29,7 +29,7 @@ PAIR_BYTES = 8
 
 
 def slots(parts: int, world: World, devices: int) -> int:
-    """Return the most parts that a rank reads, at least one a device."""
+    """Return the largest number of parts that a rank reads, at least one per device."""
     return max(-(-parts // world.size), devices)
 
 
@@ -47,11 +47,11 @@ class SharedTuples:
     store: of any number of parts; devices: of this rank, the same number on each
     done: called with the bytes that devices read, and the total
     input_tuples: number of tuples the store was built from
-    ends: their ends by local id, for parts built from these edges, one a device: index
-    -> CuPy uint32 [local count]
+    ends: their ends by local id, for parts built from these edges, one per device:
+    index -> CuPy uint32 [local count]
 
-    Raises StoreError where a file does not match the manifest, ResourceError where
-    device memory is short, LaunchError where it cannot be mapped, on all ranks.
+    Raises StoreError if a file does not match the manifest, ResourceError if
+    device memory is short, LaunchError if it cannot be mapped, on all ranks.
     """
 
     lent = True  # u and v are in device memory, see generate/cuda.py

@@ -45,7 +45,7 @@ def sight_of(
     engine: str,
     rows: Callable[[], MaskedRows] | None,
 ) -> Sight:
-    """Return the maker of views for a graph; UsageError where there is none.
+    """Return the maker of views for a graph; UsageError if there is none.
 
     rows: returns those of this rank's devices, where several search (collective)
     """
@@ -63,7 +63,7 @@ def with_ends(
 ) -> VertexMap:
     """Return the vertices of a graph with other ends, one array for each shard.
 
-    by_local: by local id; else by the same rows as those that there are
+    by_local: ends are by local id; else by the rows of the present ones
     """
     shards = [
         replace(shard, ends=mine, rows=None if by_local else shard.rows)

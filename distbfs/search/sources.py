@@ -46,7 +46,7 @@ def vertices_of(source: Any, names: VertexNames | None) -> list[Any] | Ids | Non
 def read_once(source: Any, names: VertexNames | None) -> Any:
     """Return a source with a set that may run code of the caller read into a list.
 
-    Before a search takes its lock, so that such code may search.
+    It is called before a search takes its lock, so that such code may search.
     """
     if type(source) in PLAIN or hasattr(source, "dtype"):
         return source
@@ -60,7 +60,7 @@ def read_targets(targets: Iterable[Any] | None) -> list[Any] | None:
 
 
 def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) -> Ids:
-    """Return the ids of a set, int64 [k], rising, each once.
+    """Return the ids of a set, int64 [k], ascending, each once.
 
     several: see ``vertices_of``; n: vertices; id_of: returns the id of one, or raises.
     Raises UsageError for an empty set and for an unknown vertex.

@@ -18,7 +18,7 @@ class VertexNames(Protocol):
     """Names of vertices that differ from their ids."""
 
     def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
+        """Return the id of a vertex; UsageError if there is none."""
 
     def named(self, ids: Array) -> Array:
         """Return the names [k] of vertices, int64 [k]."""
@@ -38,7 +38,7 @@ class StoreNames:
         place = self._place(vertex)
         if place < 0:
             first = first_of(self._ids)
-            why = "is no id of the graph"
+            why = "is not an id of the graph"
             if first is not None:
                 why = no_vertex(self._ids.count, first)
             raise UsageError(f"{vertex!r:.60} {why}")

@@ -46,7 +46,7 @@ def values_of(array: AnyArray, places: Ids) -> Array:
 
 
 def count_reached(values: AnyArray) -> int:
-    """Count the reached vertices; values: as of ``Shard.ends_reached``."""
+    """Count the reached vertices; values: as in ``Shard.ends_reached``."""
     if is_of_device(values):
         return reached.sum_reached(values)[0]
     return int((values >= 0).sum())
@@ -217,7 +217,7 @@ class VertexMap:
         """Return (level int32 [k], parent int64 [k]) of input ids (collective).
 
         level, parent: of the shards of this rank; the result is equal on all ranks,
-        None in place of what is not wanted
+        None for the one that is not wanted
         take: returns levels at places of the one array that holds all, on the host
         """
         if self.whole_here:
@@ -288,7 +288,7 @@ class BlockMap:
 def gather_on_first(world: World, block: Array | None) -> Array | None:
     """Gather the blocks of an array on rank 0 (collective).
 
-    Other ranks get an array of length 0, all None where ``block`` is None.
+    Other ranks get an array of length 0, all None if ``block`` is None.
     """
     if block is None:
         return None

@@ -43,8 +43,8 @@ class View:
         Flags by vertex id, None for all.
     edges : ndarray of bool, shape (edges,), or None
         Flags in the order of ``Graph.edges()``, which lists an undirected edge once;
-        None for all.  Of a store, edges go by (u, v) with u < v, in input ids, of a
-        directed one by (source, target).
+        None for all.  In a store, edges are sorted by (u, v) with u < v, in input ids;
+        in a directed store by (source, target).
     where : Predicate or None
         Over attributes of the edges, None for all.
 
@@ -109,9 +109,9 @@ class View:
         )
 
     def check_sources(self, ids: Ids, names: Callable[[Ids], list[Any]]) -> None:
-        """Raise UsageError where a source, one of ids [k], is not seen.
+        """Raise UsageError if a source, one of ids [k], is not seen.
 
-        names: returns what the caller calls some ids
+        names: returns the caller's names of some ids
         """
         hidden = ids[~self.sees(ids)]
         if not len(hidden):
@@ -132,7 +132,7 @@ class View:
 
 
 def flags_of(values: Any, name: str) -> Marks:
-    """Return flags as a bool array of one dimension that nothing writes to, a copy."""
+    """Return a copy of flags as a read-only bool array of one dimension."""
     flags = array_of(values, name)
     if flags.ndim != 1:
         raise InputError(f"{name} has shape {flags.shape}; allowed: one dimension")
@@ -182,7 +182,7 @@ class PartViews:
     def of(self, view: View) -> list[Part]:
         """Return the parts with rows of the visible edges; columns are shared.
 
-        Raises what ``check`` does.
+        Raises the errors of ``check``.
         """
         self.check(view)
         made = []
@@ -197,7 +197,7 @@ class PartViews:
     def pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
         """Yield the ends of visible edges, input ids int64 [k] each.
 
-        An undirected edge once.  Local, of a view that was checked.
+        It yields an undirected edge once. Local; ``check`` must have passed.
         """
         for part in self._parts:
             for name in READ:
@@ -237,8 +237,9 @@ class PartViews:
 def seen_ends(world: World, parts: Sequence[Part]) -> list[Ids]:
     """Return the ends of seen edges at each vertex, int64 [local] a part (collective).
 
-    By number, as ``Part.tuple_degrees``, each edge once: of a directed graph two at the
-    vertex that it leaves.  Delegates of a part count with their local ids.
+    They go by number, as ``Part.tuple_degrees``, and count each edge once; an edge of a
+    directed graph counts two at the vertex that it leaves.  Delegates of a part count
+    with their local ids.
     """
     made = []
     of_delegates = np.zeros(parts[0].delegate_count, dtype=np.int64)

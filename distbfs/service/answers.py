@@ -33,8 +33,7 @@ Searched = tuple[float, list[Any]]  # seconds, and the values of the steps
 class Answers:
     """Makes answers from the values of the steps after a search.
 
-    parents: whether searches give them, where asked; metrics: where traversed edges
-    are counted
+    parents: whether searches can return them; metrics: they count traversed edges
     """
 
     names: Names

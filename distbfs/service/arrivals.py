@@ -99,7 +99,7 @@ class Arrivals:
             os.eventfd_write(self._bell, 1)
 
     def leave(self) -> None:
-        """Let the front read from now on."""
+        """Allow the front to read from now on."""
         if not self._away:
             self._away = True
             self._shown.modify(self._sockets, select.EPOLLIN)

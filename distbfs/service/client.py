@@ -35,13 +35,13 @@ MANY = 1024  # targets from which on levels come as an array
 class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
-    Made by ``distbfs.connect``.  Vertices are called as in the file of the store:
-    numbers from 0 or from 1, NumPy's too, or the ids that it keeps (``convert
-    --relabel``).  Several vertices are given as a sequence, or
-    as an array of integers.
+    Made by ``distbfs.connect``.  Vertices have the names of the file that the store was
+    made from: numbers from 0 or from 1 (also NumPy's), or the ids that it keeps
+    (``convert --relabel``).  Several vertices are given as a sequence, or as an array
+    of integers.
 
-    Every method raises ServiceError, with a ``code``, where there is no good answer,
-    and takes ``deadline=``, seconds that the answer may take.
+    Every method raises ServiceError, with a ``code``, if the answer is an error, and
+    takes ``deadline=``, the seconds that the answer may take.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            With the code that the service gave, or ``broken`` where none answers.
+            With the code from the service, or ``broken`` if no service answers.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            Of several, levels count from the nearest, here and in other methods.
+            With several, levels count from the nearest, here and in other methods.
         **fields
             ``result`` ("inline", or "summary" for counts alone), ``parents`` (bool),
             ``arrays``, ``deadline``.
@@ -165,7 +165,7 @@ class Client(ABC):
         Returns
         -------
         dict
-            ``searches``, an answer as of ``bfs`` for each source.
+            ``searches``, for each source an answer as from ``bfs``.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class Client(ABC):
         Returns
         -------
         list or None
-            From the source to the target, both included; None where there is no path.
+            From the source to the target, both included; None if there is no path.
 
         Raises
         ------
@@ -308,7 +308,7 @@ class Client(ABC):
         -------
         dict
             ``distance`` in hops, ``count`` of paths (exact), and ``edges`` [u, v], each
-            once, u one step nearer to the source; -1, 0 and None where there are none.
+            once, u one step nearer to the source; -1, 0 and None if there are none.
 
         Raises
         ------
@@ -398,7 +398,7 @@ def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
 def checked(answer: object) -> dict[str, Any]:
     """Return the fields of a good answer; ServiceError for any other."""
     if not isinstance(answer, dict):
-        raise ServiceError("broken", "the answer is no JSON object")
+        raise ServiceError("broken", "the answer is not a JSON object")
     if answer.get("ok") is True:
         return {k: v for k, v in answer.items() if k not in ("id", "ok")}
     error = answer.get("error")
@@ -409,7 +409,7 @@ def checked(answer: object) -> dict[str, Any]:
 
 
 def encoded(request: dict[str, Any]) -> bytes:
-    """Return a request as JSON; ServiceError where a value cannot be JSON."""
+    """Return a request as JSON; ServiceError if a value cannot be JSON."""
     return ENCODER.encode(request)
 
 
@@ -466,7 +466,7 @@ class SocketClient(Client):
         return line
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """Return at most ``size`` bytes of what follows, none at the end."""
+        """Return at most ``size`` of the following bytes, none at the end."""
         data = self._rest[:size] or self._socket.recv(min(size, CHUNK))
         self._rest = self._rest[size:]
         return data
@@ -485,7 +485,7 @@ class SocketClient(Client):
         raise ServiceError("broken", f"{self._address}: the connection has ended")
 
     def _answer(self, request: bytes) -> object:
-        """Send the last request and return its answer, None where there is none."""
+        """Send the last request and return its answer, None if there is none."""
         self._socket.sendall(request)
         while line := self._line():
             answer = decode(line)
@@ -516,7 +516,7 @@ class HttpClient(Client):
             if not host or parts.port == 0 or set(url) & set(string.whitespace):
                 raise ValueError("no host")
         except ValueError as error:
-            text = f"{url!a} is no address; allowed: http://HOST:PORT"
+            text = f"{url!a} is not an address; allowed: http://HOST:PORT"
             raise ServiceError("not_found", text) from error
         self._path = parts.path.rstrip("/")
         safe = parts.scheme == "https"
@@ -583,5 +583,5 @@ def connect(
     except OSError as error:
         raise ServiceError("not_found", f"{path}: {error.strerror}") from error
     if not stat.S_ISSOCK(mode):
-        raise ServiceError("not_found", f"{path} is no socket of a service")
+        raise ServiceError("not_found", f"{path} is not a socket of a service")
     return SocketClient(path, timeout)

@@ -29,7 +29,7 @@ class Parts(Protocol):
         """Whether a part has begun and not ended."""
 
     def feed(self, data: bytes) -> list[Any]:
-        """Return the parts that end in some data, b"" at the end of all."""
+        """Return the parts that end in some data, b"" after the last one."""
 
     def late(self) -> Any:
         """Return a part that did not end in time, to be answered; None: drop it."""
@@ -42,12 +42,12 @@ class Connection(ABC):
     answer sends it, as long as the client accepts it at once; the rest waits for the
     loop. Created, and closed, on the loop.
 
-    A subclass is an encoding: it reads a part of what a client says as a request, and
+    A subclass is an encoding: it decodes a part of the client's data as a request, and
     encodes answers.
 
     left: called on the loop when the client has disconnected
     refused: answer to its requests where there is no room for it, else None
-    lasting: whether it may say nothing, or half a request, for any time
+    lasting: whether it may send nothing, or half a request, for any time
     since: when it last became idle
     """
 
@@ -101,7 +101,7 @@ class Connection(ABC):
         """Return the request in a part, or its answer; raise ServiceError."""
 
     def op_of(self, part: Any) -> str:  # noqa: ARG002
-        """Return the operation of a part that is no valid request."""
+        """Return the operation of a part that is not a valid request."""
         return ""
 
     @abstractmethod

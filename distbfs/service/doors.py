@@ -1,4 +1,4 @@
-"""Ways for clients to connect, and the thread that serves those who do."""
+"""Ways for clients to connect, and the thread that serves them."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class Door:
         connection.start()
 
     def no_room(self) -> ServiceError | None:
-        """Return the reason why one more client has no room, None where it has.
+        """Return the reason why one more client has no room, None if it has.
 
-        Those that left do not count, and the one that is idle longest gives way.
+        Clients that left do not count, and the one idle longest is dropped.
         """
         most = self.service.limits.clients
         if len(self.clients) >= most:
@@ -171,8 +171,8 @@ class Front:
 def clear_place(path: Path) -> None:
     """Prepare a path for a Unix socket; remove a dead one.
 
-    Raises UsageError where a service answers there or the path is not a socket,
-    InputError where there is no folder.
+    Raises UsageError if a service answers there or the path is not a socket,
+    InputError if there is no folder.
     """
     if not Path(os.path.realpath(path)).parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}")
@@ -182,7 +182,7 @@ def clear_place(path: Path) -> None:
         if stat.S_ISSOCK(path.lstat().st_mode):
             _remove_dead(path)
         else:
-            raise UsageError(f"{path} exists and is no socket; give another path")
+            raise UsageError(f"{path} exists and is not a socket; give another path")
     except FileNotFoundError:
         pass
 
@@ -211,7 +211,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def listen_http(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket; InputError where the address is taken."""
+    """Return a listening TCP socket; InputError if the address is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return _listening(family, (host, port), f"{host}:{port}")
 

@@ -1,8 +1,8 @@
 """Answers as bytes: JSON, and arrays of NumPy after it.
 
-An array of an answer stands in its JSON text as ``{"npy": k}``, the k-th of those that
-follow after the end of the line, each a complete ``.npy`` file. Neither side ever has
-them as text, and they are sent from where they are.
+In its JSON text, an array of an answer is ``{"npy": k}``: the k-th of the arrays that
+follow after the end of the line, each a complete ``.npy`` file. They are never
+converted to text, and are sent without a copy.
 """
 
 from __future__ import annotations

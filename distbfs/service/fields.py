@@ -53,7 +53,7 @@ class Kind:
         return self
 
     def read(self, name: str, value: Any, served: Served) -> Any:
-        """Check a JSON value of a field, and return what the service works with.
+        """Check a JSON value of a field, and return the value that the service uses.
 
         Raises ServiceError that names the field, and what is allowed.
         """
@@ -153,9 +153,10 @@ REQUEST_ID = Kind(
 class Field(NamedTuple):
     """A field of requests.
 
-    text: what it is; default: UNSET for none, REQUIRED where requests must have it;
+    text: its description; default: UNSET for none, REQUIRED where requests must have
+    it;
     example: a value for examples, with vertices counted from 0, None to leave it out
-    inline: whether it is of levels and parents, and not read with a summary
+    inline: whether it concerns levels and parents, and is not used with a summary
     """
 
     name: str

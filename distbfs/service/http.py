@@ -87,7 +87,7 @@ class Site:
 class HttpRequest:
     """A request of HTTP.
 
-    fault: why it is none to be answered, None for a good one
+    fault: why the request is refused, None for a valid one
     close: whether the client is to be disconnected after the answer
     """
 
@@ -107,9 +107,9 @@ class HttpRequest:
 class HttpSplitter:
     """Splits bytes into requests; keeps at most the allowed bytes of a body.
 
-    The rest of a longer one is read, as some clients hear no answer before.
+    The rest of a longer body is read, since some clients read no answer before that.
 
-    go: called where a client sends the body only when it is asked for it
+    go: called if a client sends the body only on request
     """
 
     def __init__(self, limits: Limits, go: Callable[[], object]) -> None:
@@ -125,7 +125,7 @@ class HttpSplitter:
             self._parser.receive_data(data)
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """Return complete requests, and last a broken one if there is; b"": the end."""
+        """Return complete requests, then a broken one if there is one; b"": the end."""
         made = []
         self.within = self.within or bool(data)
         try:

@@ -1,4 +1,4 @@
-"""JSON Lines: one request a line, one answer a line, in order of completion."""
+"""JSON Lines: one request per line, one answer per line, in order of completion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Splitter:
     def feed(self, data: bytes) -> list[bytes | None]:
         """Return complete lines without their ends, None for one that was too long.
 
-        b"": the end of all, which ends the last line
+        b"": the end of the data, which ends the last line
         """
         *ends, rest = (data or b"\n").split(b"\n")
         lines: list[bytes | None] = []
@@ -58,7 +58,7 @@ class Splitter:
 
 
 class LineConnection(Connection):
-    """A client that sends a request a line, and more before it has the answers."""
+    """A client that sends one request per line, and more before it has the answers."""
 
     def __init__(
         self,

@@ -24,7 +24,8 @@ class Limits:
     ids: Sources or targets of a request.
     inline: Values in an answer: levels, parents or ids of a path.
     binary: Values in an answer as arrays of NumPy.
-    deadline: Seconds that a request may take, from its arrival; it may say less.
+    deadline: Seconds that a request may take, from its arrival; a request may set a
+    shorter time.
     patience: Seconds until a client is dropped that does not read its answers, sends
         nothing at first, or does not end the line, or the head or body, of a request.
     """

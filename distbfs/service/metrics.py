@@ -30,7 +30,7 @@ HISTOGRAMS = (
 class Histogram:
     """The last values, and the number of all up to each of some bounds.
 
-    name: of the metric for Prometheus, after "distbfs_"; text: what it counts
+    name: of the metric for Prometheus, after "distbfs_"; text: description of the count
     """
 
     def __init__(self, name: str, text: str, bounds: Sequence[float]) -> None:

@@ -189,7 +189,7 @@ RESULTS = (RESULT, PARENTS, ARRAYS)
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """An operation: what it does, its own fields, and the model of its answers.
+    """An operation: its description, its own fields, and the model of its answers.
 
     immediate: whether it is answered without the queue, and so has no deadline
     """
@@ -264,9 +264,9 @@ class Request(Struct):
 
     @property
     def start(self) -> int | tuple[int, ...] | None:
-        """The source, or the rising vertices of a set, a single one as such.
+        """The source, or the vertices of a set, ascending; a single one as a vertex.
 
-        None where the operation does not search once.
+        None if the operation does not search once.
         """
         if not self.operation.begins:
             return None

@@ -89,13 +89,13 @@ class Tickets:
         self.arrivals.ring()
 
     def take(self, timeout: float, *, half: bool = False) -> list[Ticket]:
-        """Return the oldest ticket and all that the same search answers.
+        """Return the oldest ticket and all others that the same search answers.
 
         Those are requests for the same source, or small requests for any if a batch
         pays. Reads arrivals before, and while none waits; may return none, and does
         after ``timeout`` seconds.
 
-        half: take half of what waits into a batch, if two batches pay
+        half: take half of the waiting tickets into a batch, if two batches are faster
         """
         self.arrivals.wait(timeout, self._waiting)
         with self._changing:

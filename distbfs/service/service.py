@@ -308,7 +308,7 @@ class Service:
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of small requests for one source by edge lookups.
 
-        None where these do not suffice.
+        None if these do not suffice.
         """
         targets = [ticket.request.targets for ticket in group]
         return self.ranks.near(group[0].start, targets)
@@ -398,5 +398,5 @@ def halves_pay(searched: float, answered: float) -> bool:
 
 
 def all_lost(group: list[Ticket]) -> Callable[[], bool]:
-    """Return a function that tells whether nobody waits for answers any more."""
+    """Return a function that returns whether nobody waits for answers any more."""
     return lambda: all(ticket.lost for ticket in group)

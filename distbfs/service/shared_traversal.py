@@ -48,11 +48,12 @@ def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
 class Together:
     """Searches from several sources at once, next to a session.
 
-    begin: of (sources, rows, vertices, stop), begins to find the level of vertices[j]
-    from sources[rows[j]], integers [k] on the host, -1 = unreached; look: of (source,
-    vertices), levels by edge lookups, OPEN where they do not tell, None for no lookups
+    begin: called with (sources, rows, vertices, stop); it begins to find the level of
+    vertices[j] from sources[rows[j]], integers [k] on the host, -1 = unreached; look:
+    called with (source, vertices); it returns levels by edge lookups, OPEN if they find
+    none, None for no lookups
     ahead: whether searches go on while this thread does something else
-    fewest: sources from which on that costs less than separate searches
+    fewest: number of sources from which this costs less than separate searches
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Together:
     ) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of lists of targets from one source.
 
-        By edge lookups; None where these do not suffice.
+        By edge lookups; None if these do not suffice.
         """
         began = time.perf_counter()
         levels = self._look and self._look(source, _joined(asked))
@@ -122,7 +123,7 @@ def by_meeting(
 ) -> Together:
     """Return searches by the kernel for CPUs, from sources and targets.
 
-    numbers: of vertices by id, uint32 [n]; lookups: of edges, None where rows have
+    numbers: of vertices by id, uint32 [n]; lookups: of edges, None if rows have
     another order
     """
     if lookups is None:
@@ -166,9 +167,9 @@ def by_level(session: Session, traversals: Traversals) -> Together:
 def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, or None.
 
-    Collective, and so are its searches. Available for one rank that searches a whole
+    This and its searches are collective. Available for one rank that searches a whole
     graph by engine openmp or on a device, and for parts, and devices of a domain, that
-    ``traversals_of`` searches; None where there is too little memory, which is logged.
+    ``traversals_of`` searches; None if there is too little memory, which is logged.
     """
     held = session.held
     try:
@@ -192,7 +193,7 @@ def together(session: Session) -> Together | None:
 
 
 def lookups_of(part: Part, threads: int) -> Lookups | None:
-    """Return lookups of a part's edges, None where its rows have another order."""
+    """Return lookups of a part's edges, None if its rows have another order."""
     try:
         return Lookups(part, threads)
     except UsageError:

@@ -46,7 +46,7 @@ def sync(path: Path) -> None:
 def lock(path: Path, kind: int) -> int | None:
     """Lock a file, created if needed; return its descriptor, None if it is held.
 
-    Raises OSError where the file system has no locks.
+    Raises OSError if the file system has no locks.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -63,7 +63,7 @@ def lock(path: Path, kind: int) -> int | None:
 def lock_shared(path: Path) -> int:
     """Return the descriptor of a locked file that still has its name.
 
-    A sweep may remove the file between its creation and its lock. Raises OSError where
+    A sweep may remove the file between its creation and its lock. Raises OSError if
     the file system has no locks.
     """
     while True:
@@ -137,19 +137,21 @@ def is_waiting(kinds: dict[str, Path]) -> bool:
 def check_replaceable(target: Path) -> None:
     """Raise StoreError unless the target holds a store and nothing else.
 
-    Raises FileNotFoundError where there is none.
+    Raises FileNotFoundError if there is none.
     """
     try:
         names = sorted(os.listdir(target))
     except NotADirectoryError:
         names = []
     if schema.MANIFEST_NAME not in names:
-        raise StoreError(f"{target} exists and is no graph store; it is not replaced")
+        raise StoreError(
+            f"{target} exists and is not a graph store; it is not replaced"
+        )
     for name in names:
         known = name in (schema.MANIFEST_NAME, schema.IDS_NAME)
         if not known and not schema.PART_FILE.fullmatch(name):
             raise StoreError(
-                f"{target} holds '{name}', which is no part of a graph store; "
+                f"{target} holds '{name}', which is not a part of a graph store; "
                 "move it away first"
             )
 
@@ -160,7 +162,7 @@ class PartialFolder:
     folder: the target; overwrite: whether a store there is replaced
     token: 8 to 32 hex digits, the same on all ranks that write this folder
 
-    Raises StoreError where the target exists and is not to be replaced.
+    Raises StoreError if the target exists and is not to be replaced.
     """
 
     def __init__(self, folder: str | Path, overwrite: bool, token: str) -> None:
@@ -223,7 +225,8 @@ class PartialFolder:
     def discard(self) -> None:
         """Remove the folder and all in it; does nothing after :meth:`place`.
 
-        Where an old store could not be restored, the next write does so by this folder.
+        If an old store could not be restored, the next write restores it from this
+        folder.
         """
         if self._done:
             return

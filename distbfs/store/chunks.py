@@ -30,7 +30,7 @@ def slices(
     """Yield the values of a dataset in order, slices of schema.SLICE_BYTES.
 
     place: returns memory for the values start … stop-1, which is yielded; the next
-    slice is read meanwhile. Raises OSError, and StoreError where the file ends inside a
+    slice is read meanwhile. Raises OSError, and StoreError if the file ends inside a
     chunk.
     """
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
@@ -70,7 +70,7 @@ def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
 
 
 def frame_digest(path: Path, datasets: Iterable[h5py.Dataset]) -> str:
-    """Return the xxh3_128 of a file's bytes that are no values of its datasets, hex.
+    """Return the xxh3_128 of a file's bytes that are not values of its datasets, hex.
 
     Together with the digests of the datasets it covers each byte.
     """

@@ -84,7 +84,7 @@ class PartFiles:
 
     done: called with the bytes to read, and with those of each slice read
 
-    Raises StoreError where a file does not match the manifest, ResourceError where
+    Raises StoreError if a file does not match the manifest, ResourceError if
     device memory is short.
     """
 
@@ -162,7 +162,7 @@ class PartFiles:
         """Yield (start, values on the device) of a dataset, of its dtype, in slices.
 
         Values are views of ``out``; without it they are valid until the next slice.
-        Raises StoreError where the digest differs.
+        Raises StoreError if the digest differs.
         """
         dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place

@@ -77,8 +77,8 @@ def graph_of_store(
     """Load the graph of a store to the current device, in input ids.
 
     buffer_bytes, room: as in ``build``; done: called with the bytes to read, and with
-    those read. Raises StoreError where a file does not match the manifest,
-    ResourceError where device memory is short.
+    those read. Raises StoreError if a file does not match the manifest,
+    ResourceError if device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m

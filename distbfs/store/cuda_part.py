@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
     """Load a part of a symmetric store to the current device.
 
-    done: called with the bytes to read, and with those read. Raises StoreError where
-    the file does not match the manifest, ResourceError where device memory is short.
+    done: called with the bytes to read, and with those read. Raises StoreError if
+    the file does not match the manifest, ResourceError if device memory is short.
     """
     manifest, cupy = store.manifest, cuda.cupy()
     files = PartFiles(store, done)

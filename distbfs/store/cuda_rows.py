@@ -59,7 +59,7 @@ class StoreRows(PartFiles):
     done: called with the bytes to read, those of columns by ``expect``, and with those
     of each slice read
 
-    Raises StoreError where a file does not match the manifest, ResourceError where
+    Raises StoreError if a file does not match the manifest, ResourceError if
     device memory is short.
     """
 

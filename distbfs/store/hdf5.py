@@ -140,7 +140,7 @@ class StoreWriter:
     def write_part(self, part: Part, tell: Tell = untold) -> PartRecord:
         """Write one part; return its record for the manifest.
 
-        tell: called with (bytes written, total). Raises StoreError where the part does
+        tell: called with (bytes written, total). Raises StoreError if the part does
         not match the format.
         """
         path = self.path / schema.part_name(part.index)
@@ -173,7 +173,7 @@ class StoreWriter:
             )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
-        """Write the vertices' ids of their file; return their record."""
+        """Write the ids of the vertices in their file; return their record."""
         path = self.path / schema.IDS_NAME
         with self._writing():
             arrays = ids.arrays()
@@ -186,7 +186,7 @@ class StoreWriter:
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.
 
-        Rank 0 alone, once all ranks have written their parts. Raises StoreError where a
+        Rank 0 alone, once all ranks have written their parts. Raises StoreError if a
         part is missing or differs from its record in the manifest.
         """
         with self._writing():
@@ -201,7 +201,7 @@ class StoreWriter:
     def _writing(self) -> Iterator[None]:
         """Discard the written files where a ``with`` block fails.
 
-        Raises PeerFailed where the folder is gone: another rank discarded it.
+        Raises PeerFailed if the folder is gone: another rank discarded it.
         """
         try:
             with safety.guarded(self._partial.target):
@@ -245,7 +245,7 @@ class Store:
         return self.manifest.records[index].array_bytes
 
     def check_frame(self, index: int) -> None:
-        """Check the bytes of a part's file that are no values of datasets.
+        """Check the bytes of a part's file that are not values of datasets.
 
         Stores that were written without that digest pass.  Raises StoreError.
         """
@@ -254,7 +254,7 @@ class Store:
             check_frame(path, self.manifest.records[index].frame, datasets)
 
     def load_ids(self, first_id: int | None = None) -> IdMap | None:
-        """Return the vertices' ids of their file, None if they are 0 to n - 1.
+        """Return the ids of the vertices in their file, None if they are 0 to n - 1.
 
         first_id: the id of the first vertex, 0 or 1, in place of the file's
         Checked like parts. Raises StoreError, UsageError for a ``first_id`` of ids that
@@ -306,7 +306,7 @@ class Store:
 
         Each array is allocated once and filled in slices; watch(name, array, start,
         stop) is called for each slice, before the whole array is checked. Raises
-        StoreError where the file does not exactly match the manifest, UsageError for an
+        StoreError if the file does not exactly match the manifest, UsageError for an
         unknown part.
         """
         manifest, directed = self.manifest, self.manifest.directed
@@ -375,7 +375,7 @@ def open_store(folder: str | Path) -> Store:
             )
         if schema.MANIFEST_NAME not in os.listdir(folder):
             raise StoreError(
-                f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
+                f"{folder}: has no {schema.MANIFEST_NAME}; it is not a graph store"
             )
     size = safety.regular_file(path)
     most = schema.MANIFEST_LIMIT
@@ -390,7 +390,7 @@ def open_store(folder: str | Path) -> Store:
 
 
 def check_frame(path: Path, frame: str, datasets: Mapping[str, h5py.Dataset]) -> None:
-    """Raise StoreError where bytes that are no values of datasets were altered."""
+    """Raise StoreError if bytes that are not values of datasets were altered."""
     if frame and chunks.frame_digest(path, datasets.values()) != frame:
         raise StoreError("is altered outside its datasets")
 
@@ -452,7 +452,7 @@ def read_array(
 ) -> Array:
     """Return a dataset as an array, [size] of its dtype.
 
-    Raises StoreError where its digest differs.
+    Raises StoreError if its digest differs.
     """
     whole = np.empty(dataset.size, dataset.dtype)
     for start, values in slices(dataset, name, digest, lambda a, b: whole[a:b]):

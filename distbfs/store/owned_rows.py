@@ -1,8 +1,8 @@
-"""A store of one part, divided to ranks by the owners of rows: no edge is sorted anew.
+"""A store of one part, divided to ranks by the owners of rows: no edge is sorted again.
 
 Every vertex with edges becomes a delegate, and its edges are those of dd on the part
-that owns it, of a directed graph edges out and edges in. What a pull finds has its
-parent where its results are.
+that owns it, in a directed graph both edges out and edges in. A vertex found by a pull
+has its parent on the part that has its results.
 
 Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; its Algorithm 1 would deal
 each edge to the end with fewer.
@@ -33,8 +33,8 @@ SOURCE = Path(__file__).with_suffix(".c")
 def is_divided_by_rows(world: World, store: Store) -> bool:
     """Return whether ranks are to own the rows of a store (collective).
 
-    It is one part with all edges in nn, and each rank has room for what all of them
-    hold of every vertex.
+    It is one part with all edges in nn, and each rank has room for the data that all
+    ranks hold of every vertex.
     """
     manifest = store.manifest
     if manifest.parts > 1 or manifest.delegates:
@@ -69,7 +69,7 @@ def load_rows(
         numbers = ByOwner(layout, vertices[: record.active].astype(np.int64))
 
         def read_rows(kind: str) -> tuple[CSR, dict[str, Array]]:
-            """Return the own rows of a subgraph, and their attributes."""
+            """Return this part's rows of a subgraph, and their attributes."""
             offsets = read(f"{kind}/offsets")
             check_offsets(offsets, record.edges["nn"])
             safety.check_active(kind, offsets, record.active)

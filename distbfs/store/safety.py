@@ -55,7 +55,7 @@ FILE_TYPES = {
 def guarded(path: Path | str) -> Iterator[None]:
     """Convert errors of HDF5 and the system to one line about ``path``.
 
-    Raises StoreError, or ResourceError where the disk or the memory is full.
+    Raises StoreError, or ResourceError if the disk or the memory is full.
     """
     try:
         yield
@@ -175,7 +175,7 @@ def check_end(path: Path) -> None:
 def check_version(file: h5py.File) -> None:
     """Raise StoreError unless the file is of this format version."""
     if not h5a.exists(file.id, schema.VERSION_ATTRIBUTE.encode()):
-        raise StoreError("has no format version; it is no file of a graph store")
+        raise StoreError("has no format version; it is not a file of a graph store")
     version = read_attribute(file, schema.VERSION_ATTRIBUTE)
     if version != schema.FORMAT_VERSION:
         raise StoreError(schema.wrong_version(version))
@@ -327,7 +327,7 @@ def check_numbers(vertices: Numbers) -> None:
 
 
 def check_active(name: str, offsets: Array, active: int) -> None:
-    """Raise InputError where rows of a subgraph have edges beyond the active ones."""
+    """Raise InputError if rows of a subgraph have edges beyond the active ones."""
     if int(offsets[active]) != int(offsets[-1]):
         raise InputError(f"{name} has edges at rows that are not active")
 
@@ -370,7 +370,7 @@ def check_words(name: str, attribute: Attribute) -> None:
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(
             attribute.words
         ):
-            raise StoreError(f"attribute {name:.40} has a value that is no word")
+            raise StoreError(f"attribute {name:.40} has a value that is not a word")
 
 
 def check_types(arrays: Mapping[str, Any], specs: Mapping[str, DatasetSpec]) -> None:

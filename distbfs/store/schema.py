@@ -98,7 +98,7 @@ class PartRecord:
     edges: stored directed edges by subgraph (nn, nd, dn, dd)
     digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
     array_bytes: bytes of all datasets in memory; file_bytes: size of the file
-    frame: xxh3_128 (hex) of the bytes of the file that are no values of datasets, ""
+    frame: xxh3_128 (hex) of the bytes of the file that are not values of datasets, ""
     in stores that were written without it
     """
 
@@ -345,7 +345,7 @@ class Manifest:
         )
 
     def words_of(self, name: str) -> tuple[str, ...] | None:
-        """Return the words of an attribute of edges, None where it is no text."""
+        """Return the words of an attribute of edges, None if it is not text."""
         facts = self.attributes[name]
         return tuple(facts["words"]) if "words" in facts else None
 

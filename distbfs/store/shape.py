@@ -1,4 +1,4 @@
-"""The size of a stored part, from what the manifest records."""
+"""The size of a stored part, from the records of the manifest."""
 
 from __future__ import annotations
 

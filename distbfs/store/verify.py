@@ -1,16 +1,16 @@
 """The check of a whole store, beyond the checks of loading single parts.
 
-Loading already checks types, digests, offsets and ids. On top of that, the digest of
-the bytes of each part's file that are no values of datasets, and:
+Loading already checks types, digests, offsets and ids. This module also checks the
+digest of the bytes of each part's file that are not values of datasets, and:
 
-1. every part has the same delegates, by falling degree, each above TH, each once;
+1. every part has the same delegates, by descending degree, each above TH, each once;
 2. degrees: of a normal vertex its rows in nn and nd, at most TH; of a delegate its rows
 in dn and dd over all parts; all together the number of stored edges;
 3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
 over all parts;
 4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
-is no loop and no repeat gives two edges;
-5. the vertices' ids of their file, if kept, rise, so each is unique.
+   is neither a loop nor a repeat gives two edges;
+5. the ids of the vertices in their file, if kept, rise, so each is unique.
 
 In a directed graph, degrees count rows in nn and in incoming, which is the transpose of
 nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
@@ -145,7 +145,7 @@ def verify_part(result: Verification, store: Store, index: int) -> None:
 
 
 def check_ids(result: Verification, store: Store) -> None:
-    """Check the vertices' ids of their file, if the store keeps them."""
+    """Check the ids of the vertices in their file, if the store keeps them."""
     try:
         ids = store.load_ids()
     except StoreError as error:
@@ -275,7 +275,7 @@ def edge_sums(
 
 
 def count_repeats(rows: Ids, columns: Array) -> int:
-    """Count the edges that repeat another one; rows: int64 [k], rising."""
+    """Count the edges that repeat another one; rows: int64 [k], ascending."""
     same_row = rows[1:] == rows[:-1]
     if np.all(columns[1:][same_row] > columns[:-1][same_row]):
         return 0

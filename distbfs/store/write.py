@@ -47,12 +47,12 @@ def write_graph(
     tuple_degrees, counts, described: of the original tuples, if ``source`` differs from
     them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
     their description.
-    ids: the vertices' ids of their file, on rank 0
+    ids: the ids of the vertices in their file, on rank 0
     devices: CUDA devices of this rank that build, taking its parts in turn; None: the
     host builds
     progress: shows building, and writing of each part
 
-    Raises StoreError where the folder may not be written, ResourceError for a full
+    Raises StoreError if the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
     """
     if options.directed:

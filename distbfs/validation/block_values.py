@@ -55,7 +55,7 @@ class Lookup:
         self.seen = np.zeros(len(self.level), dtype=np.uint8)
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
-        """Yield chunks, then empty ones until every rank that has to be asked ends."""
+        """Yield chunks, then empty ones until all owners have ended."""
         for chunk in chain(chunks, repeat(None)):
             more = np.array([chunk is not None], dtype=np.int64)
             if not (more if self.whole else self.world.allreduce(more, "max"))[0]:
@@ -65,8 +65,8 @@ class Lookup:
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
         """Return levels, int64, and parents, int64, of the vertices of ``ids``.
 
-        Parents are -1 where the search gave levels only. Of an owner each distinct id
-        is requested once.
+        Parents are -1 where the search gave levels only. Each distinct id is requested
+        from its owner once.
         """
         values = [x for x in (self.level, self.parent) if x is not None]
         if self.whole:

@@ -4,17 +4,18 @@ Rules, fault messages and answer are those of ``validate``; the kernels are in c
 Each device checks a share of the tuples, and the vertices whose results it has. Besides
 these results, which stay in place, and some chunks of tuples it stores (``states``):
 
-- one device: 4 bits a vertex, a code of its level and a mark;
+- one device: 4 bits per vertex, a code of its level and a mark;
 - several of one rank, or of several with ``DeviceCopies``: a state of every vertex, a
   code of its level, bits of the hash of its parent and a mark, 8 bits up to level 14,
   16 to level 4094, else 32 (levels only: 4 bits up to level 6, 8 to level 126, 16 to
-  level 32766), which owners pack, and a copy of the other devices' parents;
-- without those, or where parents do not fit: such a state, marks of own vertices
-  alone, of others more bits of the hash, 16 bits from level 15 on and 32 from 255;
+  level 32766), packed by the owners, and a copy of the other devices' parents;
+- without those, or where parents do not fit: such a state with marks of own vertices
+  alone and, for others, more bits of the hash: 16 bits from level 15 on and 32 from
+  255;
 - where that does not fit: a bit for each own vertex. Then states of tuple ends are
   requested from their owners, chunk by chunk.
 
-Tuples are made again for each validation, or kept as a ``ValidationSeat`` says.
+Tuples are made again for each validation, or kept (``ValidationSeat``).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def validate_on_device(
     level, parent: as in a ``ResultShard``, by input ids
     directed, chunk: see ``validate_on_devices``
 
-    Raises UsageError for an invalid root or invalid arrays, ResourceError where device
+    Raises UsageError for an invalid root or invalid arrays, ResourceError if device
     memory is short.
     """
     seat = ValidationSeat(tuples, [ResultShard(0, level, parent)])
@@ -185,7 +186,7 @@ class _Check:
         self._all = Devices(world, devices, counts, self._known, copies)
 
     def run(self, chunk: int) -> Tally:
-        """Return what all passes find on the devices of this rank (collective)."""
+        """Return the findings of all passes on this rank's devices (collective)."""
         devices, known, parents = self._all, self._known, self._known.asked.parents
         if not known.asked.levels:
             levels_on_devices(devices)
@@ -246,7 +247,7 @@ class _Check:
         return asked, sizes[-1]
 
     def _parent_bytes(self, device: CheckingDevice) -> int:
-        """Return the most bytes of a parent on a device."""
+        """Return the largest number of bytes of a parent on a device."""
         kinds = [x.parent.dtype for x in device.seat.shards if x.parent is not None]
         kinds += [np.dtype(id_type(self._known.n)), np.dtype(device.seat.tuples.dtype)]
         return max([kind.itemsize for kind in kinds])

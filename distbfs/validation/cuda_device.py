@@ -82,7 +82,7 @@ class ValidationSeat:
 class Inputs:
     """The facts that all devices of a validation share.
 
-    roots: int64 [k], rising; seats: uint32 [parts], device of each part
+    roots: int64 [k], ascending; seats: uint32 [parts], device of each part
     """
 
     n: int
@@ -92,7 +92,7 @@ class Inputs:
     seats: Array
 
     def local_count(self, part: int) -> int:
-        """Return the number of vertices of a part; of part 0 there are most."""
+        """Return the number of vertices of a part; part 0 has the most."""
         return local_count(self.n, self.parts, part)
 
 
@@ -219,7 +219,7 @@ class CheckingDevice:
     def hold(
         self, others: Sequence[ResultShard] = (), absent: Sequence[int] = ()
     ) -> None:
-        """Give kernels the results, as of ``take``, and load those for their types."""
+        """Give kernels the results, as in ``take``, and load those for their types."""
         cp = cuda.cupy()
         level = self._hold_results("level", np.dtype(np.int8))
         parent = np.dtype(f"i{max(self._ids.itemsize, self._form.copied)}")
@@ -288,7 +288,7 @@ class CheckingDevice:
         del self._work, self._pieces, self._check  # unstarted generators reference self
 
     def report(self) -> Ids:
-        """Return what its checks found so far, as of ``Tally``."""
+        """Return the findings of its checks so far, as in ``Tally``."""
         return host_array(self.check.held["report"])
 
     def advance(self) -> bool:
@@ -339,7 +339,7 @@ class CheckingDevice:
     def ask(self, what: str) -> list[Any]:
         """Return vertices whose states some more checks need, by owner, ID [k].
 
-        what: is checked, "tuples" or "vertices"
+        what: the kind of check, "tuples" or "vertices"
         """
         ids, count, self._check = next(self._work[what], (self._turns[0], 0, None))
         return self._deal(ids, count)

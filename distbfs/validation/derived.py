@@ -1,8 +1,8 @@
 """Levels of a search that gave parents alone, from the parents.
 
 A vertex that is its own parent has level 0, and others one more than their parents. A
-vertex from which parents do not lead there, but out of range, to one without a parent
-or into a cycle, has level -1.
+vertex has level -1 if its chain of parents ends elsewhere: out of range, at a vertex
+without a parent, or in a cycle.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def levels_of_block(
 ) -> Levels:
     """Return the levels of this rank's block, int32 (collective).
 
-    parent: integers [block], as of ``host.validate``, with limit and chunk
+    parent: integers [block], as in ``host.validate``, with limit and chunk
 
-    Pointer jumping: each vertex knows one above it, twice as far in each round.
+    Pointer jumping: each vertex knows one ancestor, twice as far away after each round.
     """
     low, high = slice_bounds(n, world.size, world.rank)
     ids = np.arange(low, high, dtype=np.int64)

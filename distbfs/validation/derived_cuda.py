@@ -1,4 +1,4 @@
-"""Levels of a search that gave parents alone, as of derived.py, on CUDA devices."""
+"""Levels of a search that gave parents alone, as in derived.py, on CUDA devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BITS = StateLayout(bits=1, far=1, code=0)
 def levels_on_devices(devices: Devices) -> None:
     """Derive levels, int8 or int32, for the shards of all devices (collective).
 
-    Level by level: each device has a bit of every vertex of the level before.
+    Level by level: each device has a bit for every vertex of the previous level.
     """
     devices.each(begin)
     depth, more = 0, True

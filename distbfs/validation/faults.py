@@ -1,4 +1,4 @@
-"""Faults of a search result, the texts of their rules, and the outcome made of them."""
+"""Faults of a search result, the texts of their rules, and validation outcomes."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Validation:
     """Outcome of a validation; equal on all ranks.
 
     errors: one line per kind of fault, with its rule, a count and an example
-    nedge: input tuples with a reached end, or of a directed graph with a reached first
-    end, loops and repeats included
+    nedge: input tuples with a reached end, or, in a directed graph, with a reached
+    first end, loops and repeats included
     reached, depth: reached vertices and the largest level (-1: none is reached)
     seconds: wall time, including generation of the tuples
     checked: names of the checked rules
@@ -153,7 +153,7 @@ class Example:
 
 
 def checked_roots(root: Root, n: int) -> Ids:
-    """Return the roots of a search, int64 [k], rising; UsageError for invalid ones.
+    """Return the roots of a search, int64 [k], ascending; UsageError for invalid ones.
 
     root: one, or those of a set, integers [k], each once, in any order
     """
@@ -188,7 +188,7 @@ class Tally:
             report[FIRST + row] = min(report[FIRST + row], position)
 
     def add_marked(self, kind: str, wrong: Marks, positions: Ids) -> None:
-        """Add faults where marked, bool [k]; positions: int64 [k], rising."""
+        """Add faults where marked, bool [k]; positions: int64 [k], ascending."""
         where = np.flatnonzero(wrong)
         if len(where):
             self.add(kind, len(where), int(positions[where[0]]))
@@ -210,7 +210,7 @@ class Tally:
     ) -> Validation:
         """Return the outcome of the tallies of all ranks (collective).
 
-        roots: [k], rising; started: the time at the beginning
+        roots: [k], ascending; started: the time at the beginning
         """
         total = Tally()
         for report in world.allgather(self.report):

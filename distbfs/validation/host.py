@@ -4,24 +4,24 @@ It uses the tuples and the result only, no engine, part or store. The rules (Gra
 specification 2.0, Section "Validation"):
 
 1. the parents form a tree without cycles: the root alone is its own parent and alone at
-level 0, and along parents the level falls at each step (rule 2); of a search from a
-set, each vertex of it, and nothing else, is the root of a tree;
+level 0, and along parents the level falls at each step (rule 2); in a search from a
+set, the roots of the trees are exactly the vertices of the set;
 2. each tree edge joins levels that differ by exactly one;
 3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
 4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
 a parent if and only if it has a level;
 5. each tree edge is among the tuples; one that breaks rule 2 counts there only.
 
-Of a directed graph each tuple is an arc from its first end to its second: rule 3 says
+In a directed graph each tuple is an arc from its first end to its second: rule 3 says
 that it skips no level, rule 4 that none leads from a reached vertex to an unreached
-one, and rule 5 that each tree edge is an arc from the parent. The tuples of a symmetric
-graph are two arcs each, of which the same is true.
+one, and rule 5 that each tree edge is an arc from the parent. Each tuple of a symmetric
+graph is two arcs, to which the same rules apply.
 
 A search for levels alone must satisfy the same rules by its levels: the root alone is
 at level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a
 vertex one level nearer. Then each level is the distance from the root.
 
-Of a search for parents alone, levels are derived from them (derived.py); parents that
+For a search for parents alone, levels are derived from them (derived.py); parents that
 do not lead to a vertex that is its own parent are a fault by rule 1.
 """
 
@@ -157,7 +157,8 @@ def _check_vertices(
 ) -> None:
     """Check ranges, the roots and rules 1, 2, 4 and 5 on this rank's vertices.
 
-    Rule 5 on those of which rule 2 is true; the lookup has the marks of all tuples.
+    Apply rule 5 to tree edges that satisfy rule 2; the lookup has the marks of all
+    tuples.
     """
     n, marks = lookup.n, lookup.marked()
     starts = ((start,) for start in range(0, len(levels), chunk))

@@ -82,7 +82,7 @@ def form_of_all(deepest: int, parent_bytes: int, *, whole: bool) -> StateLayout:
     """Return the form for several devices, each with a state of all vertices.
 
     parent_bytes: of a parent; 0 where there are levels only
-    whole: each device has the parents of all vertices, too
+    whole: each device also has the parents of all vertices
     """
     code, parents = code_bits(deepest), parent_bytes > 0
     need = code + 1 + PRINT * parents

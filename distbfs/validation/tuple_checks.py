@@ -20,9 +20,9 @@ def scan(
 ) -> None:
     """Check tuples, int64 (u, v), by rules 3 and 4; mark vertices of their tree edges.
 
-    These lead from a vertex one level nearer to the root, and unless there are levels
-    alone from the parent. position: of the first; directed: tuples are arcs from u to
-    v, else from v to u as well. Collective unless the lookup is whole.
+    Tree edges lead from a vertex one level nearer to the root; if there are parents,
+    from the parent. position: of the first; directed: tuples are arcs from u to v, else
+    from v to u as well. Collective unless the lookup is whole.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position_of = position + np.arange(len(u), dtype=np.int64)
@@ -52,8 +52,7 @@ def scan_compiled(
 ) -> bool:
     """Do as ``scan`` for tuples without faults; return whether it is done.
 
-    Not where tuples have faults, results are not on every rank, or there is no
-    compiler.
+    It is not done if tuples have faults, a rank lacks results, or there is no compiler.
     """
     library = cc.load_or_none(SOURCE) if lookup.whole else None
     if library is None:

@@ -1,4 +1,4 @@
-"""Search a road network of which some edges and vertices are closed.
+"""Search a road network with some edges and vertices closed.
 
 Run it with ``python closed_roads.py``.  Each road has a height limit and the hours when
 it opens and closes.  ``where=`` keeps only roads that meet a condition; flags close

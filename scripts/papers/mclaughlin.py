@@ -86,7 +86,7 @@ def table_2(bench: Any, name: str) -> Row:
 
 
 def oracle(row: Row, key: str) -> float | None:
-    """Return the better of edge-parallel and work-efficient, None where it is open.
+    """Return the better of edge-parallel and work-efficient, None if it is open.
 
     Edge-parallel searches that were cut off count only where what they had taken by
     then is more than work-efficient takes: never by an extrapolation.

@@ -1,6 +1,6 @@
 """Pan, Pearce, Owens: Scalable BFS on a GPU Cluster, IPDPS 2018: figures and tables.
 
-Engine pan searches parts as published, one device a domain; a row is of as many ranks
+Engine pan searches parts as published, one device per domain; a row is of as many ranks
 as run.py was started on (mpirun -n 2), and rows of other numbers stay beside it.  Times
 are of levels and parents, the paper's of levels alone on P100.
 """

@@ -199,7 +199,7 @@ def breakdown_ms(searches: list[dict[str, Any]]) -> dict[str, float]:
 
 
 class PartGraph:
-    """A graph in one part a rank, which stay while sessions come and go (collective).
+    """A graph in one part per rank, which stay while sessions come and go (collective).
 
     engine: searches them, a device a domain, or the threads of a rank
     """

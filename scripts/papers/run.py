@@ -76,7 +76,7 @@ class Results:
         raise InputError(f"{self.path}: no results of {self.paper.key}")
 
     def check(self) -> None:
-        """Raise UsageError where a changed tree would write over a clean one's rows."""
+        """Raise UsageError if a changed tree would write over a clean one's rows."""
         rows = [row for entry in self.rows().values() for row in entry]
         if not clean(self.commit) and any(clean(row["commit"]) for row in rows):
             raise UsageError(

@@ -57,7 +57,7 @@ class RealGraph:
 
 
 def fetch(address: str, folder: Path) -> Path:
-    """Return the fetched file of an address; InputError where it cannot be had."""
+    """Return the fetched file of an address; InputError if it cannot be had."""
     path = folder / address.rpartition("/")[2]
     if path.exists():
         return path
@@ -96,7 +96,7 @@ def extract(archive: Path, member: str, path: Path) -> None:
     with tarfile.open(None if data else archive, fileobj=data) as tar:
         file = tar.extractfile(member)
         if file is None:
-            raise InputError(f"{archive}: {member} is no file")
+            raise InputError(f"{archive}: {member} is not a file")
         with file, path.open("wb") as out:
             shutil.copyfileobj(file, out)
 

@@ -188,7 +188,7 @@ def first_wrong(rule: str, bad: np.ndarray, source: int, **arrays: Any) -> None:
 
 
 def check_path(truth: Truth, path: Any, source: int, target: int) -> None:
-    """Raise Wrong unless vertices are a shortest path, None where there is none."""
+    """Raise Wrong unless vertices are a shortest path, None if there is none."""
     level = int(truth.levels(source)[target])
     if path is None or level < 0:
         if path is not None or level >= 0:

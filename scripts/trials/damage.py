@@ -63,7 +63,7 @@ def run(trial: Trial) -> None:
 
 
 def lent() -> Any:
-    """Return the emulated device; None where there is a real one."""
+    """Return the emulated device; None if there is a real one."""
     try:
         cuda.cupy()
     except DeviceMissing:

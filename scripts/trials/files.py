@@ -70,7 +70,7 @@ def sized(trial: Trial, truth: Truth, base: int) -> list[str]:
 
 
 def edge_list(trial: Trial, truth: Truth) -> Written:
-    """Write two ids a line, in one of many forms."""
+    """Write two ids per line, in one of many forms."""
     base = trial.below(2)
     separator = trial.choose(" ", "\t", ",", "  ", " \t", ", ")
     rows: list[list[Any]] = [[u + base, v + base] for u, v in truth.pairs.tolist()]

@@ -99,7 +99,7 @@ def too_few_vertices(trial: Trial) -> None:
     make = distbfs.Graph.from_edges
     refuses(trial, lambda: make(*ends, n=most), "n = the largest id")
     refuses(trial, lambda: make(ends[0] - most - 1, ends[1]), "ids below 0")
-    refuses(trial, lambda: make(ends[0] + 0.5, ends[1]), "ids that are no integers")
+    refuses(trial, lambda: make(ends[0] + 0.5, ends[1]), "ids that are not integers")
     refuses(trial, lambda: make(ends[0], np.append(ends[1], 0)), "other lengths")
     refuses(trial, lambda: make(truth.pairs, truth.pairs), "two dimensions")
 

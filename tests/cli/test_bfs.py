@@ -124,7 +124,7 @@ def test_sets_of_sources(stores, output, tmp_path, ranks, parts):
     for wrong, message in (
         ("150", "source 150 is not a vertex; allowed: 0 to 149"),
         (",", "',' names no vertex"),
-        ("1,x", "'x' is no vertex id"),
+        ("1,x", "'x' is not a vertex id"),
         (f"@{tmp_path}/none", "No such file"),
     ):
         done = here("bfs", stores[parts], "--source-set", wrong)
@@ -338,7 +338,7 @@ def test_progress_and_results_go_apart(stores):
     done = alone("bfs", stores[1], *ONE, "--json")
     assert json.loads(done.out)["complete"] is True
     assert done.err.count("\n") == 1
-    assert done.err.startswith("distbfs: engine openmp (fast), 1 threads a rank")
+    assert done.err.startswith("distbfs: engine openmp (fast), 1 threads per rank")
 
 
 def test_progress_shows_on_a_terminal_only(stores, output):
@@ -474,7 +474,7 @@ def test_factors_turn_one_subgraph(stores, tmp_path, name):
 
 def test_factors_are_of_engines_with_subgraphs(stores):
     refused = here("bfs", stores[2], *ONE, "--engine", "openmp", "--dd-factors", 1, 1)
-    assert "dd is no option of engine openmp; it belongs to ref" in refused.refusal
+    assert "dd is not an option of engine openmp; it belongs to ref" in refused.refusal
 
 
 # stopped, killed, resumed
@@ -710,10 +710,10 @@ def test_sources_out_of_range(stores, output):
     for line, text in [
         ("150", "2: source 150 is not a vertex; allowed: 0 to 149"),
         ("-1", "2: source -1 is not a vertex"),
-        ("1.5", "2: '1.5' is no vertex id"),
-        ("1 2", "2: '1 2' is no vertex id"),
+        ("1.5", "2: '1.5' is not a vertex id"),
+        ("1 2", "2: '1 2' is not a vertex id"),
         ("9" * 5000, "2: '999"),
-        ("\N{ARABIC-INDIC DIGIT ONE}", "is no vertex id"),
+        ("\N{ARABIC-INDIC DIGIT ONE}", "is not a vertex id"),
     ]:
         file.write_text(f"0\n{line}\n")
         refusal = here("bfs", stores[1], "--sources", file, "-o", output).refusal
@@ -728,7 +728,7 @@ def test_sources_out_of_range(stores, output):
         assert str(source) in text
     for source in ("one", "1.0", "", "-", "9" * 50):
         text = here("bfs", stores[1], "--source", source, "-o", output).refusal
-        assert f"--source: '{source[:40]}' is no vertex id" in text
+        assert f"--source: '{source[:40]}' is not a vertex id" in text
     assert "no source" in here("bfs", stores[1]).refusal
     assert "nowhere: No such" in here("bfs", stores[1], "--sources", "nowhere").refusal
     assert files_in(output.parent) == ["sources.txt"]

@@ -108,7 +108,7 @@ def test_options_of_the_device(store, more):
     """Refused by the engines of the host; without a device there is no other."""
     for words in commands(store):
         refusal = here(*words, *more, "--engine", "openmp").refusal
-        assert " is no option of engine openmp; it belongs to xbfs" in refusal
+        assert " is not an option of engine openmp; it belongs to xbfs" in refusal
         done = here(*words, *more, "--engine", "xbfs-paper")
         assert (done.code, done.out) == (3, "")
 
@@ -120,19 +120,19 @@ def test_options_of_the_device(store, more):
         ({"method": "resident"}, "method is 'resident'; allowed: fast"),
         (
             {"frontier": "no-queue"},
-            "no option of engine xbfs; it belongs to xbfs-paper",
+            "not an option of engine xbfs; it belongs to xbfs-paper",
         ),
         (
             {"balance": "static"},
-            "balance is no option of engine xbfs; it belongs to xbf",
+            "balance is not an option of engine xbfs; it belongs to xbf",
         ),
         (
             {"asynchronous": False},
-            "asynchronous is no option of engine xbfs; it belongs",
+            "asynchronous is not an option of engine xbfs; it belongs",
         ),
         (
             {"dn": Factors(1, 0)},
-            "dn is no option of engine xbfs; it belongs to reference",
+            "dn is not an option of engine xbfs; it belongs to reference",
         ),
     ],
 )
@@ -224,7 +224,9 @@ def test_knobs_of_a_command():
     assert knobs == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
     words = ("graph500", "--scale", 5, "--knobs", "k1=4")
     refusal = here(*words, "--engine", "openmp").refusal
-    assert refusal.endswith("knobs is no option of engine openmp; it belongs to bfs4k")
+    assert refusal.endswith(
+        "knobs is not an option of engine openmp; it belongs to bfs4k"
+    )
 
 
 GRAPH_ENGINES = [
@@ -237,13 +239,13 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     kind = lookup(ENGINES, "engine", engine)
     refusals = [
         ({"method": "none"}, "method is 'none'; allowed: "),
-        ({"uniquify": True}, f"uniquify is no option of engine {engine}"),
+        ({"uniquify": True}, f"uniquify is not an option of engine {engine}"),
     ]
     if "pull" not in kind.directions:
         refusals += [({"direction": "pull"}, "direction is 'pull'; allowed: auto, pus")]
     for name, value in (("frontier", "no-queue"), ("knobs", Knobs(k1=4))):
         if not has_option(kind, name):
-            refusals += [({name: value}, f"{name} is no option of engine {engine}")]
+            refusals += [({name: value}, f"{name} is not an option of engine {engine}")]
     for options, message in refusals:
         named = SearchOptions.named(engine=engine, **options)
         with pytest.raises(UsageError, match=message):

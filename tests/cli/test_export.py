@@ -188,7 +188,7 @@ def test_refused_and_nothing_left_behind(store, tmp_path):
         ((store, "-o", tmp_path), "the ending names no format"),
         ((store, "-o", tmp_path / "a.sg.gz"), "are not compressed"),
         ((store, "-o", tmp_path / "none" / "a.el"), "there is no folder"),
-        ((tmp_path, "-o", tmp_path / "a.el"), "no graph store"),
+        ((tmp_path, "-o", tmp_path / "a.el"), "not a graph store"),
     ):
         assert text in here("export", *words).refusal
         assert files_in(tmp_path) == before

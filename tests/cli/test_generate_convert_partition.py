@@ -401,7 +401,7 @@ def test_partition_on_ranks_that_do_not_divide_the_old_parts(make, tmp_path):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A store, files that are good and bad, and a folder that is no store."""
+    """A store, files that are good and bad, and a folder that is not a store."""
     made = tmp_path_factory.mktemp("folder")
     assert here("generate", "kronecker", "-s", 5, "-o", made / "store").code == 0
     write_edge_list(made / "good.txt", RANDOM)
@@ -434,8 +434,8 @@ REFUSED = [
     (("partition", "store", "-o", "store", "--force"), "is the store that is read"),
     (("partition", "store", "-o", "./papers/../store"), "is the store that is read"),
     (("partition", "store", "-o", "papers"), "papers exists; give --force"),
-    ((*GENERATE, "papers", "--force"), "is no graph store; it is not replaced"),
-    (("convert", "good.txt", "-o", "papers", "--force"), "is no graph store"),
+    ((*GENERATE, "papers", "--force"), "is not a graph store; it is not replaced"),
+    (("convert", "good.txt", "-o", "papers", "--force"), "is not a graph store"),
     ((*GENERATE, "no/store"), "no does not exist"),
     (
         (*GENERATE, "new", "-n", 9),

@@ -90,11 +90,11 @@ def test_refusals(case, tmp_path):
     before = files_in(tmp_path)
     for word in ("nobody", "-1", "", "9" * 40, "4"):
         text = here("bfs", store, "--source", word).refusal
-        assert f"source '{word}' is no id of the graph" in text
+        assert f"source '{word}' is not an id of the graph" in text
     file = tmp_path / "sources.txt"
     file.write_text("\nnobody\n")
     text = here("bfs", store, "--sources", file).refusal
-    assert "sources.txt:2: source 'nobody' is no id" in text
+    assert "sources.txt:2: source 'nobody' is not an id" in text
     file.unlink()
     words = ("convert", path, "-o", tmp_path / "new", "--relabel")
     assert "give none" in here(*words, "--one-based").refusal
@@ -232,7 +232,7 @@ def test_on_two_ranks(case, tmp_path):
     report = on(2, "bfs", two, "-s", source, "--json").values
     assert report["searches"][0]["source"] == source
     text = on(2, "bfs", two, "-s", "nobody").refusal
-    assert "source 'nobody' is no id of the graph" in text
+    assert "source 'nobody' is not an id of the graph" in text
 
 
 def test_zero_based_is_the_usual_base(tmp_path):
@@ -259,11 +259,11 @@ def test_a_source_that_is_no_unicode_text_names_no_vertex(tmp_path):
     path.write_text("?,Ä\n")
     store = convert(path, tmp_path / "store")
     text = here("bfs", store, "--source", "\udcff").refusal
-    assert "source '\\udcff' is no id of the graph" in text
+    assert "source '\\udcff' is not an id of the graph" in text
     words = [*DISTBFS, "bfs", str(store), "--source", b"\xff"]
     done = subprocess.run(words, capture_output=True, env=environment(), timeout=90)
     assert done.returncode == 2
-    assert b"is no id of the graph" in done.stderr
+    assert b"is not an id of the graph" in done.stderr
     [good] = served(1, store, [{"op": "bfs", "source": "?"}])
     assert good["source"] == "?"
     file = tmp_path / "sources.txt"
@@ -288,7 +288,8 @@ def test_names_with_blanks(tmp_path, gap):
         names = [x.decode() for x in file["ids"][:]]
         levels = dict(zip(names, file["level"][0].tolist(), strict=True))
     assert levels == {"Alice Smith": 0, "Bob": 1, "Zoe  Ä": 2, "q, r": 3}
-    assert "is no id of the graph" in here("bfs", store, "--source", "Smith").refusal
+    refusal = here("bfs", store, "--source", "Smith").refusal
+    assert "is not an id of the graph" in refusal
 
 
 def test_columns_of_delimited_files(tmp_path):
@@ -397,7 +398,7 @@ TABLE = "source,vertex,level,parent 4,1,-1,-1 4,2,2,3 4,3,1,4 4,4,0,4"
 
 
 def path_of(folder, ids):
-    """A file with one of some ids a line."""
+    """A file with one of some ids per line."""
     path = folder / "ids.txt"
     path.write_text(ids.replace(" ", "\n"))
     return path

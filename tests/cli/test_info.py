@@ -163,7 +163,7 @@ def test_missing_argument():
 
 def test_no_store(tmp_path):
     assert "there is no such file or folder" in here("info", tmp_path / "x").refusal
-    assert "it is no graph store" in here("info", tmp_path).refusal
+    assert "it is not a graph store" in here("info", tmp_path).refusal
 
 
 def test_altered_manifest(stores, tmp_path):

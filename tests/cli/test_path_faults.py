@@ -316,7 +316,8 @@ def test_a_partial_result_that_is_none(root, tmp_path, content):
     partial.write_bytes(content)
     line = ("bfs", root / "store", "--source", "0", "-o", output)
     assert here(*line).refusal == (
-        f"distbfs: {partial}: is no HDF5 file, or is damaged; allowed: the file of an "
+        f"distbfs: {partial}: is not an HDF5 file, or is damaged; allowed: the file of "
+        "an "
         "interrupted run; give --force to begin anew"
     )
     assert partial.read_bytes() == content

@@ -110,7 +110,7 @@ def test_domains_of_several_devices():
     [
         (41, 8192, 1 << 40, "vertices of other domains; allowed: 4294967295"),
         (41, 8192, 512, "delegates on each of 1 devices; allowed: about"),
-        (42, 1024, 1 << 20, "4294967296 vertices a part; allowed: 4294967295"),
+        (42, 1024, 1 << 20, "4294967296 vertices per part; allowed: 4294967295"),
         (
             43,
             8192,

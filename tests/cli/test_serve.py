@@ -117,8 +117,8 @@ def test_query(ranks, stores, tmp_path):
         refused = here(*ask, "path", "source=0", f"target={SOURCE.n}")
         assert refused.refusal.startswith("distbfs: bad_request: target is 512; allow")
         for words, text in [
-            (["bfs", "source"], "'source' is no field of bfs; allowed: deadline, "),
-            (["bfs", "size=1"], "'size=1' is no field of bfs"),
+            (["bfs", "source"], "'source' is not a field of bfs; allowed: deadline, "),
+            (["bfs", "size=1"], "'size=1' is not a field of bfs"),
             (["bfs", "source=x"], 'source is "x"; allowed: vertices 0 to 511'),
             (["bfs", "deadline=x"], "deadline is 'x', which cannot be read"),
             (["go"], "'go' is not one of"),
@@ -443,7 +443,7 @@ def test_what_is_refused(stores, tmp_path):
     (tmp_path / "file").write_text("")
     store = stores / "1"
     for arguments, text in [
-        (["--socket", tmp_path / "file"], "is no socket"),
+        (["--socket", tmp_path / "file"], "is not a socket"),
         (["--socket", tmp_path / "s", "--queue", 0], "'--queue': 0 is not in"),
         (["--socket", tmp_path / "s", "--deadline", 0], "'--deadline': 0.0 is not in"),
         (["--http", 0], "--http needs --token-file"),

@@ -141,7 +141,7 @@ def test_ids_in_quotes_and_comments(folder, tmp_path):
     for text, said in (
         ('eve\n"Doe, Jo\n', "ids:2: a quote that does not end"),
         ('"eve" x\n', "ids:1: a quoted column goes on after its quote"),
-        ("C #1\n", "ids:1: source 'C' is no id of the graph"),
+        ("C #1\n", "ids:1: source 'C' is not an id of the graph"),
     ):
         file.write_text(text)
         assert said in here("bfs", folder / "names", "--sources", file).refusal

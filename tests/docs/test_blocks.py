@@ -43,7 +43,7 @@ NOT_RUN = {
     "bash", "c", "csv", "cuda", "diff", "html", "ini", "mermaid", "nginx", "text",
     "toml", "yaml",
 }  # fmt: skip
-NO_CALL = {"-m", "-t", "cd", "install"}  # before a word, which is no command then
+NO_CALL = {"-m", "-t", "cd", "install"}  # before a word, which is not a command then
 OPERATORS = set("();<>|&")
 NAME = pytest.mark.parametrize(
     "page", pages.documents(), ids=lambda page: str(page.relative_to(pages.ROOT))

@@ -288,7 +288,7 @@ def test_parts_that_are_too_large(monkeypatch):
     """Numbers, and places of parents in messages, have 32 bits."""
     part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
     engine = make_engine("openmp")
-    with pytest.raises(UsageError, match="parts a rank are too many"):
+    with pytest.raises(UsageError, match="parts per rank are too many"):
         engine.domain(part, TooMany(2, 1))
     monkeypatch.setattr(openmp_part, "MOST", 32)
     with pytest.raises(UsageError, match=r"up to 2\^31 - 1 in a part; use more parts"):
@@ -296,7 +296,7 @@ def test_parts_that_are_too_large(monkeypatch):
 
 
 class TooMany(Placement):
-    """More parts a rank than there are."""
+    """More parts per rank than there are."""
 
     per_rank = 1 << 31
 

@@ -472,7 +472,7 @@ METIS_FAULTS = [
     ("3 1\n2\n3\n\n", ": an edge is not listed from both ends"),
     (
         "3 2\n2\n1\n\n",
-        ":4: 2 edges declared, 2 neighbours found, where two an edge are expected",
+        ":4: 2 edges declared, 2 neighbours found, where two per edge are expected",
     ),
     ("3 1 1\n2\n1 5\n\n", ":2: a neighbour without its weight"),
     ("3 1 1\n2 x\n1 5\n\n", ":2: 'x' is not a size or weight"),

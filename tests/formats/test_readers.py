@@ -118,7 +118,7 @@ def test_a_banner_of_one_percent_sign(tmp_path, sizes):
 
 
 def test_a_matrix_by_its_name_that_begins_as_konect_files_do(tmp_path):
-    """Its size line is no edge."""
+    """Its size line is not an edge."""
     path = tmp_path / "a.mtx"
     path.write_text("% sym unweighted\n3 2\n1 2\n2 3\n")
     assert sniff(path) == "matrix-market"

@@ -18,7 +18,7 @@ ARRAYS = ("offsets", "columns", "vertices", "numbers", "tuple_degrees")
 
 
 def ends_of(source):
-    """Both directions of each edge tuple that is no loop, repeats kept."""
+    """Both directions of each edge tuple that is not a loop, repeats kept."""
     other = source.u != source.v
     u, v = source.u[other], source.v[other]
     return np.r_[u, v].astype(np.int64), np.r_[v, u].astype(np.int64)

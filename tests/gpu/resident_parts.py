@@ -55,7 +55,7 @@ def budgets(source, parts, monkeypatch, state=NOTHING, **options):
 
     As a build itself counts them, of the device that needs most.
 
-    state: what searches take, as of ``Room``
+    state: what searches take, as in ``Room``
     """
     seen, most = [], Fit.most
 

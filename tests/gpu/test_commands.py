@@ -404,17 +404,17 @@ def test_benchmark_of_a_stored_kronecker_graph(tmp_path, parts):
     [
         (
             ("--frontier", "no-queue"),
-            "frontier is no option of engine xbfs; it belongs to xbfs-paper",
+            "frontier is not an option of engine xbfs; it belongs to xbfs-paper",
         ),
         (
             ("--no-async",),
-            "asynchronous is no option of engine xbfs; it belongs to xbfs-paper",
+            "asynchronous is not an option of engine xbfs; it belongs to xbfs-paper",
         ),
         *(
             (("--method", x), f"method is '{x}'; allowed: fast")
             for x in ("push", "captured", "resident", "auto")
         ),
-        (("--dd-factors", 1, 1), "dd is no option of engine xbfs; it belongs to "),
+        (("--dd-factors", 1, 1), "dd is not an option of engine xbfs; it belongs to "),
         (("--domain", 7), "domain is 7; allowed with engine xbfs: 1"),
         (("--exchange", "p2p"), "'p2p' is not one of 'auto', 'host', "),
     ],

@@ -1,4 +1,4 @@
-"""Few edges between far ids of 2^32 vertices a device, on one and on two: 64 bits."""
+"""Few edges between far ids of 2^32 vertices per device, on one and on two: 64 bits."""
 
 import numpy as np
 import pytest

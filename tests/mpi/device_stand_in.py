@@ -1,7 +1,7 @@
 """NumPy in the place of CuPy, and MPI in that of NCCL, for exchanges of device arrays.
 
 Streams are late on purpose: what is given to one runs only when somebody waits for it,
-so that a copy that nobody waits for is seen.  Device arrays are no NumPy arrays:
+so that a copy that nobody waits for is seen.  Device arrays are not NumPy arrays:
 neither MPI nor NumPy can take one for a host array.
 """
 

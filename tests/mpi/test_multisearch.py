@@ -183,7 +183,7 @@ def test_from_python(world: Ranks, tmp_path_factory: pytest.TempPathFactory) -> 
     np.testing.assert_array_equal(found["reached_from"], wanted["reached_from"])
     if world.rank == 0:
         Path(folder, "job").write_text("mine")
-    with pytest.raises(InputError, match="is no HDF5 file"):
+    with pytest.raises(InputError, match="is not an HDF5 file"):
         distbfs.search_many(graph, "harmonic", None, comm=comm, resume=f"{folder}/job")
     with pytest.raises(UsageError, match="khop cannot be resumed"):
         distbfs.search_many(graph, "khop", None, comm=comm, resume=f"{folder}/job")

@@ -197,7 +197,7 @@ def test_a_file_of_another_run(tmp_path):
             call()
         assert path.read_bytes() == held
     path.write_bytes(b"text")
-    with pytest.raises(InputError, match="is no HDF5 file, or is damaged"):
+    with pytest.raises(InputError, match="is not an HDF5 file, or is damaged"):
         run(graph, "closeness", path)
 
 

@@ -209,7 +209,7 @@ def test_an_error_names_the_function_and_the_line(name, which):
         (Problem("p", (State("a b", "i4", "pair"),)), "cannot be the name of a state"),
         (Problem("p", (State("frontiers", "i4", "pair"),)), "cannot be the name"),
         (Problem("p", (State("a", "i4", "pair"),) * 2), "a is declared twice"),
-        (Problem("p", (State("a", "int5", "pair"),)), "'int5' is no dtype"),
+        (Problem("p", (State("a", "int5", "pair"),)), "'int5' is not a dtype"),
         (Problem("p", (State("a", "object", "pair"),)), "allowed: numbers and bool"),
         (Problem("p", (State("a", "i4", "edge"),)), "per 'edge'; allowed: search"),
         (Problem("p", (State("a", "i4", "level"),)), "per 'level'; allowed"),
@@ -217,7 +217,7 @@ def test_an_error_names_the_function_and_the_line(name, which):
         (Problem("p", (State("level", "i8", "pair"),)), "allowed: int8, int16, int32"),
         (Problem("p", (State("a", "i4", "pair"),), bits=True), "bits is for problems"),
         (Problem("p", (), {"init": print}, bits=True), "bits is for problems"),
-        (Problem("p", (State("a", "i4", "search", "x"),)), "'x' is no i4"),
+        (Problem("p", (State("a", "i4", "search", "x"),)), "'x' is not of dtype i4"),
     ],
 )
 def test_problems_that_are_refused(problem, text):

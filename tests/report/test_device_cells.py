@@ -138,7 +138,7 @@ def test_contract_tests_are_there(scripts):
             kinds = {x.removesuffix("-device") for x in job.kinds}
             assert kinds <= {*EXCHANGES, "auto", "domain", "first"}
     nccl = [x.ranks for x in cells.contracts(grid_of(cells, 8)) if "nccl" in x.kinds]
-    assert nccl == [8], "one device a rank"
+    assert nccl == [8], "one device per rank"
 
 
 def test_what_memory_cannot_hold_is_left_out(scripts):

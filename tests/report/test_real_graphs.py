@@ -107,7 +107,7 @@ def test_a_run(graphs, tmp_path):
 
 @pytest.mark.parametrize("graph", ["nothing", "rivers"])
 def test_what_cannot_be_measured_is_said(graphs, tmp_path, graph):
-    """A name that is none of the graphs; a file that is no package."""
+    """A name that is none of the graphs; a file that is not a package."""
     (tmp_path / graphs.GRAPHS["rivers"].address.rpartition("/")[2]).write_bytes(
         b"!<arch>\n"
     )

@@ -226,11 +226,11 @@ def test_edges_of_other_types(src, dst, text):
         ([0, 1], [1], None, "2 sources and 1 targets"),
         ([0], [-1], None, "an edge has the end -1; allowed: 0 to 0"),
         ([0], [7], 7, "an edge has the end 7; allowed: 0 to 6"),
-        ([[0], [1, 2]], [0, 1], None, "src is no array"),
+        ([[0], [1, 2]], [0, 1], None, "src is not an array"),
         (np.array([1 << 63], np.uint64), [0], 5, "the end 9223372036854775808"),
         ([0, 1], None, None, "edges array has 1 dimensions of int64; allowed: pairs"),
         ([(0, 1, 2)], None, None, r"edges have shape \(1, 3\); allowed: pairs"),
-        ([(0, 1), (2,)], None, None, "edges array is no array"),
+        ([(0, 1), (2,)], None, None, "edges array is not an array"),
         ([(0, 7)], None, 7, "an edge has the end 7; allowed: 0 to 6"),
     ],
 )
@@ -373,7 +373,7 @@ def test_results_that_are_refused():
     result = distbfs.bfs(graph, "a")
     with pytest.raises(UsageError, match="c was not reached from a"):
         result.path_to("c")
-    with pytest.raises(UsageError, match="'e' is no node of the graph"):
+    with pytest.raises(UsageError, match="'e' is not a node of the graph"):
         result.path_to("e")
     with pytest.raises(UsageError, match="level is -1"):
         result.frontier(-1)

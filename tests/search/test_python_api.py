@@ -99,7 +99,7 @@ def test_graphs_with_names_and_loops(kind):
     assert (graph.to_scipy() != matrix).nnz == 0
     assert graph == Graph.from_networkx(made.copy())
     assert graph != Graph.from_networkx(nx.relabel_nodes(made, {"a": "z"}))
-    with pytest.raises(errors.UsageError, match="'z' is no node"):
+    with pytest.raises(errors.UsageError, match="'z' is not a node"):
         graph.neighbors("z")
 
 
@@ -448,7 +448,7 @@ def test_values_of_named_vertices():
     found = distbfs.bfs(Graph.from_networkx(nx.path_graph("abc")), "a", depth_limit=1)
     level, parent = found.at(["c", "b"])
     assert (level.tolist(), parent.tolist()) == ([-1, 1], [None, "a"])
-    with pytest.raises(errors.UsageError, match="0 is no node of the graph"):
+    with pytest.raises(errors.UsageError, match="0 is not a node of the graph"):
         found.at([0])
 
 
@@ -509,7 +509,7 @@ def test_stores_with_ids_of_their_own(tmp_path, ids, text, names):
         ]
         assert result.frontier(2).tolist() == [far]
         for wrong in (3.0, None, True, -1, "nobody", 1 << 70):
-            with pytest.raises(errors.UsageError, match="is no id of the graph"):
+            with pytest.raises(errors.UsageError, match="is not an id of the graph"):
                 session.search(wrong)
 
 

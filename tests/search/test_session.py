@@ -296,7 +296,7 @@ def test_options_that_are_refused(options, message):
     ],
 )
 def test_options_of_a_device_are_refused_on_the_host(engine, name, value):
-    kind, text = UsageError, f"{name} is no option of engine"
+    kind, text = UsageError, f"{name} is not an option of engine"
     if engine == "auto":
         kind, text = DeviceMissing, "no CUDA device"
     with pytest.raises(kind, match=text):

@@ -163,8 +163,8 @@ def test_messages_are_our_own(way, reply, text, tmp_path):
     ("address", "text"),
     [
         ("http://127.0.0.1:1", "http://127.0.0.1:1: no service: Connection refused"),
-        ("http://127.0.0.1:x", "'http://127.0.0.1:x' is no address; allowed: http://"),
-        *((f"http://{host}", "is no address; allowed") for host in ("", "[::1", "a b")),
+        ("http://127.0.0.1:x", "'http://127.0.0.1:x' is not an address; allowed: h"),
+        *((f"http://{host}", "is not an address") for host in ("", "[::1", "a b")),
     ],
 )
 def test_addresses_without_a_service(address, text):

@@ -639,7 +639,7 @@ def test_the_socket(tmp_path):
     dead.close()
     listen(path).close()
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="is no socket"):
+    with pytest.raises(UsageError, match="is not a socket"):
         listen(tmp_path / "file")
     with pytest.raises(UsageError, match="up to 107 bytes"):
         listen(tmp_path / ("x" * 107))

@@ -306,7 +306,7 @@ def test_what_is_no_store_is_never_deleted(tmp_path, kind):
         if kind == "folder":
             (folder / "mine").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
-    match = "is no graph store|holds 'mine'|does not exist"
+    match = "is not a graph store|holds 'mine'|does not exist"
     with pytest.raises(StoreError, match=match):
         write_store(folder, old[1], old[0], overwrite=True)
     assert sorted(tmp_path.rglob("*")) == before
@@ -320,7 +320,7 @@ def test_target_that_became_something_else(tmp_path):
         writer.write_part(part)
     folder.mkdir()
     (folder / "mine").write_text("mine")
-    with pytest.raises(StoreError, match="is no graph store; it is not replaced"):
+    with pytest.raises(StoreError, match="is not a graph store; it is not replaced"):
         writer._partial.place()
     assert (folder / "mine").read_text() == "mine"
     writer.discard()

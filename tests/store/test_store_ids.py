@@ -169,7 +169,7 @@ def test_ids_that_do_not_rise(tmp_path):
 
 def test_other_kinds_of_files_are_still_not_replaced(store):
     (store.folder / "ids.txt").write_text("mine")
-    with pytest.raises(StoreError, match="no part of a graph store"):
+    with pytest.raises(StoreError, match="not a part of a graph store"):
         write(store.folder, MAPS["text"], overwrite=True)
     assert schema.IDS_NAME == "ids.h5"
 

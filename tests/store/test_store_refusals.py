@@ -117,7 +117,7 @@ def test_symbolic_link(store, name):
 def test_no_regular_file(store, name, make):
     (store.folder / name).unlink()
     make(store.folder / name)
-    refused(store.folder, f"{name}: is no regular file")
+    refused(store.folder, f"{name}: is not a regular file")
 
 
 @pytest.mark.parametrize("name", ["part-00001.h5", "manifest.h5"])

@@ -1,4 +1,4 @@
-"""The kernels of validation/cuda.cu on the host, one thread a block.
+"""The kernels of validation/cuda.cu on the host, one thread per block.
 
 They are compiled as C++ with stand-ins for what CUDA adds, so their answers can be
 compared with those of ``validate`` where there is no device; tests/gpu runs the same

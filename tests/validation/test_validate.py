@@ -214,7 +214,7 @@ def test_one_arc_turned_round(arc):
     right = is_search(6, u, v, 0, level, parent, directed=True)
     source = Tuples(6, u, v)
     verdict = answers(source, 0, level, parent, directed=True)
-    assert verdict.valid == right == (arc == 1), "1 -> 2 is no tree edge"
+    assert verdict.valid == right == (arc == 1), "1 -> 2 is not a tree edge"
     child, of = u[arc], v[arc]
     message = "rule 5: 1 tree edges are not among the tuples, e.g. vertex"
     assert verdict.errors == [f"{message} {child} with parent {of}"][right:]

@@ -1,4 +1,4 @@
-"""Libraries to compare with: what one takes and gives, and how it searches."""
+"""The contract of the libraries to compare with."""
 
 from __future__ import annotations
 

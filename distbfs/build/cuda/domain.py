@@ -1,4 +1,4 @@
-"""Kernel 1 for a domain of several devices: rows by number, one part a device.
+"""Kernel 1 for a domain of several devices: rows by number, one part per device.
 
 Every device keeps the rows of its part's vertices (owner of v: v mod p), from tuples as
 in parts.py. There are no delegates: every device has the bitmap of all visited vertices
@@ -6,15 +6,16 @@ instead. Ids may have 64 bits; local ids and positions have 32. Every device sto
 which of all vertices have edges, as sets with ranks (sets.cuh), and their positions by
 rank.
 
-Inside an owner, vertices with edges are numbered by falling degree class and, inside a
-class, by rising local id, as in graph/device_graph.py. The numbers of all owners are
-interleaved in granules of 1,024: position = (number div 1,024 * p + owner) * 1,024 +
-number mod 1,024. So hubs of all owners have the lowest positions, a row in ascending
+Inside an owner, vertices with edges are numbered by descending degree class and, inside
+a class, by ascending local id, as in graph/device_graph.py. The numbers of all owners
+are interleaved in granules of 1,024: position = (number div 1,024 * p + owner) * 1,024
++ number mod 1,024. So hubs of all owners have the lowest positions, a row in ascending
 order lists its neighbours of high degree first, and an owner's words of a bitmap by
 position are lines of 128 bytes. Columns are positions.
 
-Leaves, which have one edge, are one class, the last numbers of each owner. From the
-same number on, at a whole granule, searches may leave all of them out.
+Leaves, which have one edge, are one class, the last numbers of each owner. Searches may
+leave all of them out; they begin at the same number, a multiple of the granule, in
+every part.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
 
 
 def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
-    """Return the places in 0 … count-1 that ``wanted`` selects, CuPy uint32, rising.
+    """Return the places in 0 … count-1 that ``wanted`` selects, CuPy uint32, ascending.
 
     wanted: maps a slice to CuPy bool. Works block by block, to need little memory.
     """
@@ -132,7 +133,7 @@ class MemberRows:
         return positions_of(number, self.index, self.layout.parts)
 
     def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves from a number on, the same in all parts."""
+        """Make searches leave out leaves; the first has this number in all parts."""
         at_least = self.graph.at_least.copy()
         at_least[:2] = searched
         leaves = Trees(self.graph.active - searched, 1, at_least)
@@ -224,7 +225,7 @@ class Planned:
     rows, ends: uint32, as ``MemberRows.rows``, and the ends of tuples there
     lengths: uint32 [active], keys of each row, repeats counted; total: their sum
     fit: of all columns, None: they must be on the device; split: how they are split,
-    None: not at all; writer: of the rows
+    None if they are not; writer: writes the rows
     """
 
     part: int
@@ -388,9 +389,9 @@ class MemberBuilder(Builder):
         most_active: int,
         room: Room | None,
     ) -> Planned:
-        """Put the rows of a part in order; frees what ``measured`` has by member.
+        """Put the rows of a part in order; frees the arrays by member of ``measured``.
 
-        most_active: most vertices with edges of a part; room: None where all columns
+        most_active: most vertices with edges of a part; room: None if all columns
         must be on the device
         """
         cupy, m = cuda.cupy(), measured
@@ -500,8 +501,8 @@ def least_degrees() -> Array:
 def searched_numbers(known: Sequence[Known]) -> int | None:
     """Return the number of searched vertices of each part; the rest are leaves.
 
-    They are whole granules, filled up with leaves. None: all are, as there are few
-    leaves, or a part has not enough.
+    They are whole granules, filled up with leaves. None if all are searched: there are
+    few leaves, or a part has too few.
     """
     counts = np.array([len(one.classes) for one in known])
     others = max(int(np.count_nonzero(one.classes > 1)) for one in known)
@@ -529,8 +530,8 @@ def construct_domain(
     room: of each device, where rows may have tails in the memory of their host, all
     after the same number of columns; the devices are of one host
 
-    Raises UsageError where positions do not fit 32 bits, ResourceError where memory of
-    a device, or of the host, is short: all ranks do; InputError for tuples that change
+    Raises UsageError if positions do not fit 32 bits, ResourceError if memory of
+    a device, or of the host, is short, on all ranks; InputError for tuples that change
     during the build.
     """
     watch = Stopwatch()
@@ -623,7 +624,7 @@ def _rows(
 def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> None:
     """Choose how rows are split, alike on all devices, and allocate them (collective).
 
-    Raises OutOfMemory on all ranks where one of them has no room.
+    Raises OutOfMemory on all ranks if one of them has no room.
     """
 
     def allocate() -> None:

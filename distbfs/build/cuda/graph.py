@@ -70,7 +70,7 @@ def assemble_directed(
     sides: called in order: for pairs of edges out and, when those rows are built, for
     pairs of edges in, whose first id is the target
     degrees: uint32 [n] of each side, by id, in a list that is emptied
-    room: as of ``build``; rows of both sides keep as many columns on the device
+    room: as in ``build``; rows of both sides keep as many columns on the device
     """
     with kernels.phase("numbering"):
         numbering = Numbering(kernels, degrees[0] + degrees[1])
@@ -104,7 +104,7 @@ def _kept(
 ) -> int:
     """Return how many columns of a row the device keeps, EVERY: all.
 
-    degrees: as of ``assemble_directed``
+    degrees: as in ``assemble_directed``
     """
     ends = numbering.vertices
     both = BothSides([Ranges(kernels, side[ends]) for side in degrees])

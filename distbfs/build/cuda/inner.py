@@ -2,8 +2,9 @@
 
 The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
 made, range by range. Where a device has no room for all columns, rows have tails: the
-columns after the first ones go to pinned host memory as they are made. Where not even
-the first ones have room beside outer edges, the columns of these go there.
+columns after the first ones go to pinned host memory as they are made. If even the
+first columns do not fit beside the outer edges, the columns of the outer edges go
+there.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class InnerBuilder:
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
     def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves from a number on, the same in the domain."""
+        """Make searches leave out leaves; the first has this number in the domain."""
         at_least = self._at_least.copy()
         at_least[:2] = searched
         self._trees = Trees(self.count - searched, 1, at_least)
@@ -486,7 +487,7 @@ class InnerBuilder:
         return (share >= np.uint64(low)) & (share < np.uint64(high))
 
     def _targets(self, offsets: Any, low: int, high: int) -> Any:
-        """Return the targets on shares low … high-1, rising; columns as in nn."""
+        """Return the targets on shares low … high-1, ascending; columns as in nn."""
         cp, pieces = cuda.cupy(), []
         for _, columns in self._outer_columns(offsets):
             pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))

@@ -50,7 +50,7 @@ def inner_domains(
     room: of each device, where rows may have tails in the memory of their host, all
     after the same number of columns
 
-    Raises UsageError where positions do not fit 32 bits, OutOfMemory on all ranks where
+    Raises UsageError if positions do not fit 32 bits, OutOfMemory on all ranks if
     a device, or a host, has not enough.
     """
     builders = [DomainBuilder(parts, domains, ranks) for parts in groups]

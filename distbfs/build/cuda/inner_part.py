@@ -2,19 +2,19 @@
 
 The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
 Each device of a domain has a share of its rows: those of its normal vertices and of
-some delegates, among them the delegates that it owns. Domains may have any number of
+some delegates, including the delegates that it owns. Domains may have any number of
 devices; ``partition.layout.Domains`` maps shares to devices.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
-normal vertices with edges by falling class of their degree inside the domain, those
-last whose only edge leads to a delegate. Searches leave these out from the same number
-on, a whole granule, on all devices of a domain: ``graph.trees``. Numbers of the devices
-of a domain are interleaved in granules of 1,024 as positions (see domain.py). Delegates
-have the same positions in every domain, whatever its size (see ``Delegates``), so a
-mask of delegates is the first words of a bitmap by position. With one device, numbers
-are positions. Rows are numbers, columns positions. A row may be empty, and may go on in
-host memory (``DeviceGraph.tails``). The outer edges, those of nn to other domains, are
-rows by normal number.
+normal vertices with edges by descending class of their degree inside the domain. Normal
+vertices whose only edge leads to a delegate come last. Searches leave these out
+(``graph.trees``); they begin at the same number, a multiple of the granule, on all
+devices of a domain. Numbers of the devices of a domain are interleaved in granules of
+1,024 as positions (see domain.py). Delegates have the same positions in every domain,
+whatever its size (see ``Delegates``), so a mask of delegates is the first words of a
+bitmap by position. With one device, numbers are positions. Rows are numbers, columns
+positions. A row may be empty, and may go on in host memory (``DeviceGraph.tails``). The
+outer edges, those of nn to other domains, are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -68,7 +68,7 @@ def apart_table(
     """Return the arrays of an ``InnerPart`` that are there before its rows.
 
     n: vertices of the graph; positions: of the domain; normals, owned: of the share,
-    vertices with edges and delegates; edges, targets: outer ones
+    vertices with edges and delegates; edges, targets: of the outer edges
     """
     return {
         "ids": ArrayPlan(id_type(n), slots_after(positions) + normals + owned + 1),
@@ -81,7 +81,7 @@ def apart_table(
 def inner_table(local: int, active: int, m: int) -> ArrayTable:
     """Return the arrays of an ``InnerPart``'s graph besides those of its part.
 
-    local, active, m: as of ``DeviceGraph``
+    local, active, m: as in ``DeviceGraph``
     """
     table = graph_table(local + 1, active, m)  # an id more, of vertices elsewhere
     del table["tuple_degrees"]
@@ -156,7 +156,7 @@ class InnerPart:
     ids: uint32 or uint64 [slots + room], position -> vertex id, all ones for none; from
     ``slots`` on, room
     for an id of another domain for each vertex of this share with edges, and one more
-    owned: int64, numbers of the delegates that this share owns, by rising id
+    owned: int64, numbers of the delegates that this share owns, by ascending id
     normals: first number of a normal vertex; outer: the outer edges
     """
 
@@ -249,7 +249,7 @@ class Delegates:
         return every
 
     def of(self, device: int) -> Ids:
-        """Return the delegate numbers of a device, int64, rising."""
+        """Return the delegate numbers of a device, int64, ascending."""
         return np.flatnonzero(self.device == device)
 
 

@@ -67,7 +67,7 @@ class PartKernels(Kernels):
         return Ranges(self, values).total
 
     def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
-        """Return the distinct values, rising, and the count of each; both int64."""
+        """Return the distinct values, ascending, and the count of each; both int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
             "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
@@ -302,7 +302,7 @@ class KeyPasses:
 
 
 class RowWriter:
-    """One subgraph from sorted keys of rising rows, as arrays joined at the end.
+    """One subgraph from sorted keys of ascending rows, as arrays joined at the end.
 
     lengths: uint32 [counted], zeros; the rows that may have columns
     kernel: writes columns; arguments: of it, between lengths and columns

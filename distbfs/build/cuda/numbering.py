@@ -1,4 +1,4 @@
-"""Numbers of vertices on a CUDA device, by falling degree class, trees last."""
+"""Numbers of vertices on a CUDA device, by descending degree class, trees last."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
 
 
 class Numbering:
-    """Numbers by falling degree class, then rising id; see device_graph.py.
+    """Numbers by descending degree class, then ascending id; see device_graph.py.
 
     degrees: uint32 [n], edges at each vertex, repeats counted, loops not
-    trees: what hangs in trees; None: none is set apart
+    trees: the vertices in trees; None: they are not set apart
     active, vertices, numbers, at_least, trees: as in DeviceGraph
     sorted: uint32 [active], degrees by number
     """
@@ -72,7 +72,7 @@ class Numbering:
         """Order the vertices of trees, so that each comes after the one it hangs on.
 
         Leaves that hang on no tree fill up a unit of what is searched; then those come
-        on which others hang, by falling ranks, and other leaves; each by rising id.
+        on which others hang, by falling ranks, and other leaves; each by ascending id.
         degrees: uint32 [n], as given
         """
         cupy = cuda.cupy()

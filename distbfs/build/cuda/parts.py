@@ -9,7 +9,7 @@ are normal. In a second round each part builds its four subgraphs directly in th
 final numbers.
 
 The graph is that of ``construct``, except for the order inside a part: normal vertices
-with edges come first, all others after them, both by rising local id.
+with edges come first, all others after them, both by ascending local id.
 """
 
 from __future__ import annotations

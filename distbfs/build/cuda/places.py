@@ -109,7 +109,7 @@ def name_targets(
 
 
 def cut(values: Any, boxes: Sequence[Any]) -> list[Any]:
-    """Return the piece of ``values`` for each of the boxes they follow from."""
+    """Cut ``values`` into one piece for each box, of the length of the box."""
     ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
     return [values[low:high] for low, high in pairwise(ends)]
 

@@ -71,8 +71,9 @@ class Split(NamedTuple):
 class Fit:
     """The memory of a device for the rows of a graph.
 
-    fixed: bytes of all but columns, of searches too; numbering, ranges: of the rows
-    have: bytes of the device while rows are built; after: when they are
+    fixed: bytes of everything but columns, including searches; numbering, ranges: of
+    the rows
+    have: bytes of the device while rows are built; after: once rows are built
     """
 
     fixed: int
@@ -82,7 +83,7 @@ class Fit:
     ranges: KeyCounts
 
     def most(self) -> int:
-        """Return the most columns of a row that fit, EVERY if all do.
+        """Return the largest number of columns of a row that fit, EVERY if all do.
 
         Less than LEAST_KEPT: not even those fit.
         """
@@ -137,8 +138,9 @@ class Room:
     ) -> Split | None:
         """Choose how rows are split; None if the device has room for all columns.
 
-        ranges: of the keys of rows, by number, of so many ``sides``. Raises OutOfMemory
-        where the device has no room for the heads of rows, or the host for their tails.
+        ranges: of the keys of rows, by number; sides: how many sets of rows there are.
+        Raises OutOfMemory if the device has no room for the heads of rows, or the host
+        for their tails.
         """
         total, active = ranges.total, numbering.active
         held = total_bytes(vertices_table(n, active))
@@ -166,9 +168,9 @@ class Room:
         return min(free, self.device_bytes // sharing)
 
     def check_host(self, need: int, what: str = "tails of rows") -> None:
-        """Raise OutOfMemory where tails need more bytes than the host has for them.
+        """Raise OutOfMemory if tails need more bytes than the host has for them.
 
-        what: they are, with what else they need at once
+        what: what needs the memory, in words
         """
         have = self.host_limit()
         if have is not None and need > have:
@@ -201,7 +203,7 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
 
     fits: of the parts of this rank, each with the index of the part
 
-    Raises OutOfMemory on all ranks where a device has no room for LEAST_KEPT.
+    Raises OutOfMemory on all ranks if a device has no room for LEAST_KEPT.
     """
     most = [EVERY]
 
@@ -218,11 +220,11 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
 
 
 def check_total(world: World, room: Room, m: int, free: int) -> None:
-    """Raise OutOfMemory on all ranks where m columns fit nowhere (collective).
+    """Raise OutOfMemory on all ranks if m columns fit nowhere (collective).
 
     m: of the rows of all parts; free: bytes of this rank's devices
 
-    It is asked before rows are made, so it counts nothing else of them.
+    It is called before rows are made, so it counts nothing else of them.
     """
     limit = room.host_limit()
     own = np.array([free, -1 if limit is None else limit])
@@ -237,10 +239,10 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
 
 
 def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
-    """Raise OutOfMemory on all ranks where a host has no room for tails (collective).
+    """Raise OutOfMemory on all ranks if a host has no room for tails (collective).
 
-    tails: columns of this rank's rows; others: bytes of outer edges, and of the
-    subgraphs that all are made of, where these are on the host, too
+    tails: columns of this rank's rows; others: bytes of outer edges and of the
+    subgraphs that rows are made of, if they are on the host
     """
     hosts = hosts_of(world)
     what = "tails of rows"
@@ -257,7 +259,7 @@ class Budget:
     n: vertices; count: pairs; keys: at most; buffer_bytes: limit for keys
     room: of the graph and its searches, where rows may be split, else None
 
-    Raises ResourceError where rows may not be split and the memory left beside the
+    Raises ResourceError if rows may not be split and the memory left beside the
     graph is less than MOST_RANGES ranges of keys need (or than buffer_bytes if
     smaller).
     """

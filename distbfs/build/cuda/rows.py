@@ -26,7 +26,7 @@ class RowsByRange:
     """Columns and offsets, written range by range.
 
     active: rows; total: keys, repeats counted; wide: offsets of 64 bits
-    split: how rows are split, None where all columns are on the device
+    split: how rows are split, None if all columns are on the device
     gaps: some rows may have no keys
     """
 

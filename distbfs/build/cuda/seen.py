@@ -42,7 +42,7 @@ class SeenEdges:
     bits: uint32, a bit for each column, in the order of ``DeviceGraph.columns``: bit
         k % 32 of word k / 32
     tails: the same of ``DeviceGraph.tails``, NumPy in pinned host memory beside them,
-        as the columns on the device leave no room; None where there are none
+        as the columns on the device leave no room; None if there are none
     ends: uint32 [active], how many edges of each row are seen
     incoming: of a directed graph the same of the rows of edges in; else None
     """
@@ -73,14 +73,14 @@ class SeenPart:
 class NamedRows:
     """Rows of a device, and the names of their columns.
 
-    offsets, columns, active, m, tails: as of ``DeviceGraph``; columns need no padding
+    offsets, columns, active, m, tails: as in ``DeviceGraph``; columns need no padding
     n: vertices by id
     names: uint32 or uint64 [k], the id of each name of columns, or all ones; with
         ``shares`` the local id of one of so many parts
     places: uint32 [n], id -> name, ISOLATED: none has it; None: made where it is needed
     devices, device: names are positions of so many devices, and rows are of this one
-    numbers, vertices: instead, where rows are of local ids of part ``part`` of
-        ``parts``: local id -> row + ``first``, row -> local id
+    numbers, vertices: in place of these if rows are of local ids of part ``part`` of
+    ``parts``: local id -> row + ``first``, row -> local id
     incoming: (offsets, columns) of the edges in of a directed graph; else None
     """
 
@@ -250,9 +250,9 @@ class SeenMaker:
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
         """Return the visible edges of a whole graph.
 
-        edges: bool [m / 2], by (smaller, larger id) as they rise; of a directed graph
-            bool [m], by (source, target)
-        vertices: bool [n] by id, whose edges alone are seen; None for all
+        edges: bool [m / 2], in ascending order of (smaller, larger id); of a directed
+        graph bool [m], by (source, target)
+        vertices: bool [n] by id; only edges between these are visible, None for all
         Raises InputError for another number of flags.
         """
         cp, p, rows = cuda.cupy(), self._params, self._rows
@@ -292,10 +292,10 @@ class SeenMaker:
         """Return the visible edges, of pairs of ids.
 
         pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
-            once, others from u to v; iterated over as often as bits of tails do not fit
-            the device at once
+            once, others from u to v; iterated over several times if bits of tails do
+            not fit the device at once
 
-        Raises UsageError where ids need more than 32 bits.
+        Raises UsageError if ids need more than 32 bits.
         """
         cp, rows = cuda.cupy(), self._rows
         if rows.n > ISOLATED:
@@ -392,7 +392,7 @@ class SeenMaker:
         return SeenEdges(bits, kept, ends[: rows.active], incoming)
 
     def _turn(self) -> None:
-        """Let rows of edges in and out change places."""
+        """Swap the rows of edges in and out."""
         p, held = self._params, dict(self._params.held)
         p.set(row=held["in_row"], adj=held["in_adj"])
         p.set(in_row=held["row"], in_adj=held["adj"])

@@ -73,7 +73,7 @@ class Numbered:
 
     vertices, numbers, tuple_degrees: as in DevicePart
     normals, members: host uint32 [4 * blocks], sets of normal vertices and delegates
-    ids, degrees: host uint64 and uint32, its delegates by rising id
+    ids, degrees: host uint64 and uint32, its delegates by ascending id
     """
 
     active: int
@@ -90,7 +90,7 @@ class Numbered:
 class Tables:
     """One device's tables of all vertices; see parts.cu.
 
-    normals: uint32 [parts * 4 * blocks], None where ids are wide
+    normals: uint32 [parts * 4 * blocks], None if ids are wide
     members: uint32 [parts * 4 * blocks], ranks are over all parts; or uint64 [slots]
     table: uint64 [d] or [slots]; delegates: NumPy int64 [d]
     """
@@ -159,7 +159,7 @@ class Spill:
     def wanted(self, size: int, more: int) -> bool:
         """Return whether a device has no room for ``size`` bytes of them and ``more``.
 
-        Never where the host has none.
+        It returns False if the host has no room either.
         """
         limit = self.room.host_limit()
         if limit is not None and self.of_host * size > limit:

@@ -1,4 +1,4 @@
-"""Edge tuples of which each device makes a share and sends it to the keepers.
+"""Shares of edge tuples: each device makes one and sends it to those that keep them.
 
 In rounds every device makes a chunk of its share and sorts it into boxes, one for each
 device of all ranks: a tuple goes to the devices of the parts of its two ends, once if
@@ -138,7 +138,7 @@ class Dealer:
     ) -> Any:
         """Wait for all devices of this rank; return ``work(their values)``, run once.
 
-        Raises BrokenBarrierError where another device failed.
+        Raises BrokenBarrierError if another device failed.
         """
         self._values[device - self.own.start], self._work = value, work
         self._barrier.wait()

@@ -1,7 +1,7 @@
-"""The trees of a graph on a CUDA device: what hangs on the rest by one edge.
+"""The trees of a graph on a CUDA device: parts that one edge joins to the rest.
 
-Vertices with one edge are taken away round by round. What is left is the 2-core, if the
-trees are not too deep; a search looks for that alone, and gives the others their levels
+Vertices with one edge are taken away round by round. The rest is the 2-core, if the
+trees are not too deep; a search visits the core alone, and sets the levels of the trees
 while it writes results. A link, the sum of all neighbours, is the neighbour itself once
 one edge is left, so that no rows are needed.
 Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021).
@@ -26,7 +26,8 @@ class TreeRanks(NamedTuple):
 
     ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
     vertex that one hangs on. The root of a tree that is a component also has one.
-    links: uint32 [n], what a vertex with a rank hangs on, but for such a root
+    links: uint32 [n], the neighbour that a vertex with a rank hangs on; undefined at
+    such a root
     """
 
     ranks: DeviceArray
@@ -71,7 +72,7 @@ def rank_trees(
             break
     core = int(cupy.count_nonzero((degrees > 0) & (ranks == 0)))
     to = links.view(np.uint32)[1::2].copy()
-    inside = cupy.minimum(to, np.uint32(len(ranks) - 1))  # others are no ids
+    inside = cupy.minimum(to, np.uint32(len(ranks) - 1))  # others are not ids
     loose: Any = (ranks == 1) & (ranks[inside] == 0)
     del inside
     fill, hang = -core % SEARCHED_UNIT, int(cupy.count_nonzero(ranks))

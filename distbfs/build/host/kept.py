@@ -1,7 +1,7 @@
 """Attributes of edge tuples, assigned to the stored edges of parts.
 
-Of several tuples of an edge the smallest value is kept: text by code points, numbers by
-value, NaN only if all are NaN.
+If an edge has several tuples, the smallest value is kept: text by code points, numbers
+by value, NaN only if all are NaN.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ def construct(
     parts of a directed graph do in any case, and one part holds the whole graph
     kept: whether the sink holds all of them. The rows of one group of parts are held at
     a time. If all parts of the rank make one group, the tuples are read once, else
-    twice a group: for degrees, then for parts; all that twice if edges lead one way.
+    twice a group: for degrees, then for parts. If edges lead one way, all this is done
+    twice.
     """
     directed = options.directed
     owned = (owned or directed) and parts > 1

@@ -40,7 +40,7 @@ class ServedRows:
 
 
 def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
-    """Yield chunks (u, v), int64, of this rank's slice, as many on every rank."""
+    """Yield chunks (u, v), int64, of this rank's slice; all ranks get equally many."""
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
     longest = -(-source.tuples // world.size)
     count = -(-longest // ROUND)

@@ -101,7 +101,7 @@ class Distributor:
 
     @cached_property
     def rising(self) -> Array:
-        """The place of each delegate by rising degree, uint32 [d]."""
+        """The place of each delegate by ascending degree, uint32 [d]."""
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         return inverse(rising, self.threads)
 
@@ -131,7 +131,7 @@ class Distributor:
     def own(self, part: int, *sides: ServedRows) -> Part:
         """Build a part that owns rows; all vertices with edges are delegates.
 
-        sides: as of ``split``, of directed graphs in several parts
+        sides: as in ``split``, of directed graphs in several parts
         """
         numbers = self._by_owner
         dd, *others = (self._rows_of_delegates(part, rows) for rows in sides)
@@ -178,7 +178,7 @@ class Distributor:
 
     @cached_property
     def _falling(self) -> Array:
-        """The place of each delegate by falling degree, uint32 [n], 0 of others."""
+        """The place of each delegate by descending degree, uint32 [n], 0 of others."""
         places = np.zeros(self.layout.n, dtype=np.uint32)
         places[self.delegates] = np.arange(len(self.delegates), dtype=np.uint32)
         return places

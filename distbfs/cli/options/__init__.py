@@ -86,7 +86,7 @@ class EnergyOption:
 class PartsOptions:
     """Options of building a graph in parts.
 
-    parts: Parts of the graph.  [one a rank]
+    parts: Parts of the graph.  [one per rank]
     """
 
     parts: int | None = option(BUILDING, low=1)
@@ -99,7 +99,7 @@ class StoreOptions(PartsOptions):
 
     output: Folder of the store.
     force: Replace an existing store.
-    on_devices: Build on CUDA devices, one a rank or more.  Vertices keep the order of
+    on_devices: Build on CUDA devices, one per rank or more.  Vertices keep the order of
         ids; engine openmp searches such a store more slowly.
     """
 

@@ -34,18 +34,19 @@ class BfsOptions(
     makes later searches faster.  Vertices have the ids of the file.
 
     source: Source vertex, by its id in the file; may be given several times.
-    sources: File with one source a line; - is standard input.
+    sources: File with one source per line; - is standard input.
     source_set: Search from several vertices at once: levels count from the nearest one.
-        Ids separated by commas, or a file with one id a line; may be given several
+        Ids separated by commas, or a file with one id per line; may be given several
         times.
     output: File for levels and parents: a table in .csv, .tsv or .parquet, where - is
         CSV on stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
-    records: File for one line of JSON a level.
+    records: File for one line of JSON per level.
     reverse: Search a directed graph along reversed edges: find the vertices that lead
         to the source.
     where: Search only edges that meet this condition on the attributes that --keep
-        kept, as 'weight < 3'.
-    vertices: Search only these vertices: a file with one id a line, or a .npy file with
+        kept, such as 'weight < 3'.
+    vertices: Search only these vertices: a file with one id per line, or a .npy file
+    with
         a flag for each vertex.
     force: Replace an existing output.
     """

@@ -31,11 +31,11 @@ class CompareOptions(EnergyOption, Speech):
     road: Road-like graph of about this many vertices.
     sources: Vertices of the largest component to search from.
     seed: Seed of sources and graph.
-    engines: Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
-    peers: Other libraries, as scipy,igraph; all: the installed ones.
+    engines: Engines, such as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
+    peers: Other libraries, such as scipy,igraph; all: the installed ones.
     repeats: Searches from each source by each engine.
     baseline: Engine that speed-ups refer to; default: the first.
-    threads: Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the
+    threads: Threads per rank, or several numbers as 1,2,4; 0: this rank's share of the
         cores.
     plot: Draw the GTEPS as bars; with several graphs or threads, time, speed-up and
         efficiency: a .png, .svg or .pdf file.

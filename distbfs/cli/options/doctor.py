@@ -16,12 +16,13 @@ class DoctorOptions(Speech):
     Starts MPI, compiles every C kernel and searches a small graph with every engine.
     On several ranks it measures the links between them, pair by pair.
 
-    Exit code 0 where at least the reference engine works.
+    Exit code 0 if at least the reference engine works.
 
-    With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.
+    With --compile: exit code 0 if every CUDA kernel compiles, 3 without NVRTC.
     Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
 
-    compile: Only compile the CUDA kernels, for ARCH as sm_90, or 'all'; no device is
+    compile: Only compile the CUDA kernels, for ARCH such as sm_90, or 'all'; no device
+    is
         needed.  May be repeated.
     """
 

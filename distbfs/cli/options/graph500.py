@@ -35,7 +35,7 @@ class Graph500Options(
     skip_validation: Do not validate; the result is not official.
     validate: Validate only this many searches, the first ones; the result is not
         official.
-    records: File for one line of JSON a level, from one more search of each root.
+    records: File for one line of JSON per level, from one more search of each root.
     """
 
     scale: int | None = option(INPUT, "-s", **SCALES)

@@ -14,7 +14,7 @@ from distbfs.options import OUTPUT, SEARCH, option
 class InfoOptions(FileOptions, Speech):
     """Show GRAPH, a store or a file as for bfs.
 
-    Of a store all is read with --degrees, else its manifest alone.
+    With --degrees all of a store is read, else its manifest alone.
 
     --verbose shows how a store is made: parts, delegates, bytes of each subgraph.
 

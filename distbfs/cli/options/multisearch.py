@@ -28,7 +28,7 @@ APPS: dict[str, Application] = {
 
 
 def own_options() -> type:
-    """Return a class of the options of applications; None where one is left out."""
+    """Return a class of the options of applications; None if one is left out."""
     readers: dict[Option, list[str]] = {}
     for name, app in APPS.items():
         for own in app.options:
@@ -62,9 +62,10 @@ class MultisearchOptions(FileOptions, EnergyOption, PatienceOption, Speech):
     output: File of the results: {files}; {endings}.  Text may be compressed, and - is
         CSV on stdout.  One of {resumers} is resumed if it is unfinished.
     force: Replace an existing output.
-    sources: K random vertices, those of a file (one id a line, - is stdin), or all.
+    sources: K random vertices, those of a file (one id per line, - is stdin), or all.
     seed: Seed of random vertices.
-    pairs: File of {takers}: two ids a line, from and to, separated by a tab, a comma or
+    pairs: File of {takers}: two ids per line, from and to, separated by a tab, a comma
+    or
         blanks; - is standard input.
     engine: auto takes xbfs where there is a device, else openmp.
     divide: How ranks divide the work: sources, each rank with the whole graph, or parts

@@ -31,13 +31,13 @@ class PlanOptions(Speech):
     edge_factor: Tuples per vertex of the Kronecker graph.  [16]
     directed: Edges of the Kronecker graph lead one way; it is planned for
         one device.
-    devices: Devices; default: the parts of STORE, or one a rank.
+    devices: Devices; default: the parts of STORE, or one per rank.
     threshold: Degree threshold TH; default: that of STORE, or suggested.
-    devices_per_host: Devices a host.  [all]
+    devices_per_host: Devices per host.  [all]
     domain: Devices of a domain, which share their memory; up to 8.
-    device_memory: Memory of a device, as 141GB; some of it stays free.
-    host_memory: Memory of a host for neighbours that do not fit on its devices, as
-        128GiB; goes with --device-memory.
+    device_memory: Memory of a device, such as 141GB; some of it stays free.
+    host_memory: Memory of a host for neighbours that do not fit on its devices, such as
+    128GiB; goes with --device-memory.
     gpu: GPU whose constants predict the time of engine xbfs.
     exchange: Exchange between domains for that time.
     network_bandwidth: Bytes a second that a device sends to other ranks.  [fitted, or

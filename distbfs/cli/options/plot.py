@@ -39,7 +39,7 @@ class RankFigure(Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineFigure(Figure):
-    """Draw what 'distbfs compare --json' wrote to FILE.
+    """Draw the results of 'distbfs compare --json' in FILE.
 
     Bars for each graph and engine; lines where engines ran with several threads.
 

@@ -19,7 +19,7 @@ class QueryOptions:
 
     For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
 
-    The exit code of health is 1 where a rank is stuck.
+    The exit code of health is 1 if a rank is stuck.
 
     token_file: File with the token of an HTTP service; else DISTBFS_TOKEN.
     timeout: Seconds to wait for the answer.

@@ -24,7 +24,7 @@ LIMITS = ("queue", "clients", "deadline", "line", "ids", "inline", "binary")
 class ServeOptions(FileOptions, TraceOption, SearchChoices, PatienceOption, Speech):
     """Load GRAPH, a store or a file as for bfs, and answer queries until told to end.
 
-    One JSON object a line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
+    One JSON object per line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
     Operations: bfs, distances, path, all_paths, reachable, multi_bfs, stats, health,
     shutdown.  Prints "ready" when it answers, and with --json its counts at the end.
     SIGTERM and SIGUSR1: answer waiting requests, exit 0.

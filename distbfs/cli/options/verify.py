@@ -13,7 +13,7 @@ from distbfs.cli.options import Speech
 class VerifyOptions(Speech):
     """Check every byte of STORE and every rule that its parts must keep.
 
-    The parts are shared out among the ranks.  Exit code 2 where anything is wrong.
+    The parts are shared out among the ranks.  Exit code 2 if anything is wrong.
     """
 
     store: Path = argument(STORE)

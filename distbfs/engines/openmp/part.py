@@ -129,15 +129,18 @@ def _check_size(part: Part, placement: Placement, active: int) -> None:
             f"searches up to 2^31 - 1 in a part; use more parts"
         )
     if part.local_count * placement.per_rank > 1 << 32:
-        raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
+        raise UsageError(
+            f"{placement.per_rank} parts per rank are too many; use more ranks"
+        )
 
 
 class OpenMPPart:
     """Searches a part level by level (a ``PullingSearch``, ``MaximumSearch``).
 
-    An item is uint64: the number of a vertex in the receiving part, and below it the id
-    of its parent div ranks, whose rest is the sending rank; below that of a question is
-    who asks: a number, times parts a rank, plus the place of its part there.
+    An item is uint64: the high half is the number of a vertex in the receiving part.
+    The low half of a push is the id of the parent div ranks (the rest is the sending
+    rank); that of a question names the asking vertex: its number, times parts per rank,
+    plus the place of its part there.
     """
 
     asks_for_delegates = streamed = in_rounds = False
@@ -224,7 +227,7 @@ class OpenMPPart:
             arrays["parent"][:] = -1
 
     def _join(self, part: Part, offsets: Array) -> CSR:
-        """Return the inner rows, of which all but the offsets are allocated here."""
+        """Return the inner rows; all arrays but the offsets are allocated here."""
         self._load(offsets, part)
         offsets[0] = 0
         self._state.set(graph={"offsets": offsets})

@@ -52,7 +52,7 @@ RECORD = np.dtype(
 def prepare(
     method: str = "fast", offset_bytes: int = 4, *, masked: bool = False
 ) -> ctypes.CDLL:
-    """Load, and compile if need be, the library of a method; masked: test edge bits."""
+    """Load or compile the library of a method; masked: test edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     library = cc.load(source_of(method), OFFSET=offset, MASKED=int(masked))
     getattr(library, f"search_{method}").restype = ctypes.c_int64
@@ -78,8 +78,8 @@ def first_of(rows: CSR, active: int) -> Array:
 def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
     """Return the arrays of an ``OpenMPWhole``; only results and numbers are by id.
 
-    n, active: vertices, and those with edges. In this order: long thin graphs took a
-    tenth longer where the parents were allocated last.
+    n, active: vertices, and those with edges. They are allocated in this order: long
+    thin graphs took a tenth longer if the parents came last.
     """
     words = mask_words(active)
     by_number = ArrayPlan(np.uint32, 64 * words)
@@ -107,7 +107,7 @@ class OpenMPWhole:
         n = part.local_count
         if n >= 1 << 31:
             raise UsageError(
-                f"engine openmp searches up to 2^31 - 1 vertices a part, not {n}; "
+                f"engine openmp searches up to 2^31 - 1 vertices per part, not {n}; "
                 "use more parts"
             )
         # mutant: < SMALL -> < 0 : test_small_graphs_start_no_threads

@@ -107,8 +107,8 @@ PROBLEM = Problem(
 def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
 
-    By the kernel for CPUs, but for sources from which numbers of paths are too far
-    apart for it. Raises MemoryError where memory is short and SearchStopped when
+    The kernel for CPUs computes it, except for sources from which the numbers of paths
+    are too far apart. Raises MemoryError if memory is short and SearchStopped when
     ``options.stop`` returns True.
     """
     wide = part.nn.offsets.itemsize == 8
@@ -158,7 +158,8 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
 def path_ends(searcher: Searcher, sources: Ids) -> Array:
     """Count the paths from sources that begin or end at each vertex, float64 [n].
 
-    For pairs of a source and a vertex it reaches. Collective; on all ranks.
+    It counts them for pairs of a source and a vertex that it reaches. Collective; on
+    all ranks.
     """
     value = np.zeros(searcher.n)
     step = searcher.at_once(1)
@@ -181,10 +182,10 @@ def scaled(
 ) -> Array:
     """Scale sums of dependencies, float64 [n], to betweenness.
 
-    sources: int64 [k], distinct; endpoints: the sums include the ends of paths. Of k <
-    n sources values are estimates, scaled as in NetworkX: without endpoints a source
-    has none from itself, so that one source alone does not determine its own
-    betweenness, which is NaN. Without sources all values are 0.
+    sources: int64 [k], distinct; endpoints: the sums include the ends of paths. With k
+    < n sources, values are estimates, scaled as in NetworkX: without endpoints,
+    searches from a source add nothing to its own value, so the betweenness of a single
+    source is NaN. Without sources all values are 0.
     """
     n, k = len(value), len(sources)
     others = n if endpoints else n - 1
@@ -214,7 +215,7 @@ def bounds(
     Both float64 [n]. Each of N sources adds 0 to M: N = n - 1, since a vertex has no
     dependency of its own, and M = n - 2; with endpoints N = n and M = n - 1. Their mean
     is off by M t at most, with t by ``sampling``; a bound fails with a probability of
-    ``failure`` at most. Arguments as of ``scaled``.
+    ``failure`` at most. Arguments as in ``scaled``.
     """
     n = len(value)
     others = n if endpoints else n - 1
@@ -238,8 +239,8 @@ def bounds(
 def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """Return the sum of the dependencies of sources, float64 [n] (collective).
 
-    On all ranks; see ``betweenness``. Raises UsageError where numbers of paths are too
-    large for devices, or parts.
+    It is the same on all ranks; see ``betweenness``. Raises UsageError if numbers of
+    paths are too large for devices, or parts.
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
@@ -268,7 +269,7 @@ def betweenness(
     """Return betweenness, float64 [n], on all ranks (collective).
 
     sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
-    endpoints: whether the ends of paths count as lying on them. Raises UsageError where
+    endpoints: whether the ends of paths count as lying on them. Raises UsageError if
     devices hold the graph in parts and some of its edges are in host memory.
     """
     value = sums(searcher, sources, endpoints=endpoints)

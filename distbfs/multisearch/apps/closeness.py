@@ -68,8 +68,8 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
 def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:
     """Return the samples of an estimate, int64 [k] (collective).
 
-    For an error as many as it needs in a component, the largest of those met by
-    searches of LANE random vertices: all samples count until it has them.
+    For an error, samples are drawn until one component has as many as the error needs:
+    the largest component met by searches from LANE random vertices.
     """
     searcher, n = task.searcher, task.searcher.n
     if estimate.error is None or not n:

@@ -19,7 +19,7 @@ PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 def largest_component(searcher: Searcher, order: Ids | None = None) -> Array:
     """Return the vertices of the largest component, int64, ascending (collective).
 
-    Of a symmetric graph; of equally large components the one that is met first.
+    The graph is symmetric; of equally large components, the first one met counts.
     Searches from vertices in an order, by default all by id, that are not reached yet,
     until the remaining ones are too few.
     """
@@ -45,8 +45,9 @@ def sizes_and_spans(
 ) -> tuple[Array, Array]:
     """Return the size of each vertex's component and a bound on its distances.
 
-    int64 [n], on rank 0; 0 where no source is. The bound is twice the least depth of
-    the component's sources, or its size less 1. Of a symmetric graph; collective.
+    int64 [n], on rank 0; 0 in components without a source. The bound is twice the least
+    depth of the component's sources, or its size less 1. The graph is symmetric;
+    collective.
     reached, depth: int64 [k], of searches from the sources
     """
     world, place = searcher.world, np.full(searcher.n, -1)

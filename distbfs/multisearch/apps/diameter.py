@@ -4,7 +4,8 @@ A search from v with eccentricity e bounds the eccentricity of each vertex w at 
 d: max(d, e - d) at least, e + d at most. The next sources are, in turn, the vertices
 that may be farthest out (largest upper bound) and closest to the centre (smallest lower
 bound), more of them at once the longer it takes, until no vertex is left that could
-change diameter or radius. On one device, where levels and bounds stay, one at a time.
+change diameter or radius. On one device, which keeps levels and bounds, they are
+searched one at a time.
 
 Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIKM 2011
 (BoundingDiameters); Computing the Eccentricity Distribution of Large Graphs, 2013.
@@ -105,7 +106,7 @@ def extremes(
 def smallest(values: Any, count: int) -> Any:
     """Return indices int64 [count] of the smallest values, spread over equal ones.
 
-    One, or those of an array on the host.
+    It returns one index, or several for an array on the host.
     """
     if count == 1:
         return values.argmin().reshape(-1) if len(values) else values
@@ -122,9 +123,9 @@ def smallest(values: Any, count: int) -> Any:
 def diameter(searcher: Searcher) -> Facts:
     """Return the diameter and radius of the largest component (collective).
 
-    With its ``vertices``, whether the graph is ``connected``, and the number of
-    ``searches``. Both are None for a graph without vertices. Raises UsageError for a
-    directed graph.
+    The result also has its ``vertices``, whether the graph is ``connected``, and the
+    number of ``searches``. Both are None for a graph without vertices. Raises
+    UsageError for a directed graph.
     """
     if searcher.directed:
         raise UsageError(

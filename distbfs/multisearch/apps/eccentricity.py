@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     """Return (eccentricity int32 [n], summary), on all ranks (collective).
 
-    Of sources, -1 for other vertices. Unreachable vertices are ignored. The summary has
-    ``connected`` (of a directed graph: strongly) and, if all vertices were sources,
+    Vertices that are not sources have -1. Unreachable vertices are ignored. The summary
+    has ``connected`` (of a directed graph: strongly) and, if all vertices were sources,
     ``radius`` and ``diameter`` of the largest component and its size, ``vertices``; of
     a directed graph that is not connected they are None.
     """

@@ -57,7 +57,7 @@ def in_narrowest(
 ) -> Attempted:
     """Call ``attempt(dtype)``; "auto": with the narrowest dtype that holds all levels.
 
-    Raises TooDeep where a level exceeds the dtype.
+    Raises TooDeep if a level exceeds the dtype.
     """
     if dtype != "auto":
         return attempt(dtype)
@@ -84,7 +84,7 @@ def held_rows(shape: tuple[int, int], dtype: str) -> tuple[Array, Take]:
 def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     """Return levels [k, n] on rank 0, [0, n] on others (collective).
 
-    dtype: "auto" is the narrowest that holds all of them. Raises OutOfMemory where they
+    dtype: "auto" is the narrowest that holds all of them. Raises OutOfMemory if they
     do not fit this machine.
     """
     count = 0 if searcher.world.rank else len(sources)

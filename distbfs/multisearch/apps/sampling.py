@@ -1,8 +1,8 @@
 """Estimates for every vertex from searches of a few random sources, with bounds.
 
-What k distinct random vertices add to the value of v is a random sample, without
-replacement, of what all N vertices add to it. The mean of k of N values in [a, b] is
-off that of all by t or more with probability p at most, where
+The contributions of k distinct random vertices to the value of v are a random sample,
+without replacement, of the contributions of all N vertices. The mean of k of N values
+in [a, b] is off that of all by t or more with probability p at most, where
 
     t = (b - a) sqrt((1 - (k - 1) / N) ln(2 / p) / (2 k)).
 
@@ -120,8 +120,8 @@ def draw(
 ) -> Ids:
     """Return random vertices, int64 [k], each once, ascending.
 
-    members: bool [n], of whom there have to be ``count``, by default all vertices
-    Raises UsageError where the sources, or a last level, were chosen.
+    members: bool [n], at least ``count`` of them set; by default all vertices
+    Raises UsageError if the sources, or a last level, were chosen.
     """
     n = task.searcher.n
     if len(task.sources) != n:

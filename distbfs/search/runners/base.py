@@ -23,7 +23,7 @@ class Found:
     parent[i]: the same shape, internal ids, -1 = unreached, or None
     levels: of the search, the same on all ranks; where no levels are written, all of
     them have vertices
-    seconds: device time of the slowest device, None where the host's clock is used
+    seconds: device time of the slowest device, None if the host's clock is used
     phases: this rank's seconds; order: see ``WholeResult``; give: see ``DeviceResult``
     """
 
@@ -109,7 +109,7 @@ class Runner(Protocol):
         """Restrict later searches to views, where the engine has masks.
 
         views: one for each part of this rank: parts in host memory as in
-        ``ViewingSearch``, or what the search on its device takes, see ``Engine``
+        ``ViewingSearch``, or the masks of the search on its device, see ``Engine``
         """
 
     def describe(self) -> dict[str, Any]:

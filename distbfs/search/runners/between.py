@@ -65,9 +65,9 @@ class LevelReport:
 
     bytes_sent, messages_sent: by ``KINDS`` of exchange/traffic.py; parents are
     completed after the last level and count towards it
-    extra: what the engine counts besides checks, keys of the record themselves
+    extra: counts of the engine besides checks, which are keys of the record
     domains: where a rank serves several, "part", "bytes_sent" and "messages_sent" of
-    each, without what it sends for all of them together
+    each, without the data that it sends for all of them together
     """
 
     level: int
@@ -238,7 +238,7 @@ class BetweenDomains:
         if self._streamed is None:
             return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
-            why = "levels by NCCL: a launch is for a domain of one device a rank"
+            why = "levels by NCCL: a launch is for a domain of one device per rank"
             return None, why
         search = cast("LoopedSearch", self._searches[0])
         exchange = cast("SymmetricExchange", self._exchange)
@@ -515,7 +515,7 @@ class BetweenDomains:
         *,
         counting: bool,
     ) -> None:
-        """Start the search in every domain from a set of roots, int64 [k], rising."""
+        """Start the search in every domain from roots, int64 [k], ascending."""
         numbers = self._delegates.of(roots)
         normals, delegates = roots[numbers < 0], numbers[numbers >= 0]
         self._before = LevelKey.of_set(len(roots))

@@ -69,7 +69,7 @@ class LevelKey(NamedTuple):
 
 
 def rounded(words: int) -> int:
-    """Round ``words`` up to one of two numbers an octave."""
+    """Round ``words`` up to one of two numbers per octave."""
     unit = 1 << max((words - 1).bit_length() - 2, 0)
     return -(-words // unit) * unit
 
@@ -100,14 +100,14 @@ class Expected:
         self._boxes[code] = need, way == "pull"
 
     def sizes(self, most: int) -> list[int]:
-        """Return all values up to ``most`` that ``level`` may return: words, rising."""
+        """Return the values up to ``most`` that ``level`` may return, ascending."""
         sizes, largest = [self._first], min(most, self._most, self._room)
         while (larger := rounded(sizes[-1] + 1)) <= largest:
             sizes.append(larger)
         return sizes
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
-        """Return the first words to send, and the direction, None: either."""
+        """Return how many words to send first, and the direction, None for either."""
         if key is None:
             return self._first, None
         at, boxes = SPAN * key.size + key.left, self._boxes

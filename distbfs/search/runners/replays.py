@@ -27,7 +27,7 @@ class Replays:
         self._streams, self._here, self._wait = streams, here, wait
         self._running = False  # a graph may be
         self._graphs: dict[Hashable, list[Any]] = {}
-        self._forms: set[Hashable] = set()  # that have been thought of
+        self._forms: set[Hashable] = set()  # considered for capture before
 
     def __call__(
         self, kind: Hashable, form: Hashable, launch: Callable[[], None]
@@ -47,7 +47,7 @@ class Replays:
     def land(self) -> None:
         """Wait for graphs, before launches that are not captured.
 
-        Else NCCL would send what these send to other hosts before what graphs send:
+        Otherwise NCCL would send their messages to other hosts before those of graphs:
         the commands turn off ``NCCL_GRAPH_MIXING_SUPPORT``, which slows each launch.
         """
         if not self._running:

@@ -24,12 +24,12 @@ LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 
 
 def space_plan(others: int, room: int) -> ArrayPlan:
-    """Return the buffer for boxes and replies of other parts, of so many words."""
+    """Return the buffers for boxes and replies of other parts, ``room`` words each."""
     return ArrayPlan(np.uint64, (2, others * (1 + room)))
 
 
 def streams_table(parts: int, box: int, delegates: int) -> ArrayTable:
-    """Return the most arrays of a seat; its buffers double in size.
+    """Return the largest arrays of a seat; its buffers double in size.
 
     parts: of one device each; box: most words of one; delegates: d
     """
@@ -105,7 +105,7 @@ class Seat:
     def space(self, words: int, replies: int) -> tuple[Any, Any]:
         """Return buffers for other parts' boxes and replies, [others, 1 + words].
 
-        replies: the words of these, no more than of boxes
+        replies: the words of replies, at most those of boxes
         """
         rows, room = len(self.others), 1 << (words - 1).bit_length()
         space = self._spaces.get(room)
@@ -132,7 +132,7 @@ class Seat:
         return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 
     def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
-        """Return the words of boxes after the first: to other parts, from them."""
+        """Return the words of boxes after the first words, sent and received."""
         sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
         words = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
         own, came = ([(p, int(row[p])) for p in self.others] for row in words)

@@ -1,7 +1,7 @@
 """Levels between domains whose host runs ahead of the devices.
 
-All steps of a level run on the streams of the exchange, one a device, captured as CUDA
-graphs in the first searches. The devices derive each level from the counts of all
+All steps of a level run on the streams of the exchange, one per device, captured as
+CUDA graphs in the first searches. The devices derive each level from the counts of all
 parts; so the host launches the next level before it waits for those counts. Where a box
 has more than its first words, which are sent before their number is known, the level
 launched ahead does nothing, and the remaining words follow; levels similar to some that
@@ -287,8 +287,8 @@ class StreamedLevels:
     def wait(self) -> None:
         """Wait for the last launch; capture graphs for later searches meanwhile.
 
-        Parents that were requested are set first, in results, whose writing the
-        caller's stream has begun.
+        Requested parents are set first, in the results that the caller's stream is
+        writing.
         """
         if self._asked:
             _, replied = self._spaces(self._asked, self._asked)

@@ -56,7 +56,7 @@ class WholeDomain(Protocol):
         """Search from an internal id; see ``runners.base.Runner``."""
 
     def close(self) -> None:
-        """Free what searches hold."""
+        """Free the memory of searches."""
 
 
 class ViewingDomain(WholeDomain, Protocol):

@@ -238,7 +238,7 @@ def test_levels_by_the_host_if_asked_for(device):
 
 def test_domains_of_several_devices_go_level_by_level(device):
     def before(runner, world):
-        assert runner.why.endswith("a launch is for a domain of one device a rank")
+        assert runner.why.endswith("a launch is for a domain of one device per rank")
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
     streamed(GRAPHS["kronecker"], [2, 1], **form)

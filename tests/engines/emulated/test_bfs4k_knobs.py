@@ -111,7 +111,7 @@ def test_k7_is_the_average_from_which_lanes_write_in_turns(device, k7):
 
 @pytest.mark.parametrize("k5", [0, 4])
 def test_ext_goes_through_long_rows_without_searches(device, k5):
-    """Beyond its first 32 x 4 edges, but for what is no whole warp."""
+    """Beyond its first 32 x 4 edges, but for what is not a whole warp."""
     made = HostGraph(star(3700))
     ahead = 32 * BATCH
     for ext, wanted in ((False, 3700), (True, ahead + (3700 - ahead) % 32)):

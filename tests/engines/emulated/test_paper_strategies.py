@@ -50,7 +50,7 @@ def edges_of_levels(host, root):
 
 
 def pull_checks(host, root, depth):
-    """Checks of a pull of a level by one thread a row, for each unvisited vertex."""
+    """Checks of a pull of a level by one thread per row, for each unvisited vertex."""
     level = host.levels(root)
     hit = level[host.columns] == depth - 1
     place = np.arange(host.m) - host.offsets[host.rows]

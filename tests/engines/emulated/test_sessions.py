@@ -417,7 +417,12 @@ def test_what_is_chosen(devices, options, request_, engine, why):
         ),
         ({"engine": "bfs4k"}, Request(domain=2), UsageError, "engine bfs4k: 1$"),
         ({"engine": "pan"}, Request(domain=2), UsageError, "engine pan: 1$"),
-        ({"engine": "pan", "internal_ids": True}, Request(), UsageError, "no option"),
+        (
+            {"engine": "pan", "internal_ids": True},
+            Request(),
+            UsageError,
+            "not an option",
+        ),
         ({"frontier": "no-queue"}, Request(), UsageError, "it belongs to xbfs-paper"),
         ({"engine": "xbfs"}, Request(devices=3), UsageError, "devices is 3; allowed"),
         ({"engine": "xbfs", "method": "captured"}, Request(), UsageError, "fast"),

@@ -201,7 +201,7 @@ def test_limits_of_python(least_kept):
     assert 0 < 4 * results.facts["tail_edges"] <= results.facts["tail_bytes"]
     with pytest.raises(OutOfMemory, match="there are 10 B"):
         distbfs.search_many(graph, "closeness", [0], "xbfs", host_memory=10)
-    with pytest.raises(UsageError, match="device_memory is no option of engine openmp"):
+    with pytest.raises(UsageError, match="device_memory is not an option of engine"):
         distbfs.search_many(graph, "closeness", [0], "openmp", device_memory=1 << 30)
 
 

@@ -177,7 +177,7 @@ def test_what_fits_in_neither_is_said_by_all_ranks(monkeypatch):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
-    """Two devices of one process, and one rank a device; with what plans count."""
+    """Two devices of one process, and one rank per device; with what plans count."""
     source, lent = kronecker(10), [0] * (2 // ranks)
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")

@@ -201,7 +201,7 @@ def test_options_of_memory_are_of_engine_xbfs():
         {"engine": "openmp", "device_memory": 1 << 30},
         {"engine": "bfs4k", "host_memory": 1},
     ):
-        with pytest.raises(UsageError, match="_memory is no option"):
+        with pytest.raises(UsageError, match="_memory is not an option"):
             distbfs.open(source, **options)
     with pytest.raises(UsageError, match="device_memory is -1"):
         distbfs.open(source, engine="xbfs", device_memory=-1)

@@ -118,7 +118,7 @@ def by_number(made, search, number, until):
     if targets is not None:
         numbers = made.numbers[targets].astype(np.int64)
         if (numbers >= made.active).any():
-            return  # what has no number is no target of such a search
+            return  # what has no number is not a target of such a search
         targets = numbers
     found = search.search(number, until=Until(until.depth, targets))
     hold(made, int(made.vertices[number]), found, until, in_ids=False)

@@ -1,4 +1,4 @@
-"""Arguments of kernels that are those of a graph."""
+"""Kernel arguments that describe a graph."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def arguments(
     definitions: Mapping[str, str | int] | None = None,
     **values: Any,
 ) -> Any:
-    """Return a structure, with those of its members set that kernels have of a graph.
+    """Return a structure whose members that describe a graph are set.
 
-    definitions: as of ``structure``; values: further members, and members set otherwise
+    definitions: as in ``structure``; values: further members, and members set otherwise
 
-    Raises KeyError where the source declares no such structure, AttributeError for a
-    value that is no member.
+    Raises KeyError if the source declares no such structure, AttributeError for a
+    value that is not a member.
     """
     kind = structure(source, name, definitions)
     in_row, in_adj = graph.pulled

@@ -26,7 +26,7 @@ TYPES = {"uint64": "u64", "float64": "f64"}
 class DeviceCounter:
     """A ``PathCounter`` of a graph on a device; one count at a time.
 
-    seconds: device time of the last count. Memory besides the graph: 8 bytes a vertex
+    seconds: device time of the last count. Memory besides the graph: 8 bytes per vertex
     of the result, and about 16 a vertex with edges, kept between counts
     table_edges: edges of a level's rows from which codes of hubs are copied to shared
     memory
@@ -76,7 +76,7 @@ class DeviceCounter:
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
         """Return counts [n] by id, a CuPy array; see ``PathCounter``.
 
-        Raises ResourceError where device memory is short.
+        Raises ResourceError if device memory is short.
         """
         cp = cuda.cupy()
         with cuda.memory_of("numbers of shortest paths"):

@@ -16,7 +16,7 @@ NO_LIMIT = (1 << 31) - 1
 def goal_of(until: Until, root: int, active: int) -> dict[str, Any]:
     """Return the members of ``Goal`` for a search from a number.
 
-    until: targets by number, the root may be among them; active: numbers that there are
+    until: targets by number, possibly with the root; active: how many numbers there are
     Raises UsageError for a root that is none of them.
     """
     if not 0 <= root < active:

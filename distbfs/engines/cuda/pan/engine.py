@@ -1,4 +1,4 @@
-"""The degree-separated search of parts as published, one device a domain.
+"""The degree-separated search of parts as published, one device per domain.
 
 Previsit and visits of nn, nd, dn and dd on two streams, dd balanced by merging, a
 direction for each subgraph.  Source: Pan, Pearce, Owens 2018, Section IV.

@@ -383,7 +383,7 @@ class CudaPart:
         return int(checks[SUBGRAPHS.index(name)])
 
     def found_elsewhere(self) -> tuple[Ids, Ids]:
-        """Wait for nn; return the begin of each part's box and the end of its items."""
+        """Wait for nn; return where each part's box begins and its items end."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
@@ -455,7 +455,9 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
             f"than {MAX_EDGES}: use more parts"
         )
     if part.local_count * placement.per_rank > 1 << 32:
-        raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
+        raise UsageError(
+            f"{placement.per_rank} parts per rank are too many; use more ranks"
+        )
 
 
 def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:

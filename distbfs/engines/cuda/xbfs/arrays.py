@@ -108,7 +108,7 @@ def mask(masked: bool) -> dict[str, int]:
 
 
 def ways(graph: DeviceGraph) -> dict[str, int]:
-    """Return the definitions of kernels that edges which lead one way need."""
+    """Return the definitions of kernels for directed edges."""
     return {"DIRECTED": 1} if graph.directed else {}
 
 
@@ -122,7 +122,7 @@ def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]
 
     targets: int64 [k], ids but for roots', which are found before the first level
 
-    Raises UsageError for a target that is no vertex.
+    Raises UsageError for a target that is not a vertex.
     """
     last = NO_LIMIT if until.depth is None else until.depth
     if until.targets is None or not len(until.targets):
@@ -139,8 +139,7 @@ def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    names: what stands for a column in results: the id of a number; given for a part of
-        a graph
+    names: the id that stands for a column in results; given for a part of a graph
     shares: parts of the graph where its ids have 64 bits, else 0: parents are int64
         then, made of names that are ids, or local ids where they have 32 bits
     deep: there is room for levels beyond a byte from the start, as there is where
@@ -148,7 +147,7 @@ class Arrays:
     columns: how many columns there are, if not as many as rows
     devices: how many have positions among the columns, and which this is
     lanes: sequences of falling degree that the first numbers have, in turn by granules
-    overrides: arguments that are not the usual ones, as limits of pushes
+    overrides: arguments that replace the usual ones, such as limits of pushes
     pruned: vertices of trees are not searched, but get their results at the end; see
         ``search_trees``
     queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
@@ -275,7 +274,7 @@ class Arrays:
     def take_codes(self, address: int, words: int, *, at_once: bool = False) -> None:
         """Take the table that vertices of trees look up, and room in shared memory.
 
-        at_once: results by id are in shared memory, too
+        at_once: results by id are also in shared memory
         """
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
@@ -287,7 +286,7 @@ class Arrays:
     def take_codes_of(self, words: int, held: int) -> None:
         """Allocate the table of first words; each block caches the first ``held``.
 
-        There is room where devices share it.
+        There is room if devices share it.
         """
         if not self.params.code:
             self._make("code", code=words)
@@ -326,8 +325,8 @@ class Arrays:
         """Make the queues; active: of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
-        ``pull_edges``, or is that of one block; a level that pulls have found becomes a
-        queue where it is less than 1/8 of what it leaves.
+        ``pull_edges``, or is made by one block; a level found by pulls becomes a queue
+        if it has less than 1/8 of the vertices left.
 
         alone: edges that single blocks of all devices push; every: queues may hold all
         vertices
@@ -381,8 +380,8 @@ class Arrays:
     def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
         """Return definitions of kernels for few vertices, none where there are many.
 
-        AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 where
-        vertices of trees are few, which results by number want, too
+        AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 if
+        vertices of trees are few, as results by number also require
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -419,7 +418,8 @@ class Arrays:
     ) -> programs.Launch:
         """Return a whole search.
 
-        params: its argument; at_once: with results by id; windows: with these
+        params: the kernel's argument; at_once: it writes results by id; windows: it
+        uses them
         """
         results = RESULT_BLOCKS * self._block_bytes if at_once else 0
         shared = self._window_bytes if windows else max(self.shared_bytes, results)
@@ -468,7 +468,7 @@ class Arrays:
     ) -> dict[str, Any]:
         """Make arrays of the table, and set the arguments of their names.
 
-        make: as of ``allocate``; changed: what is known of the shape now
+        make: as in ``allocate``; changed: what is known of the shape now
         """
         if changed:
             self._shape = replace(self._shape, **changed)
@@ -531,8 +531,8 @@ class Arrays:
         """Restrict later searches to some edges, whose bits are arguments; None: all.
 
         First to eighth neighbours are those that are seen.
-        whole: these are all edges, so that a vertex without any that is seen is nowhere
-        found
+        whole: the bits cover all edges, so a vertex without a visible edge is not found
+        anywhere
         """
         g, p, held = self.graph, self.params, self.held
         some = seen is not None or g.directed
@@ -731,7 +731,7 @@ class Arrays:
         self._make_results("level_out", "level_wide", "parent_out")
 
     def _make_results(self, *names: str, **changed: Any) -> None:
-        """Make arrays of results by their names; as of ``_make``, not cleared."""
+        """Make arrays of results by their names; as in ``_make``, not cleared."""
         made = self._make(*names, make=cuda.cupy().empty, **changed)
         self.level = made.get("level_out", self.level)
         self.wide = made.get("level_wide", self.wide)

@@ -1,6 +1,6 @@
 """One device of a domain under the loop between domains (between.cu).
 
-Of one device, the inner graph is searched by method fast; several meet inside a level.
+Method fast searches the inner graph of one device; several devices meet inside a level.
 
 Source: Pan, Pearce, Owens 2018, Sections III to V: delegates by masks, outer edges by
 numbers, each once.
@@ -584,7 +584,7 @@ class BetweenLevels:
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
         """Return the answers to other parts, before ``accept``.
 
-        questions: (source rank, what parts of it ask this one)
+        questions: (source rank, questions of its parts to this one)
         """
         return self._reply("answer", questions, ANSWERS)
 
@@ -682,7 +682,7 @@ class BetweenLevels:
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays.
 
-        Either is None where it was not asked for.
+        Either is None if it was not asked for.
         """
         arrays, count = self.arrays, self.part.local_count
         with self.device:

@@ -42,7 +42,7 @@ class HungLeaves:
         return seen
 
     def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
-        """Return (numbers that are no leaves, delegates of the leaves).
+        """Return (numbers that are not leaves, delegates of the leaves).
 
         numbers: int64 [k], as in ``Targets``; WIDE or more: no search can reach them.
         Delegates: vertex ids, int64, each once.
@@ -73,7 +73,7 @@ class HungLeaves:
     def check(self) -> None:
         """Raise DistbfsError if devices of the domain did not meet in ``finish``.
 
-        To be called when all have begun that; waits for its end.
+        Call it when all have begun ``finish``; it waits for its end.
         """
         if self._failed is not None and self._failed.wait()[0]:
             raise DistbfsError(WAITED)

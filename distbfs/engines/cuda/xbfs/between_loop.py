@@ -37,7 +37,7 @@ NEVER = (1 << 32) - 1
 class BetweenLoop:
     """Searches of one share; see ``engines.streamed.Loop``. Creating it is collective.
 
-    Raises OutOfMemory on all ranks where boxes of all others do not fit a device.
+    Raises OutOfMemory on all ranks if boxes of all others do not fit a device.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class BetweenLoop:
     def noted(self) -> Ids:
         """Return the times at which stages ended, int64 [levels, STAGES], in ns.
 
-        When a level begins, is searched, boxes came, replies came, is taken, counted;
-        without replies, when boxes came.
+        Stages: the level begins, is searched, boxes arrive, replies arrive, the level
+        is merged, counted. Without replies, their time is that of the boxes.
         """
         times = self._stages.get().astype(np.int64)
         times = times[times[:, 0] > 0]

@@ -44,9 +44,9 @@ def first_words(boxes: int) -> int:
 
 
 def box_limit(shares: int, boxes: int) -> int | None:
-    """Return the most words of a box, or None for as many as a level may need.
+    """Return the largest number of words of a box; None: as many as a level needs.
 
-    boxes: the most that a share has. On streams nothing is sent in rounds.
+    boxes: the largest number of a share. Searches on streams send nothing in rounds.
     """
     if shares <= MOST_STREAMED:
         return None
@@ -58,10 +58,10 @@ def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
 
     edges: that lead to each share; owned: delegates of each; both int64 [shares]
 
-    There may be as many items or questions as edges lead there, or as this share or
-    that one has delegates; before them is a word about them. Between many shares, what
-    has no room is sent in rounds, see ``box_limit``. Nothing goes to shares of this
-    domain.
+    A box holds at most as many items or questions as edges lead to the share, or as
+    either share has delegates; a word that describes them comes first. Between many
+    shares, items without room are sent in rounds, see ``box_limit``. Nothing goes to
+    shares of this domain.
     """
     others = domains.apart_from(share)
     needs = np.maximum(edges, np.maximum(owned, owned[share]))
@@ -85,7 +85,7 @@ def reply_words(boxes: Index, shares: Index) -> Index:
     """Return the words of answers to ``shares`` shares; boxes: words of their boxes.
 
     After a word about them there is a bit for each question that a box has room for.
-    Answers to what comes after the first words of a box begin with a word of their own.
+    Answers to the words after the first ones of a box begin with a word of their own.
     """
     return boxes // (ANSWERS // QUESTIONS) + 3 * shares
 

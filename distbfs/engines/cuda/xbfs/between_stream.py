@@ -1,7 +1,8 @@
 """Levels between domains on a stream, which devices go through by themselves.
 
-What a level does stands in device memory (``Does`` in between.cuh): kernels that are
-launched before the host knows look at it; see ``engines.streamed.StreamedSearch``.
+The actions of a level are stored in device memory (``Does`` in between.cuh): kernels
+that are launched before the host knows read them; see
+``engines.streamed.StreamedSearch``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class BetweenSearch(BetweenLevels):
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level on the current stream, with the messages to other parts.
 
-        What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
+        The messages are then in ``mask`` and in boxes; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
         both = PUSHES | ASKS
@@ -77,7 +78,7 @@ class BetweenSearch(BetweenLevels):
             self._run("ask", main, self._asks)
 
     def room(self, part: int) -> int:
-        """Return the most words of the box for a part; its box for us has as many."""
+        """Return the size in words of the box for a part, and of its box for us."""
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
@@ -104,7 +105,7 @@ class BetweenSearch(BetweenLevels):
         return [slice(lane * words, (lane + 1) * words) for lane in common]
 
     def told(self, boxes: Any, *, parents: bool) -> None:
-        """Note the sizes of boxes in ``sizes``; the own ones are empty then.
+        """Note the sizes of boxes in ``sizes``; then this part's boxes are empty.
 
         boxes: uint64 [others, words], that came from them
         """
@@ -162,7 +163,7 @@ class BetweenSearch(BetweenLevels):
         """Mark vertices that all parts found, and count in ``counts``.
 
         masks: uint64 [other domains, words], None: nothing of delegates
-        items: what other parts pushed; answers: what they answered; see ``_take``
+        items: pushed by other parts; answers: of other parts; see ``_take``
         first: words of a box that came, where counts say ``over`` if there are more;
         0: nothing more comes; pulls: what the level did, None: as counts said
         """
@@ -174,7 +175,7 @@ class BetweenSearch(BetweenLevels):
         p.first = p.way = 0
 
     def choose(self) -> None:
-        """Choose what the next level does, when counts of all parts are gathered."""
+        """Choose the kind of the next level, when counts of all parts are gathered."""
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def counted(self, report: Any) -> LevelCounts:

@@ -123,9 +123,9 @@ class ClusterSearch:
     ) -> tuple[int, float, bool]:
         """Search from an id; returns (largest level, seconds, whether it has ended).
 
-        It has not where a frontier was too large.
+        A search has not ended if a frontier was too large.
         last, targets, sought: where the search ends, as in ``Params`` of search.cuh
-        word: looked at between levels; SearchStopped where it was seen
+        word: read between levels; SearchStopped if it was seen
         """
         p = self.params
         p.stop = 0 if word is None else word.address

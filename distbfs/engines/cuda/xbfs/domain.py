@@ -1,7 +1,7 @@
 """One device's share of the searches of a domain of several (domain.cu).
 
-Arrays are those of method ``fast`` for the rows of the part; what other devices write
-is in memory that all have mapped.
+Arrays are those of method ``fast`` for the rows of the part; arrays that other devices
+write are in memory that all have mapped.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def domain_problem(parts: int, options: SearchOptions) -> str:
 class MemberSearch:
     """Searches of one part; made, and its methods called, with its device current.
 
-    Made in two steps: ``connect`` comes when ``shared`` is connected.
-    overrides: as of ``Arrays``
+    Created in two steps: call ``connect`` once ``shared`` is connected.
+    overrides: as in ``Arrays``
 
     Raises UsageError for options and sizes that do not fit.
     """
@@ -234,8 +234,8 @@ class MemberSearch:
     ) -> None:
         """Set the arguments of a search from ids.
 
-        stop: asked in ``wait``; where it says yes, all parts end at the same level
-        Raises UsageError for a target that is no vertex.
+        stop: called in ``wait``; if it returns True, all parts end at the same level
+        Raises UsageError for a target that is not a vertex.
         """
         p, layout = self.own, self.part.layout
         last, targets = last_and_targets(until, root, layout.n)
@@ -273,7 +273,7 @@ class MemberSearch:
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 
     def _begin_at(self, roots: Ids) -> None:
-        """Set those roots of a set, ids int64 [k], rising, that this part has."""
+        """Set those roots of a set, ids int64 [k], ascending, that this part has."""
         p, layout = self.own, self.part.layout
         own = layout.local_of(roots[layout.part_of(roots) == self.part.index])
         numbers, self._lone = split(self.part.graph.numbers_at(own), own)
@@ -332,8 +332,8 @@ class MemberSearch:
     def results(self) -> tuple[Any, Any]:
         """Return (level int8 or int32, parent int32 or int64), by local id.
 
-        Either is None where it was not asked for.  Of searches in internal ids, results
-        are turned to ids here.
+        Either is None if it was not asked for.  If searches use internal ids,
+        results are converted to ids here.
         """
         cp, a = cuda.cupy(), self.arrays
         count = self.part.local_count if self.in_ids else self.part.graph.active
@@ -372,7 +372,7 @@ class MemberSearch:
         return out
 
     def steps(self) -> list[tuple[str, int, int, int, float]]:
-        """Return the notes of the last search with records, a line a step.
+        """Return the notes of the last search with records, one for each step.
 
         (name, level, vertices, edges, seconds): vertices and edges of the frontier that
         a push has made; found and unvisited ones of a pull

@@ -8,17 +8,17 @@ some none. Each level goes as ``search.cu`` chooses, by the limits of ``arrays.p
 push    all of the tails of the frontier
 pull    an unvisited vertex of degree k > kept reads on in its tail if none of its
         first kept neighbours, those of the highest degrees, was found on the level
-        before. Of the ends of degrees above d, which are a share A of all, let V (of
-        all) have been found: it enters with chance (1 - V/A)^kept, where A is
-        distributed as the (kept + 1)-th smallest of k uniform numbers. From there on a
-        warp reads 64 columns at a time until one was visited; each was with chance
-        (V' - V) / (1 - A), where V' is V of all degrees
+        before. Ends of degrees above d are a share A of all ends; V of all are ends
+        above d that were found. The vertex enters its tail with chance (1 - V/A)^kept,
+        where A is distributed as the (kept + 1)-th smallest of k uniform numbers. From
+        there on a warp reads 64 columns at a time until one was visited; each was with
+        chance (V' - V) / (1 - A), where V' is V of all degrees
 
 Tails begin anywhere in a line of 128 bytes: c columns of one row lie in (c + 31) / 32
 lines, on average.
 
-Between domains, p of them, a normal vertex has its inner edges only, and a delegate is
-in every domain, with 1/p of its edges. Edges to other domains are not counted.
+Between p domains, a normal vertex has its inner edges only, and a delegate is in every
+domain, with 1/p of its edges. Edges to other domains are not counted.
 
 Sources: those of ``plan.search_work``; order statistics of the uniform distribution.
 """
@@ -97,7 +97,7 @@ class _Rows(InnerGraph):
     def search(self, root: float, draw: np.random.Generator) -> Floats:
         """Return (columns, lines, visits of tails) of a search, float64 [3].
 
-        root: its degree; draw: what its neighbours are drawn with
+        root: its degree; draw: the generator that draws its neighbours
         """
         neighbours = self._drawn(root, draw)
         beyond = max(float(neighbours @ self.degrees) - root, 0.0)

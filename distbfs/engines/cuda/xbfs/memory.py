@@ -1,8 +1,8 @@
 """The device memory that graphs and searches by engine xbfs need, before they exist.
 
 Sizes are those of the tables that allocate; upper bounds where they depend on more than
-n, active and m. Of the edges between normal vertices, as many are expected to stay in a
-part as if they were dealt at random.
+n, active and m. Edges between normal vertices are expected to stay in a part as often
+as if they were dealt at random.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def search_bytes(
 ) -> int:
     """Return the bytes that engine xbfs keeps between searches besides the graph.
 
-    n, active, m: as in DeviceGraph; form: as of ``expected_shape``
+    n, active, m: as in DeviceGraph; form: as in ``expected_shape``
     """
     sparse = m <= SPARSE_DEGREE * active
     shape = expected_shape(n, active, m, multiprocessors, wide=sparse, **form)
@@ -127,9 +127,10 @@ def member_search_bytes(
 ) -> int:
     """Return the bytes that searches need on a device of a domain, with shared memory.
 
-    n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
+    n: of the whole graph; local, active, m: of the part, as in ``DeviceGraph``
     several: vertices of degree 2 or more, where searches may leave out the leaves
-    wide: default: where a mean row is short; listed, form: as of ``expected_shape``
+    wide: by default, if rows are short on average; listed, form: as in
+    ``expected_shape``
     """
     room = room_of(active)
     coded = apart = 0
@@ -178,8 +179,8 @@ def split_rows(
     have: bytes of it; devices: that share the vertices
     ends: vertices with edges of a directed graph, which have two of the rows each
 
-    kept: columns of a row on the device, LEAST_KEPT where not even those fit; device:
-    bytes there; host: bytes of the tails of all devices
+    kept: columns of a row on the device, LEAST_KEPT if fewer fit; device: bytes there;
+    host: bytes of the tails of all devices
     """
     some = degrees.degrees > 0
     lengths, counts = degrees.degrees[some], degrees.counts[some]
@@ -230,7 +231,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     all of it lies there; making: while outer edges are made, with the columns of Table
     I in host memory
 
-    form: parents, levels and multiprocessors, as of ``member_search_bytes``
+    form: parents, levels and multiprocessors, as in ``member_search_bytes``
     """
     local, parts, normals = shape.local, shape.parts, shape.active
     others = _others(shape)
@@ -314,7 +315,7 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
 def part_problem(shape: PartShape) -> str:
     """Return the reason why devices of any memory cannot build a part, "" if they can.
 
-    As far as expected counts tell; the limits are those of ``Builder.separate``,
+    It judges by expected counts; the limits are those of ``Builder.separate``,
     ``DomainBuilder`` and ``InnerBuilder``.
     """
     d, normals, targets = shape.delegates, shape.active, shape.targets or 0
@@ -362,7 +363,7 @@ def split_part(
 def share_bytes(share: ShareCounts, **form: Any) -> int:
     """Return the bytes of a share's searches, without inner graph and outer edges.
 
-    form: as of ``part_bytes``, and listed as of ``expected_shape``
+    form: as in ``part_bytes``, and listed as in ``expected_shape``
     """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
@@ -401,7 +402,7 @@ def _searching_bytes(
     """Return the bytes that searches write, with neighbours, and those of messages.
 
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
-    form: as of ``expected_shape``
+    form: as in ``expected_shape``
     """
     form["wide"] = True
     if devices == 1:
@@ -419,7 +420,7 @@ def _searching_bytes(
 
 
 def box_words(shape: PartShape) -> int:
-    """Return the most words that one message to another part has."""
+    """Return the largest number of words that one message to another part has."""
     parts, others = shape.parts, _others(shape)
     edges = shape.edges["nn"] // parts
     words = max(edges, shape.owned * (others > 0), first_words(others))

@@ -19,7 +19,7 @@ MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
 
 
 def range_room(shared: int) -> int:
-    """Return the most words of a destination range in so many bytes a block.
+    """Return how many words of a destination range fit so many bytes of a block.
 
     L1 holds loads that wait: beyond RANGE_SHARED searches whose bitmap L2 does not hold
     took 29 % longer (scale 31 on four H200).
@@ -28,9 +28,9 @@ def range_room(shared: int) -> int:
 
 
 def range_count(units: int, least: int, longest: int) -> int:
-    """Return the number of destination ranges: ``least``, one a block, or a multiple.
+    """Return the number of destination ranges: ``least``, one per block, or a multiple.
 
-    A multiple has at least FEWEST_RANGES a block.
+    A multiple has at least FEWEST_RANGES per block.
     """
     several = -(-units // int(MOST_BASE * least * longest))
     return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
@@ -46,7 +46,7 @@ def range_group(words: int, ranges: int, grid: int) -> int:
 
 
 def tree_ranges(least: int, group: int) -> int:
-    """Return the least ranges of words of trees: with groups, one a block at least."""
+    """Return the least ranges of words of trees; with groups, one per block."""
     return -(-least // group)
 
 
@@ -81,7 +81,8 @@ def parted_bounds(
 ) -> tuple[Array, int, int]:
     """Return (bounds, most units, ranges before unit ``apart``), with a cut there.
 
-    As ``range_bounds`` cuts what is before it in ``least``, and after it in ``others``.
+    Units before it are cut by ``range_bounds`` into ``least`` ranges, others into
+    ``others``.
     """
     bounds, most = range_bounds(edges[:apart], least, longest, group)
     own = len(bounds) - 1

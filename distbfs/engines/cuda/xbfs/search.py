@@ -76,13 +76,13 @@ def cut(array: Any, count: int) -> Any:
 class FastSearch:
     """Searches a graph on one device.
 
-    in_ids: results by id (else by number); stepwise: a launch a level
+    in_ids: results by id (else by number); stepwise: one launch per level
     levels: false: parents alone, but for searches with records, which count levels
     direction: "push" or "pull" takes one direction at all levels
     overrides: arguments of the kernel to set otherwise, for measurements and tests:
         mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
 
-    Raises UsageError where the graph or the direction does not fit, ResourceError where
+    Raises UsageError if the graph or the direction does not fit, ResourceError if
     device memory is short.
     """
 
@@ -159,7 +159,7 @@ class FastSearch:
         return bool(self._few) and not (records or self._masked)
 
     def _launch_usual(self) -> None:
-        """Load the form of searches of which nothing is asked but what all are."""
+        """Load the form of searches that need no more than levels and parents."""
         plain = self.graph.directed and not self._stepwise
         plain = plain and self._arrays.plain(self.params)
         self._launch(0, few=self._serves_few(plain=plain), plain=plain)
@@ -167,7 +167,7 @@ class FastSearch:
     def _launch(self, count: int, *, few: bool, plain: bool = False) -> programs.Launch:
         """Return the search without (0) or with (1) counters.
 
-        few: in the form for few vertices, which writes results by id, too, but no
+        few: in the form for few vertices, which also writes results by id, but no
         levels that need more than a byte: then a search goes on in the other; plain: in
         the form in which nothing else can be asked
 
@@ -226,9 +226,9 @@ class FastSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from ids; with records, a launch a level and with counters.
+        """Search from ids; with records, by one launch per level, with counters.
 
-        Raises UsageError for a root or a target that is no vertex, SearchStopped.
+        Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
         stepwise = records or self._stepwise
         self._ask(root, until, None if stepwise else stop, counted=records)
@@ -272,7 +272,7 @@ class FastSearch:
         return result
 
     def _count(self, *, records: bool) -> None:
-        """Let a search count its steps; some forms do in any case: see ``_launch``."""
+        """Make a search count its steps; some forms always do: see ``_launch``."""
         counts = records or (self._masked and self.graph.directed)
         if counts and self._counts is None:
             self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)

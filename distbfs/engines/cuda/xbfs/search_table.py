@@ -54,7 +54,7 @@ def ids_of_a_block(n: int, together: int) -> int:
 
 
 def most_hubs(active: int, m: int) -> int:
-    """Return the most rows that are cut at destination ranges."""
+    """Return the largest number of rows that are cut at destination ranges."""
     return min(MOST_HUBS, m // HUB_DEGREE, active)
 
 
@@ -67,11 +67,11 @@ def most_cuts(
     apart: int = 0,
     others: int | None = None,
 ) -> int:
-    """Return the most destination ranges of a bitmap.
+    """Return the largest number of destination ranges of a bitmap.
 
     least: ranges; grid: multiprocessors; own: words of this device; default: all
     apart: words that trees may have, which are cut apart, in ``others`` at least;
-    default: as of ``tree_ranges``
+    default: as in ``tree_ranges``
     """
     ranges = range_count(words, least, RANGE_WORDS)
     group = range_group(words if own is None else own, ranges, grid)
@@ -85,16 +85,17 @@ def most_cuts(
 class SearchShape:
     """Sizes that determine the arrays of a search.
 
-    n, active: as of ``DeviceGraph``
+    n, active: as in ``DeviceGraph``
     grid: multiprocessors
     listed: vertices with a second neighbour, a third, … an eighth: [LISTS]
     in_ids: results by id, else by number; parents, levels: which there are
-    wide: levels beyond a byte, too, as results by number have; wide_ids: of 64 bits
+    wide: also room for levels beyond a byte, as for results by number; wide_ids: of 64
+    bits
     queue: vertices that a queue may hold
     hubs: rows that are cut at ``cuts`` destination ranges
     pieces: runs of ids whose results are written together
     code: words whose trees look results up in a table of this search alone
-    bare: some vertices have nothing that pulls look at, as those of a directed graph
+    bare: some vertices have no neighbours that pulls could read, as in a directed graph
     """
 
     n: int
@@ -202,9 +203,9 @@ def expected_shape(
 ) -> SearchShape:
     """Return the largest shape of a search with such numbers of vertices and edges.
 
-    n, active, m: as of ``DeviceGraph``; form: as of ``SearchShape``
-    queue: default: as in ``Arrays.make_queues``; cuts: default: of one device alone
-    listed: sum of ``SearchShape.listed``; default: its upper bound
+    n, active, m: as in ``DeviceGraph``; form: as in ``SearchShape``
+    queue: by default as in ``Arrays.make_queues``; cuts: by default of one device
+    listed: sum of ``SearchShape.listed``, by default its upper bound
     """
     if queue is None:
         queue = min(active, max(active // QUEUE_SHARE, BLOCK_EDGES))

@@ -36,7 +36,7 @@ def begin_at_set(
     """Make the next search begin at the roots of a set that this device has.
 
     numbers: integers [k], of roots that have one here; local, ids: int64 [j], local ids
-    and ids of those without, by rising local id; way: of ``way_of``
+    and ids of those without, by ascending local id; way: of ``way_of``
     """
     params.root = params.root_id = ELSEWHERE
     params.from_set = way
@@ -57,6 +57,6 @@ def begin_at_root(params: Record) -> None:
 
 
 def split(numbers: Array, local: Ids) -> tuple[Array, Ids]:
-    """Return (numbers of roots that have one, local ids of the others, rising)."""
+    """Return (numbers of roots that have one, local ids of the others, ascending)."""
     lone = numbers == ISOLATED
     return numbers[~lone], np.sort(local[lone])

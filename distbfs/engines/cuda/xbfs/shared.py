@@ -1,7 +1,7 @@
 """Memory of a device that the other devices of its domain read and write.
 
-What lies there and why is told in domain.cuh.  A domain of several devices has it,
-whether it searches alone or between domains.
+domain.cuh describes its contents.  A domain of several devices has it, whether it
+searches alone or between domains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shared_table(
 ) -> dict[str, ArrayPlan]:
     """Return the table of shared arrays of a device, each from a new line of memory on.
 
-    devices, granules, coded: as of ``SharedMemory``; ranges: of destinations
+    devices, granules, coded: as in ``SharedMemory``; ranges: of destinations
     direct: vertices pushed to whose levels are there; 0: not there
     """
     room, words = granules * GRANULE, granules * devices * WORDS
@@ -85,7 +85,7 @@ class SharedMemory:
     def weights(self, hubs: int) -> Array:
         """Return the edges from hubs to each granule here, float64 [granules].
 
-        hubs: the most of a device
+        hubs: the largest number on a device
         """
         below = -(-hubs // GRANULE) * self.devices * GRANULE
         weights = self.arrays.weights(below).get()
@@ -132,7 +132,7 @@ class SharedMemory:
         """Set the shared memory, and the facts of all devices.
 
         memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
-        bounds, longest, own, group: of destination ranges, as of ``Arrays.cut``
+        bounds, longest, own, group: of destination ranges, as in ``Arrays.cut``
         facts: summed and the largest
         """
         params, devices = self.arrays.params, self.devices
@@ -189,7 +189,7 @@ def connect_devices(
 def _cut(
     world: World, devices: Sequence[SharedMemory], hubs: int
 ) -> tuple[Array, int, int, int]:
-    """Return destination ranges as of ``Arrays.cut``, words by position."""
+    """Return destination ranges as in ``Arrays.cut``, words by position."""
     first = devices[0]
     load, mine = np.zeros((first.granules, first.devices)), []
     for one in devices:

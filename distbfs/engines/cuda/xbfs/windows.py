@@ -1,9 +1,9 @@
 """Windows of visited bits for pulls without hubs, from the places of neighbours.
 
-Columns of rows rise, so the k-th neighbours of all vertices lie around one place. Where
-hubs are, that is the front for all columns, and pulls keep its bits in shared memory.
-Where there are none, places of later columns lie further back, and a pull goes from
-column to column with a window of bits that moves (``pull_windows.cuh``).
+Columns of rows rise, so the k-th neighbours of all vertices lie around one place. If
+there are hubs, this place is the front for all columns, and pulls keep its bits in
+shared memory. Where there are none, places of later columns lie further back, and a
+pull goes from column to column with a window of bits that moves (``pull_windows.cuh``).
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def place_windows(
 ) -> tuple[int, list[int]]:
     """Return (words of a window, first words of windows); 0 where they do not pay.
 
-    columns: k-th neighbours, CuPy uint32, and how many vertices have one
-    words, hub_words: of the whole bitmap, and of what shared memory has of it otherwise
+    columns: k-th neighbours, CuPy uint32, and the number of vertices that have one
+    words: of the whole bitmap; hub_words: of the part that shared memory holds
+    otherwise
     forced: words of a window in any case
     """
     few = words < 2 * WINDOW_WORDS or min(size for _, size in columns) < SAMPLE
@@ -44,7 +45,7 @@ def place_windows(
 
 
 def sample_of(column: Any, size: int) -> Array:
-    """Return the words of some of a column's neighbours, rising, int64."""
+    """Return the words of some of a column's neighbours, ascending, int64."""
     some = column[: max(size, 1) : max(size // SAMPLE, 1)].get()
     return np.sort(some.astype(np.int64) >> 5)
 
@@ -52,7 +53,7 @@ def sample_of(column: Any, size: int) -> Array:
 def windows_of(columns: Sequence[Array], words: int, room: int) -> list[int]:
     """Return the first words of windows, for each column and for the rest of rows.
 
-    columns: int64 [sample] each, words of the k-th neighbours of a sample, rising
+    columns: int64 [sample] each, words of the k-th neighbours of a sample, ascending
     words: of the whole bitmap; room: words of a window, a multiple of 4
     """
     top = max(words - room, 0) // 4 * 4
@@ -70,7 +71,7 @@ def windows_of(columns: Sequence[Array], words: int, room: int) -> list[int]:
 
 
 def share_in(column: Array, start: int, room: int) -> float:
-    """Return the share of a rising column that lies in a window."""
+    """Return the share of an ascending column that lies in a window."""
     low, high = np.searchsorted(column, [start, start + room])
     return float(high - low) / max(len(column), 1)
 

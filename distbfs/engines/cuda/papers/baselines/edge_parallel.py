@@ -1,4 +1,4 @@
-"""Engine ``edge-parallel``: a thread an edge (edge_parallel.cu).
+"""Engine ``edge-parallel``: one thread per edge (edge_parallel.cu).
 
 Source: Jia, Lu, Hoberock, Garland, Hart: Edge v. Node Parallelism for Graph Centrality
 Metrics, GPU Computing Gems Jade, 2011.

@@ -1,4 +1,4 @@
-"""Engine ``harish``: a thread a vertex, with a frontier mask (harish.cu).
+"""Engine ``harish``: one thread per vertex, with a frontier mask (harish.cu).
 
 Source: Harish, Narayanan: Accelerating Large Graph Algorithms on the GPU Using CUDA,
 HiPC 2007.
@@ -17,7 +17,7 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class HarishEngine(LoopEngine):
-    """Method: vertex, which reads all vertices twice a level."""
+    """Method: vertex, which reads all vertices twice in each level."""
 
     name = "harish"
     methods = ("vertex",)

@@ -1,4 +1,4 @@
-"""Engine ``virtual-warp``: a fixed-size group of threads a vertex (virtual_warp.cu).
+"""Engine ``virtual-warp``: a fixed-size group of threads per vertex (virtual_warp.cu).
 
 Source: Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA Graph Algorithms at Maximum
 Warp, PPoPP 2011.

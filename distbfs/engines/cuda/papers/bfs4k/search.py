@@ -1,4 +1,4 @@
-"""Engine ``bfs4k``: BFS-4K with all of its knobs, one launch a search (bfs4k.cu).
+"""Engine ``bfs4k``: BFS-4K with all of its knobs, one launch per search (bfs4k.cu).
 
 Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS for Kepler GPU
 Architectures, IEEE TPDS 2015.
@@ -60,7 +60,7 @@ METHODS = ("auto", "claim", "hash")
 
 
 def bits_of(size: int) -> int:
-    """Return the largest k with 2^k entries of a hash table in so many bytes."""
+    """Return the largest k with 2^k entries of a hash table that fits the bytes."""
     return max(size // 8, 2).bit_length() - 1
 
 
@@ -93,7 +93,7 @@ class Bfs4kSearch:
     claim: an atomic claims each found vertex, so no repeat is queued; else plain
     writes, as published, which queue repeats that the hash table misses
     pulls: pull levels whose frontier has 1/32 of the vertices or more
-    stepwise: a launch a level; capacity: entries of a queue, for tests
+    stepwise: one launch per level; capacity: entries of a queue, for tests
 
     ``knobs`` and ``degrees`` hold the values in use. Raises ResourceError.
     """

@@ -25,8 +25,8 @@ from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
 # Default balance of pulls: Figure 14 of the paper, measured on an H200
-# (scripts/papers/run.py xbfs --figure 14). Where rows are long, one thread a vertex is
-# fastest; else warps that take vertices by turns and share out the last row.
+# (scripts/papers/run.py xbfs --figure 14). Where rows are long, one thread per vertex
+# is fastest; else warps that take vertices by turns and share out the last row.
 LONG_ROWS = 32  # neighbours on average
 
 

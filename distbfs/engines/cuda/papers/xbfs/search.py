@@ -82,7 +82,7 @@ class PaperResult:
     levels: the largest level plus one
     seconds: device time from the root to complete levels and parents, including the
     initialisation of the arrays
-    records: one dict a level: ``level`` (found by it, from 1), ``direction``
+    records: one dict per level: ``level`` (found by it, from 1), ``direction``
     ("push-scan-free", "push-single-scan", "push-no-queue", "pull"), ``frontier`` (queue
     entries read), ``checks`` (edge checks), ``found`` (vertices of the level found),
     ``found_early`` (vertices of the next level found by an asynchronous pull),
@@ -120,15 +120,15 @@ def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
 class PaperSearch:
     """Searches a graph on one device by the published method.
 
-    Of a directed graph it pushes along edges out and pulls along edges in.
+    In a directed graph it pushes along edges out and pulls along edges in.
 
     frontier: how queues are made.
         ``auto``: the order of Figure 7, decided by alpha and lambda.
-        ``scan-free``, ``single-scan``: every push makes the next queue so; the first
-        push after a pull gets its queue by one scan of the status array.
-        ``no-queue``: the first push after a pull reads the queue of that pull; such a
-        queue exists nowhere else, so other pushes are scan-free.
-        ``double-scan``: the first level is a scan-free push, all others are pulled.
+        ``scan-free``, ``single-scan``: every push makes the next queue in this way; the
+        first push after a pull gets its queue by one scan of the status array.
+        ``no-queue``: the first push after a pull reads the queue of that pull; only
+        then is there such a queue, so other pushes are scan-free. ``double-scan``: the
+        first level is a scan-free push, all others are pulled.
     balance: how a pull shares its queue: ``static``, ``thread`` (Algorithm 1), ``warp``
         (Algorithm 2), ``donation`` (warp, and the last lane's row is shared),
         ``degree`` (thread, warp or block by degree: the paper's baseline).
