@@ -5,6 +5,8 @@ Links to other sites are checked for their form by ``tests/docs``, and for an an
 ``nox -s links``, which needs a network and is run by hosted CI each week.
 """
 
+import re
+
 from distbfs import __version__
 
 project = "distbfs"
@@ -47,3 +49,23 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def list_options(_app, what, name, _obj, _options, lines):
+    """Show "name: text" lines of a class of options as a list."""
+    if what != "class" or not name.endswith("Options"):
+        return
+    shown = []
+    for line in lines:
+        entry = re.match(r"([a-z]\w*): (.+)", line)
+        if entry:
+            shown += [f"``{entry[1]}``", f"    {entry[2]}"]
+        else:
+            goes_on = line.strip() and shown and shown[-1].startswith(" ")
+            shown.append(f"    {line.strip()}" if goes_on else line)
+    lines[:] = shown
+
+
+def setup(app):
+    """Connect the functions above."""
+    app.connect("autodoc-process-docstring", list_options, priority=400)
