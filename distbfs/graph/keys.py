@@ -29,7 +29,7 @@ class KeyFormat:
         bits = max(n - 1, 1).bit_length()
         if bits + max(rows - 1, 1).bit_length() > 64:
             raise UsageError(
-                f"{rows} vertices a part of {n} in all do not fit 64-bit keys; "
+                f"{rows} vertices per part of {n} in all do not fit 64-bit keys; "
                 "use more parts"
             )
         return cls(bits)

@@ -442,7 +442,7 @@ class SocketClient(Client):
         self._connect()
 
     def _connect(self) -> None:
-        self._rest = b""
+        self._rest, self._answered = b"", False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # the kernel's own: Python's would ask before each call whether it may block
         spent = max(round(self._timeout * 1e6), 1)
@@ -475,14 +475,19 @@ class SocketClient(Client):
         """Send a request, once more where the connection had ended before."""
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            if (answer := self._answer(request)) is not None:
-                return answer
-        self.close()
-        self._connect()  # an idle client has given way; nothing was read of this
-        if (answer := self._answer(request)) is not None:
-            return answer
-        raise ServiceError("broken", f"{self._address}: the connection has ended")
+        answer, idle = None, self._answered
+        try:
+            answer = self._answer(request)
+        except (BrokenPipeError, ConnectionResetError):
+            idle = True
+        if answer is None and idle:  # it has given way; nothing was read of this
+            self.close()
+            self._connect()
+            answer = self._answer(request)
+        if answer is None:
+            raise ServiceError("broken", f"{self._address}: the connection has ended")
+        self._answered = True
+        return answer
 
     def _answer(self, request: bytes) -> object:
         """Send the last request and return its answer, None if there is none."""

@@ -99,7 +99,9 @@ def regular_file(path: Path) -> int:
     except OSError as error:
         raise system_error(error, path, StoreError) from error
     if not stat.S_ISREG(status.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+        kind = (
+            "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        )
         raise StoreError(f"{path}: is {kind}; allowed: a regular file")
     return status.st_size
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import distbfs
 from distbfs.errors import ServiceError
 from trials.checker import Wrong, check_counts, check_path, check_search, equal
 from trials.files import Written
-from trials.stores import check_file, make_store, name_in
+from trials.stores import make_store, name_in
 from trials.trial import SECONDS, Trial, environment
 
 BAD: tuple[dict[str, Any], ...] = (
@@ -116,11 +115,10 @@ def request(trial: Trial, made: Written, number: int) -> dict[str, Any]:
     elif op == "multi_bfs":
         del one["source"]
         one["sources"] = [called(v) for v in trial.vertices(n, 3)]
-        one["result"] = trial.choose("summary", "auto")
+        one["result"] = trial.choose("summary", "inline")
     else:
-        one["result"] = trial.choose("auto", "summary", "file")
+        one["result"] = trial.choose("inline", "summary")
         if one["result"] != "summary":
-            one["format"] = "hdf5" if made.names else trial.choose("hdf5", "npy")
             one["parents"] = trial.chance(0.7)
     return one
 
@@ -142,8 +140,6 @@ def look(
         ids = answer.get("ids")
         for source, row in zip(sources, rows, strict=True):
             look_at_row(made, source, row, vertex, ids)
-        if answer.get("files"):
-            look_at_files(made, sources, answer["files"], asked)
         return
     source = sources[0]
     level = truth.levels(source)
@@ -190,17 +186,3 @@ def look_at_row(
         by_place = [vertex.get(str(name), -1) for name in parent]
         parent = np.array(by_place, dtype=np.int64)[place]
     check_search(truth, source, level, parent, parents=parent is not None)
-
-
-def look_at_files(
-    made: Written, sources: list[int], files: list[str], asked: dict[str, Any]
-) -> None:
-    """Look at levels and parents in files."""
-    parents, first = asked.get("parents", True), Path(files[0])
-    if first.suffix == ".h5":
-        check_file(made, first, sources, parents=parents)
-        return
-    held = [np.load(name).reshape(-1, made.truth.n) for name in sorted(files)]
-    above = held[1] if parents else [None] * len(sources)
-    for source, level, parent in zip(sources, held[0], above, strict=True):
-        check_search(made.truth, source, level, parent, parents=parents)

@@ -323,7 +323,7 @@ def part_problem(shape: PartShape) -> str:
     if shape.n > MAX_VERTICES:
         return f"{shape.n} vertices; allowed on devices: {MAX_VERTICES}"
     if shape.local >= WIDE:
-        return f"{shape.local} vertices a part; allowed: {WIDE - 1}"
+        return f"{shape.local} vertices per part; allowed: {WIDE - 1}"
     if max(2 * (normals + d), rows + normals + d) + 512 >= WIDE:
         return (
             f"{normals} normal vertices and {d} delegates on each of {shape.domain} "
