@@ -124,6 +124,17 @@ def test_rates_of_the_first_pages_are_those_of_result_files():
             assert name == "openmp" or f"| {shown} |" in text_of(page), (page, name)
 
 
+def test_real_graphs_of_the_page_are_those_of_the_result_file():
+    rows = {row["graph"]: row for row in measured("real_cpu")["rows"]}
+    text = text_of("docs/explanation/figures.md")
+    for name, row in rows.items():
+        [line] = re.findall(rf"^\| {name}: .*$", text, re.M)
+        times = [cell.strip() for cell in line.split("|")[5:-1]]
+        assert times == [f"{over:.2g}" for over in row["over"].values()], name
+    lost = [row for row in rows.values() if min(row["over"].values()) < 1]
+    assert f"**{len(lost)} of {len(rows)}**" in text
+
+
 def test_links_of_contributor_files_lead_somewhere():
     for name in ("CONTRIBUTING.md", "SECURITY.md"):
         text = text_of(name)
