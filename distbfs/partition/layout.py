@@ -163,6 +163,16 @@ class Placement:
         every = tuple(tuple(domain) for domain in owners)
         return cls(sum(len(domain) for domain in every), ranks, every)
 
+    def check_items(self, local: int) -> None:
+        """Raise UsageError if 32 bits cannot name a vertex among a rank's parts.
+
+        local: vertices of a part
+        """
+        if local * self.per_rank > 1 << 32:
+            raise UsageError(
+                f"{self.per_rank} parts per rank are too many; use more ranks"
+            )
+
     @cached_property
     def domains(self) -> Domains:
         """The domains that the parts are shares of."""

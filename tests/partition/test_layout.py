@@ -129,3 +129,10 @@ def test_shares_on_ranks(owners):
     np.testing.assert_array_equal(
         placement.rank_of(every), [placement.rank_of(k) for k in every.tolist()]
     )
+
+
+def test_vertices_that_items_cannot_name():
+    placement = Placement(4, 2)
+    placement.check_items(1 << 31)
+    with pytest.raises(UsageError, match="2 parts per rank are too many"):
+        placement.check_items((1 << 31) + 1)

@@ -128,10 +128,7 @@ def _check_size(part: Part, placement: Placement, active: int) -> None:
             f"part {part.index} has {results} vertices and delegates; engine openmp "
             f"searches up to 2^31 - 1 in a part; use more parts"
         )
-    if part.local_count * placement.per_rank > 1 << 32:
-        raise UsageError(
-            f"{placement.per_rank} parts per rank are too many; use more ranks"
-        )
+    placement.check_items(part.local_count)
 
 
 class OpenMPPart:

@@ -454,10 +454,7 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
             f"part {part.index} has {most} edges of one kind; engine pan takes fewer "
             f"than {MAX_EDGES}: use more parts"
         )
-    if part.local_count * placement.per_rank > 1 << 32:
-        raise UsageError(
-            f"{placement.per_rank} parts per rank are too many; use more ranks"
-        )
+    placement.check_items(part.local_count)
 
 
 def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:
