@@ -366,16 +366,7 @@ class MemberBuilder(Builder):
                     positions[base:],
                     names,
                 )
-            size = shape.parts * shape.blocks
-            launch(
-                "shift_set",
-                size,
-                BLOCK,
-                np.uint64(size),
-                np.uint64(shape.blocks),
-                cupy.asarray(bases.astype(np.uint32)),
-                members,
-            )
+            shape.shift_sets(launch, cupy.asarray(bases.astype(np.uint32)), members)
         return Places(members, positions, names)
 
     def _numbered(self, degrees: Any) -> Numbering:

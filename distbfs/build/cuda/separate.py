@@ -47,6 +47,23 @@ class CommonSizes:
         places = self.per * self.parts
         self.bits = max((places - 1).bit_length(), 32) if self.wide else 32
 
+    def shift_sets(self, launch: Any, bases: Any, members: Any) -> None:
+        """Begin the ranks of each part's set at those of all parts; on the device.
+
+        bases: uint32 [parts], members of the parts before; members: uint32
+        [parts * 4 * blocks], changed in place
+        """
+        size = self.parts * self.blocks
+        launch(
+            "shift_set",
+            size,
+            BLOCK,
+            np.uint64(size),
+            np.uint64(self.blocks),
+            bases,
+            members,
+        )
+
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
         """Return the number of parts and the part's index as kernel arguments."""
         return np.uint32(self.parts), np.uint32(part)
@@ -303,17 +320,7 @@ class Builder:
                 table = cupy.zeros(len(members), np.uint64)
             else:
                 members, table = cupy.asarray(shared.members), cupy.empty(d, np.uint64)
-                bases = cupy.asarray(shared.bases)
-                size = shape.parts * shape.blocks
-                launch(
-                    "shift_set",
-                    size,
-                    BLOCK,
-                    np.uint64(size),
-                    np.uint64(shape.blocks),
-                    bases,
-                    members,
-                )
+                shape.shift_sets(launch, cupy.asarray(shared.bases), members)
             ids, degrees = cupy.asarray(shared.ids), cupy.asarray(shared.degrees)
             order = cupy.argsort(ids, kind="stable")
             order = order[cupy.argsort(~degrees[order], kind="stable")]
