@@ -138,7 +138,6 @@ def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
     return raw[start : start + size].view(dtype)
 
 
-
 def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
     """Return a copy of an array [k] on a cache-line boundary, of the same dtype.
 
