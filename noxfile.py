@@ -42,6 +42,7 @@ def types(session: nox.Session) -> None:
     """Check types."""
     session.install("-e", ".[dev]")
     session.run("mypy")
+    session.run("mypy", "--config-file", "tests/gpu/mypy.ini", "tests/gpu")
 
 
 @nox.session

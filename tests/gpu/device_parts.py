@@ -26,16 +26,16 @@ def driver_of(parts, engine="pan", room=None, **options):
 
     room: of the device, where rows may have tails in host memory
     """
-    world, options = SoloWorld(), SearchOptions.named(engine=engine, **options)
+    world, form = SoloWorld(), SearchOptions.named(engine=engine, **options)
     placement = Placement(len(parts), 1)
-    engine = lookup(ENGINES, "engine", options.engine)(options)
-    if options.engine == "xbfs":
-        searches = share_searches(engine, parts, room)
+    made = lookup(ENGINES, "engine", form.engine)(form)
+    if form.engine == "xbfs":
+        searches = share_searches(made, parts, room)
     else:
-        searches = [engine.domain(part, placement) for part in parts]
+        searches = [made.domain(part, placement) for part in parts]
     d = parts[0].delegate_count
-    exchange = HostExchange(world, placement, d, options.exchange, on_device=True)
-    return BetweenDomains(world, searches, exchange, options)
+    exchange = HostExchange(world, placement, d, form.exchange, on_device=True)
+    return BetweenDomains(world, searches, exchange, form)
 
 
 def share_searches(engine, parts, room=None):

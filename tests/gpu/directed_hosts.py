@@ -183,9 +183,11 @@ def seen_of(made, vertices, edges, left):
     again = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
     for one, other in ((seen, again), (seen.incoming, again.incoming)):
         for name in ("bits", "ends"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+            pair = [getattr(edges, name).get() for edges in (one, other)]
+            np.testing.assert_array_equal(*pair)
     np.testing.assert_array_equal(seen.ends.get(), left.degrees[made.vertices])
-    np.testing.assert_array_equal(seen.incoming.ends, left.entering[made.vertices])
+    entering = left.entering[made.vertices]
+    np.testing.assert_array_equal(seen.incoming.ends.get(), entering)
     return seen
 
 

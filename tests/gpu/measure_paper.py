@@ -19,7 +19,7 @@ from distbfs.engines.cuda.papers.xbfs import search as paper  # noqa: E402
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 
-AXES = [
+AXES: list[dict[str, object]] = [
     *({"frontier": name} for name in paper.FRONTIERS),
     *({"balance": name} for name in paper.BALANCES),
     {"asynchronous": False},

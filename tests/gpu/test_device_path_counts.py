@@ -8,8 +8,9 @@ from distbfs.engines.cuda.common.counts import DeviceCounter
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
+from distbfs.types import TupleSource
 
-SOURCES = {
+SOURCES: dict[str, TupleSource] = {
     "kronecker": Kronecker(17, 16),
     "road": Road(60_000),
     "small-world": SmallWorld(100_000, 20, 0.01),

@@ -49,6 +49,11 @@ def on_device(cp, source, root):
     return cp.asarray(level.astype(np.int8)), cp.asarray(parent.astype(np.int32))
 
 
+def alone(case):
+    """Return a case without its parents."""
+    return (*case[:-1], None)
+
+
 @pytest.mark.parametrize("graph", CASES)
 def test_planted_faults_are_told_as_the_host_tells_them(cp, graph):
     source, root = CASES[graph]
@@ -57,7 +62,7 @@ def test_planted_faults_are_told_as_the_host_tells_them(cp, graph):
     for number, (name, *case) in enumerate(cases):
         types = TYPES[-1], TYPES[number % (len(TYPES) - 1)]
         found = compare(cp, *case, types=types, chunk=1000)
-        levels = compare(cp, *case[:-1], None, types=types, chunk=99)
+        levels = compare(cp, *alone(case), types=types, chunk=99)
         if name == "none":
             assert found.valid
             assert levels.valid
@@ -74,15 +79,16 @@ def test_planted_faults_in_large_graphs(cp, graph):
             TYPES if name == "none" else (TYPES[-1], TYPES[number % (len(TYPES) - 1)])
         )
         found = compare(cp, *case, types=types)
-        compare(cp, *case[:-1], None, types=types, chunk=30_001)
+        compare(cp, *alone(case), types=types, chunk=30_001)
         assert found.valid == (name == "none"), name
 
 
 @settings(max_examples=100, deadline=None)
 @given(mutations())
 def test_answers_are_those_of_the_host(cp, case):
-    n, u, v, root, *known = case
-    compare(cp, Tuples(n, u, v), root, *asked(*known), chunk=5)
+    n, u, v, root, *known, directed = case
+    way = {"chunk": 5, "directed": directed}
+    compare(cp, Tuples(n, u, v), root, *asked(*known), **way)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 64, 1 << 20, 1 << 40])
@@ -224,7 +230,8 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
         if case[0] is not source or not holds(case[3], np.int32):
             continue
         for kept in (case[3], None):
-            expected = validate(SoloWorld(), *case[:3], kept, threads=1)
+            result = (*case[:3], kept)
+            expected = validate(SoloWorld(), *result, threads=1)
             seats = []
             for part in range(devices):
                 values = (case[2], kept)

@@ -19,6 +19,7 @@ class Far:
     """A path of six vertices far apart, loops, and a repeat; ``n`` is even."""
 
     def __init__(self, n):
+        self.session = None  # while a test has it
         self.last, self.half = n - 1, n // 2
         self.path = [self.last, 0, self.half, self.last - 1, self.half - 1, 12]
         loops, repeats = [5, 5, self.last], [0, self.half]

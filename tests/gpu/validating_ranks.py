@@ -69,12 +69,13 @@ def check(world, devices, copies):
         case = source, root, *search(source.n, source.u, source.v, root)
         kept, wrong = [KeptEnds() for _ in devices], 0
         for kind, *faulty in planted(*case, seed=23):
-            of, _, level, parent = faulty
+            of, at, level, parent = faulty
             if of is not source or not (holds(level, np.int16) and holds(parent, "i4")):
                 continue
             for parents in (parent, None):
-                verdict = told(world, devices, copies, kept, *faulty[:3], parents)
-                wanted = validate(SoloWorld(), *faulty[:3], parents, threads=1)
+                result = of, at, level, parents
+                verdict = told(world, devices, copies, kept, *result)
+                wanted = validate(SoloWorld(), *result, threads=1)
                 for field in FIELDS:
                     ours, theirs = getattr(verdict, field), getattr(wanted, field)
                     assert ours == theirs, (name, kind, field, ours, theirs)
