@@ -220,21 +220,19 @@ class DeviceGraph:
         listed: DeviceArray = cp.asarray(self.numbers_at(ids))
         return listed
 
-    def row_lengths(
-        self, low: int, high: int, *, incoming: bool = False
-    ) -> DeviceArray:
-        """Return the lengths of rows low … high-1 with their tails, CuPy int64.
+    def row_lengths(self, low: int, high: int, *, incoming: bool = False) -> Ids:
+        """Return the lengths of rows low … high-1 with their tails, int64.
 
         incoming: of the rows that pulls read
         """
-        cp, offsets, tails = cuda.cupy(), self.offsets, self.tails
+        offsets, tails = self.offsets, self.tails
         if incoming:
             offsets, tails = self.pulled[0], self.pulled_tails
-        lengths: DeviceArray = cp.diff(offsets[low : high + 1]).astype(cp.int64)
+        lengths: Ids = np.diff(offsets[low : high + 1].get()).astype(np.int64)
         if tails is not None and low < tails.tailed:
             upto = min(high, tails.tailed)
-            beyond = cp.diff(tails.offsets[low : upto + 1])
-            lengths[: upto - low] += beyond.astype(cp.int64)
+            beyond = np.diff(tails.offsets[low : upto + 1].get())
+            lengths[: upto - low] += beyond.astype(np.int64)
         return lengths
 
     @property

@@ -72,9 +72,9 @@ def above(graph: DeviceGraph, degree: int) -> int:
 
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
     """Return a vertex's number of edges, out and in, int64 [1]."""
-    count: Ids = graph.row_lengths(number, number + 1).get()
+    count: Ids = graph.row_lengths(number, number + 1)
     if graph.directed:
-        count = count + graph.row_lengths(number, number + 1, incoming=True).get()
+        count = count + graph.row_lengths(number, number + 1, incoming=True)
     return count
 
 

@@ -15,6 +15,7 @@
 #include "keys.cuh"
 
 #define CLASSES 128
+#define LOOSE 16 /* class of leaves that come before all others in trees; above all ranks */
 #define SPAN 1024 /* columns that a warp deals out at a time */
 
 /* What an edge adds to the links of its end: one to the low half, which counts the edges, and
@@ -49,6 +50,16 @@ count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 
     if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
+/* Lists the vertices with one edge, in any order.
+ *
+ * degrees: [n]; list: [n]; size: [1], how many, increased
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+list_leaves(u64 n, const u32 *__restrict__ degrees, u32 *__restrict__ list, u32 *size) {
+    for (u64 v = thread_of(THREADS); v < n; v += threads_of(THREADS))
+        if (degrees[v] == 1) list[atomicAdd(size, 1u)] = (u32)v;
+}
+
 /* Chooses which vertices with one edge are taken away in a round; no link changes meanwhile.
  *
  * list: [count], vertices that had one edge when they were listed
@@ -80,6 +91,62 @@ take_leaves(u64 count, const u32 *__restrict__ list, u64 *links, u32 round, u8 *
         const u32 had = (u32)atomicAdd(links + u, 0 - link_to(v));
         if (had == 2) next[atomicAdd(size, 1u)] = u;
         else if (had == 1) ranks[u] = (u8)(round + 1);
+    }
+}
+
+/* Whether a vertex is a leaf that hangs on no other vertex of a tree; to: [n], see
+ * split_trees */
+INLINE bool loose(u32 v, const u8 *ranks, const u32 *to) {
+    return ranks[v] == 1 && ranks[to[v]] == 0;
+}
+
+/* Splits the vertices by what they are in trees.
+ *
+ * degrees: [n]; links: [n], from the last round; ranks: [n]
+ * to: [n], what a vertex with a rank hangs on; classed: [n], degrees, one in trees
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+split_trees(u64 n, const u32 *__restrict__ degrees, const u64 *__restrict__ links,
+            const u8 *__restrict__ ranks, u32 *__restrict__ to, u32 *__restrict__ classed) {
+    for (u64 v = thread_of(THREADS); v < n; v += threads_of(THREADS)) {
+        to[v] = (u32)(links[v] >> 32);
+        classed[v] = ranks[v] ? 1 : degrees[v];
+    }
+}
+
+/* Counts vertices with edges outside of trees, vertices in trees, and loose leaves.
+ *
+ * degrees, ranks, to: [n]; counts: [3], increased
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+count_trees(u64 n, const u32 *__restrict__ degrees, const u8 *__restrict__ ranks,
+            const u32 *__restrict__ to, u64 *counts) {
+    u64 count[3] = {0, 0, 0};
+    for (u64 v = thread_of(THREADS); v < n; v += threads_of(THREADS)) {
+        count[0] += degrees[v] && !ranks[v];
+        count[1] += ranks[v] != 0;
+        count[2] += loose((u32)v, ranks, to);
+    }
+    for (int k = 0; k < 3; k++) {
+        const u64 sum = warp_sum(count[k]);
+        if (lane_id() == 0 && sum) atomicAdd(counts + k, sum);
+    }
+}
+
+/* Tells the order of vertices in trees by classes, the highest first.
+ *
+ * tree: [count], ids; ranks, to, degrees: [n]; below: loose leaves below this id come first
+ * classes: [count], LOOSE, or the rank; most: [1], the highest degree of those on which
+ * others hang, raised
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+tree_classes(u64 count, const u32 *__restrict__ tree, const u8 *__restrict__ ranks,
+             const u32 *__restrict__ to, const u32 *__restrict__ degrees, u32 below,
+             u32 *__restrict__ classes, u32 *most) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
+        const u32 v = tree[k];
+        classes[k] = v < below && loose(v, ranks, to) ? LOOSE : ranks[v];
+        if (ranks[v] > 1) atomicMax(most, degrees[v]);
     }
 }
 
@@ -267,6 +334,27 @@ expand_rows(u64 count, u64 rows, u64 skip, const u64 *__restrict__ offsets,
         u64 row = last_before(rows, k + skip, [&](u64 r) { return offsets[r]; });
         u[k] = names[row];
         v[k] = vertices[columns[k]];
+    }
+}
+
+/* out[k] = values[index[k]]; index, out: [count] */
+extern "C" __global__ void __launch_bounds__(THREADS)
+gather(u64 count, const u32 *__restrict__ values, const u32 *__restrict__ index,
+       u32 *__restrict__ out) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS))
+        out[k] = values[index[k]];
+}
+
+/* Gives listed vertices the numbers from `first` on.
+ *
+ * list: [count], ids; vertices: [all], number -> id; numbers: [n], id -> number
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+renumber(u64 count, u32 first, const u32 *__restrict__ list, u32 *__restrict__ vertices,
+         u32 *__restrict__ numbers) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
+        vertices[first + k] = list[k];
+        numbers[list[k]] = first + (u32)k;
     }
 }
 

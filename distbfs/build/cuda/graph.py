@@ -81,7 +81,7 @@ def assemble_directed(
     for side, name in zip(sides, ("", "in_"), strict=True):
         with kernels.phase("numbering"):
             lengths = [degrees.pop(0)[numbering.vertices]]
-            empty = (lengths[0] == 0).get()
+            empty = lengths[0].get() == 0
         chunks, budget = side()
         rows = make_rows(
             *(kernels, chunks, numbering, lengths, budget),

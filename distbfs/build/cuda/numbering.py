@@ -18,6 +18,7 @@ from distbfs.graph.device_graph import (
 from distbfs.types import DeviceArray, Ids, KernelArgument
 
 CLASSES = 128
+LOOSE = 16  # class of leaves that come first of trees, in graph.cu
 CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
 
 
@@ -33,40 +34,49 @@ class Numbering:
     def __init__(
         self, kernels: Kernels, degrees: DeviceArray, trees: TreeRanks | None = None
     ) -> None:
-        cupy = cuda.cupy()
-        n = len(degrees)
+        self._kernels = kernels
         self.trees: Trees | None = None
-        repeated = degrees
+        classed = degrees if trees is None else trees.classed
+        made = self._by_class(classed)
+        self._starts, self.vertices, self.numbers, self.sorted = made
+        self.active = len(self.vertices)
         if trees is not None:
-            degrees = cupy.where(trees.ranks > 0, np.uint32(1), degrees)
+            self._order_trees(trees, degrees)
+        self.at_least = self._at_least()
+
+    def _by_class(
+        self, degrees: DeviceArray
+    ) -> tuple[Ids, DeviceArray, DeviceArray, DeviceArray]:
+        """Sort items by descending class of their degrees, stable; 0: left out.
+
+        Returns where each class starts, int64 [CLASSES + 1], items in order, the places
+        of all items [n], and degrees in order, uint32.
+        """
+        cupy, n = cuda.cupy(), len(degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
         tiles = -(-n // tile)
         form: list[KernelArgument] = [*map(np.uint64, (n, tile, tiles)), degrees]
         warps = BLOCK // 32
         counts = cupy.empty(CLASSES * tiles, np.uint32)
-        kernels.launch("count_classes", tiles, warps, *form, counts)
-        starts = kernels.scan(counts)
+        self._kernels.launch("count_classes", tiles, warps, *form, counts)
+        starts = self._kernels.scan(counts)
         isolated = (CLASSES - 1) * tiles  # class 0, the last
-        self.active = int(starts[isolated : isolated + 1].get()[0])
-        self.vertices = cupy.empty(self.active, np.uint32)
-        self.sorted = cupy.empty(self.active, np.uint32)
-        self.numbers = cupy.empty(n, np.uint32)
+        active = int(starts[isolated : isolated + 1].get()[0])
+        items, ordered = (cupy.empty(active, np.uint32) for _ in range(2))
+        places = cupy.empty(n, np.uint32)
         class_starts = cupy.zeros(CLASSES + 1, np.uint64)
-        kernels.launch(
+        self._kernels.launch(
             "assign_numbers",
             tiles,
             warps,
             *form,
             starts,
             class_starts,
-            self.vertices,
-            self.numbers,
-            self.sorted,
+            items,
+            places,
+            ordered,
         )
-        self._starts = class_starts.get().astype(np.int64)
-        if trees is not None:
-            self._order_trees(trees, repeated)
-        self.at_least = self._at_least()
+        return class_starts.get().astype(np.int64), items, places, ordered
 
     def _order_trees(self, trees: TreeRanks, degrees: DeviceArray) -> None:
         """Order the vertices of trees, so that each comes after the one it hangs on.
@@ -75,28 +85,44 @@ class Numbering:
         on which others hang, by falling ranks, and other leaves; each by ascending id.
         degrees: uint32 [n], as given
         """
-        cupy = cuda.cupy()
+        cupy, kernels = cuda.cupy(), self._kernels
         core = int(self._starts[CLASSES - 2])
         fill = -core % SEARCHED_UNIT
         tree = self.vertices[core:]
-        ranks: Any = trees.ranks[tree]
-        leaf: Any = ranks == 1
-        loose = cupy.flatnonzero(leaf & (trees.ranks[trees.links[tree]] == 0))[:fill]
-        leaf[loose] = False
-        inner = tree[ranks > 1]
-        order = cupy.argsort(np.uint8(255) - ranks[ranks > 1], kind="stable")
-        parts = [tree[loose], inner[order], tree[leaf]]
-        self.vertices[core:] = cupy.concatenate(parts)
-        after = cupy.arange(core, self.active, dtype=np.uint32)
-        self.numbers[self.vertices[core:]] = after
-        self.sorted = degrees[self.vertices]
+        count, size = len(tree), np.uint64(len(tree))
+        classes, most = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
+        ranks = tree, trees.ranks, trees.links, degrees
+
+        def in_order(below: int) -> tuple[Ids, DeviceArray]:
+            form = *ranks, np.uint32(below), classes, most
+            kernels.launch("tree_classes", count, BLOCK, size, *form)
+            starts, items, *_ = self._by_class(classes)
+            return starts, items
+
+        starts, items = in_order(len(trees.ranks) if fill else 0)
+        if starts[CLASSES - LOOSE] > fill:
+            last = int(items[fill - 1 : fill].get()[0])
+            starts, items = in_order(int(tree[last : last + 1].get()[0]) + 1)
+        listed = self._gather(tree, items)
+        form = np.uint32(core), listed, self.vertices, self.numbers
+        kernels.launch("renumber", count, BLOCK, size, *form)
+        self.sorted = self._gather(degrees, self.vertices)
+        inner, highest = int(starts[CLASSES - 2]) - fill, int(most.get()[0])
+        present = np.flatnonzero(np.diff(starts)[CLASSES - LOOSE :])
         others = self._at_least()
         others[1] = others[0] = core + fill
-        self.trees = Trees(len(tree) - fill, int(ranks.max()), others)
-        if len(inner):
-            highest = int(degree_class(np.array([int(degrees[inner].max())]))[0])
-            inside = slice(CLASSES - highest, CLASSES - 1)  # from degree 2 on
-            self._starts[inside] = core + fill + len(inner)
+        self.trees = Trees(count - fill, LOOSE - 1 - int(present[0]), others)
+        if inner:
+            least = int(degree_class(np.array([highest]))[0])
+            inside = slice(CLASSES - least, CLASSES - 1)  # from degree 2 on
+            self._starts[inside] = core + fill + inner
+
+    def _gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
+        """Return values[index], uint32 both."""
+        out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
+        form = np.uint64(len(index)), values, index, out
+        self._kernels.launch("gather", len(index), BLOCK, *form)
+        return out
 
     def _at_least(self) -> Ids:
         """Return ``at_least`` as in DeviceGraph."""

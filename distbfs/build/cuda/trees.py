@@ -9,7 +9,7 @@ Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,12 @@ class TreeRanks(NamedTuple):
     vertex that one hangs on. The root of a tree that is a component also has one.
     links: uint32 [n], the neighbour that a vertex with a rank hangs on; undefined at
     such a root
+    classed: uint32 [n], degrees, one in trees
     """
 
     ranks: DeviceArray
     links: DeviceArray
+    classed: DeviceArray
 
 
 def rank_trees(
@@ -44,38 +46,27 @@ def rank_trees(
     degrees: uint32 [n], edges of each vertex, repeats counted, loops not
     links: uint64 [n], degrees and sums of neighbours, see graph.cu; changed
     """
-    cupy = cuda.cupy()
-    leaves = cupy.flatnonzero(degrees == 1).astype(np.uint32)
-    if not len(leaves):
+    cupy, n = cuda.cupy(), len(degrees)
+    every = np.uint64(n)
+    leaves, size = cupy.empty(n, np.uint32), cupy.zeros(1, np.uint32)
+    kernels.launch("list_leaves", n, BLOCK, every, degrees, leaves, size)
+    count = int(size.get()[0])
+    if not count:
         return None
-    ranks = cupy.zeros(len(degrees), np.uint8)
+    ranks = cupy.zeros(n, np.uint8)
     for number in range(1, MOST_ROUNDS + 1):
-        count, which = len(leaves), np.uint32(number)
-        kernels.launch(
-            "choose_leaves", count, BLOCK, np.uint64(count), leaves, links, which, ranks
-        )
+        form = np.uint64(count), leaves, links, np.uint32(number), ranks
+        kernels.launch("choose_leaves", count, BLOCK, *form)
         later, size = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
-        kernels.launch(
-            "take_leaves",
-            count,
-            BLOCK,
-            np.uint64(count),
-            leaves,
-            links,
-            which,
-            ranks,
-            later,
-            size,
-        )
-        leaves = later[: int(size.get()[0])]
-        if not len(leaves):
+        kernels.launch("take_leaves", count, BLOCK, *form, later, size)
+        leaves, count = later, int(size.get()[0])
+        if not count:
             break
-    core = int(cupy.count_nonzero((degrees > 0) & (ranks == 0)))
-    to = links.view(np.uint32)[1::2].copy()
-    inside = cupy.minimum(to, np.uint32(len(ranks) - 1))  # others are not ids
-    loose: Any = (ranks == 1) & (ranks[inside] == 0)
-    del inside
-    fill, hang = -core % SEARCHED_UNIT, int(cupy.count_nonzero(ranks))
-    if int(cupy.count_nonzero(loose)) < fill or hang <= fill:
-        return None
-    return TreeRanks(ranks, to)
+    del leaves, later, form
+    trees = TreeRanks(ranks, *(cupy.empty(n, np.uint32) for _ in range(2)))
+    kernels.launch("split_trees", n, BLOCK, every, degrees, links, *trees)
+    counts = cupy.zeros(3, np.uint64)
+    kernels.launch("count_trees", n, BLOCK, every, degrees, *trees[:2], counts)
+    core, hang, loose = (int(x) for x in counts.get())
+    fill = -core % SEARCHED_UNIT
+    return None if loose < fill or hang <= fill else trees

@@ -69,7 +69,7 @@ def test_a_store_is_planned_for_one_device_as_it_is_loaded(device, tmp_path, dir
 def test_tails_of_a_directed_graph_are_about_those_that_are_planned(device):
     source = kronecker(9)
     whole = build(source, directed=True)
-    sides = [whole.row_lengths(0, whole.active, incoming=x).get() for x in (0, 1)]
+    sides = [whole.row_lengths(0, whole.active, incoming=x) for x in (0, 1)]
     lengths = DegreeHistogram(*np.unique(np.concatenate(sides), return_counts=True))
     for columns in (whole.m, whole.m // 2, whole.m // 4):
         room = Room(whole.nbytes - 4 * columns, None, lambda *_: 0)

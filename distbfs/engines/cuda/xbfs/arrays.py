@@ -493,17 +493,16 @@ class Arrays:
         self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
-        total = cp.zeros(1, dtype=cp.float64)
+        total, tails = cp.zeros(1, dtype=cp.float64), 0.0
         rest = 0 if g.tails is None else g.tails.tailed
         into, _ = g.pulled
         rows = uints(g.offsets[rest:]), uints(into[rest:])
         self._run("squares", *rows, g.active - rest, total)
         if g.tails is not None:
-            long = g.row_lengths(0, rest).astype(cp.float64)
-            total += (long * g.row_lengths(0, rest, incoming=True)).sum()
-            del long
+            long = g.row_lengths(0, rest).astype(np.float64)
+            tails = float(long @ g.row_lengths(0, rest, incoming=True))
         top = min(g.active, MOST_HUBS + 1)
-        degrees = g.row_lengths(0, top).get()
+        degrees = g.row_lengths(0, top)
         self.longest = int(degrees.max())  # of the first class, which comes first
         if g.directed:  # which numbers follow only in the mean: see device_graph.py
             degrees = np.cumsum(degrees) // np.arange(1, top + 1)
@@ -514,12 +513,11 @@ class Arrays:
             own = own[: short[0]] if len(short) else own
             hubs = max(hubs, int(own[-1]) + 1 if len(own) else 0)
         hubs = min(hubs, MOST_HUBS)
-        longest, step = 0, 1 << 26
-        for low in range(hubs, g.active, step):
-            high = min(low + step, g.active)
-            longest = max(longest, int(g.row_lengths(low, high).max()))
-        self.squares = float(total[0])
-        return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
+        longest = cp.zeros(1, np.uint32)
+        self._run("longest", uints(g.offsets), hubs, g.active, longest)
+        self.squares = float(total.get()[0]) + tails
+        pieces = -(-int(longest.get()[0]) // PIECE)
+        return hubs, self.squares / max(g.m, 1), max(pieces, 1)
 
     def _make_neighbours(self) -> None:
         """Make arrays of first to eighth neighbours; ``see`` fills them."""
@@ -589,15 +587,11 @@ class Arrays:
             more,
         )
         if whole or g.directed:
-            self._make_bare(cuda.cupy().diff(into) if pulled is None else pulled.ends)
-
-    def _make_bare(self, ends: Any) -> None:
-        """Mark the vertices without visible edges in; ends: how many each has."""
-        cp, p, active = cuda.cupy(), self.params, self.graph.active
-        bits = cp.packbits(ends[:active] == 0, bitorder="little")
-        bare = self._make("bare", bare=True)["bare"]
-        bare.view(np.uint8)[: len(bits)] = bits
-        p.bare_count = active - int(cp.count_nonzero(ends[:active]))
+            ends = np.uint64(0) if pulled is None else pulled.ends
+            bare = self._make("bare", bare=True)["bare"]
+            count = cuda.cupy().zeros(1, np.uint32)
+            self._run("bares", uints(into), ends, g.active, bare, count)
+            p.bare_count = int(count.get()[0])
 
     def _place_windows(self) -> None:
         """Choose the columns that pulls go through with a window each (windows.py)."""
@@ -649,7 +643,7 @@ class Arrays:
         count = cp.zeros(max(self._words, 1), np.uint32)
         n, words = np.uint64(g.n), self._words
         self._run("count_pieces", n, g.vertices, g.active, words, p.block_ids, count)
-        upto = cp.cumsum(count, dtype=np.uint32)
+        upto = np.cumsum(count.get(), dtype=np.uint32)
         pieces = int(upto[-1])
         made = cp.zeros((pieces, 2), np.uint32)
         key = cp.zeros(pieces, np.uint64)
@@ -660,26 +654,26 @@ class Arrays:
             g.active,
             words,
             p.block_ids,
-            upto,
+            cp.asarray(upto),
             made,
             key,
         )
         key.sort()
-        bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
         kept = self._make("piece", "piece_at", pieces=pieces)
-        kept["piece"][:pieces] = made[key.astype(np.uint32)]
-        kept["piece_at"][:] = cp.searchsorted(key, bounds)
+        form = pieces, p.blocks, key, made, kept["piece"], kept["piece_at"]
+        self._run("order_pieces", *form)
 
-    def weights(self, hubs: int) -> Any:
+    def weights(self, hubs: int) -> Array:
         """Count the edges of each word's vertices that lead to columns below ``hubs``.
 
-        CuPy float64 [words]
+        float64 [words]
         """
         g, words = self.graph, self._words
         weight = zeros(words)
         into, columns = g.pulled
         self._run("weights", uints(into), columns, g.active, hubs, words, weight)
-        return weight[:words].astype(np.float64)
+        out: Array = weight[:words].get().astype(np.float64)
+        return out
 
     def cut_ranges(self) -> None:
         """Cut the words into ranges with about equal numbers of edges from hubs.

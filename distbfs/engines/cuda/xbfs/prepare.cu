@@ -120,6 +120,20 @@ extern "C" __global__ void leaves(Uints row, const u32 *adj, const u32 *seen,
     }
 }
 
+/* bare [words of active]: the vertices without edges that are seen; count: [1], how many, increased
+ * ends [active]: edges that are seen of each, null: all of its row */
+extern "C" __global__ void bares(Uints row, const u32 *ends, u32 active, u32 *bare, u32 *count) {
+    const u64 all = (active + 31ull) & ~31ull;
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < all;
+         v += (u64)gridDim.x * blockDim.x) {
+        const bool none = v < active && (ends ? !ends[v] : row[v + 1] == row[v]);
+        const u32 bits = __ballot_sync(ALL, none);
+        if (v & 31) continue;
+        bare[v >> 5] = bits;
+        if (bits) atomicAdd(count, (u32)__popc(bits));
+    }
+}
+
 /* Calls take(block of ids, bits) for each piece of a word, in the order of numbers; what
  * has no id here, which is below n, is in none. */
 template <class Take>
@@ -161,6 +175,18 @@ extern "C" __global__ void make_pieces(u64 n, const u32 *vertices, u32 active, u
     }
 }
 
+/* Orders pieces by block of ids, as sorted keys tell.
+ * key, made: [pieces], of make_pieces; piece: [pieces]; at: [blocks + 1], the first of a block */
+extern "C" __global__ void order_pieces(u32 pieces, u32 blocks, const u64 *key,
+                                        const uint2 *made, uint2 *piece, u32 *at) {
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i <= pieces;
+         i += (u64)gridDim.x * blockDim.x) {
+        if (i < pieces) piece[i] = made[(u32)key[i]];
+        const u32 upto = i < pieces ? (u32)(key[i] >> 32) : blocks;
+        for (u32 b = i ? (u32)(key[i - 1] >> 32) + 1 : 0; b <= upto; b++) at[b] = (u32)i;
+    }
+}
+
 /* weight [words]: edges from hubs to the vertices of each word */
 extern "C" __global__ void weights(Uints row, const u32 *adj, u32 active, u32 hubs,
                                    u32 words, u32 *weight) {
@@ -196,4 +222,16 @@ extern "C" __global__ void squares(Uints row, Uints in_row, u32 active, double *
         mine += (double)(row[v + 1] - row[v]) * (double)(in_row[v + 1] - in_row[v]);
     for (int s = 16; s; s >>= 1) mine += __shfl_down_sync(ALL, mine, s);
     if ((threadIdx.x & 31) == 0) atomicAdd(sum, mine);
+}
+
+/* most [0]: columns of the longest row from `first` on, without tails, raised */
+extern "C" __global__ void longest(Uints row, u32 first, u32 active, u32 *most) {
+    u32 mine = 0;
+    for (u64 v = first + blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
+         v += (u64)gridDim.x * blockDim.x) {
+        const u32 length = (u32)(row[v + 1] - row[v]);
+        mine = length > mine ? length : mine;
+    }
+    mine = __reduce_max_sync(ALL, mine);
+    if ((threadIdx.x & 31) == 0) atomicMax(most, mine);
 }

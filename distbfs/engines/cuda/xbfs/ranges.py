@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from distbfs.device import cuda
 from distbfs.types import Array
 
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64  # beside a range, of a block
@@ -51,33 +48,33 @@ def tree_ranges(least: int, group: int) -> int:
 
 
 def range_bounds(
-    edges: Any, least: int, longest: int, group: int = 1
+    edges: Array, least: int, longest: int, group: int = 1
 ) -> tuple[Array, int]:
     """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
 
-    edges: CuPy float64, from hubs, of each unit
+    edges: float64, from hubs, of each unit
     longest: units of a range, at most. They all cost something: at least BASE_LOAD of
     what all edges cost, more where ranges without edges would be too long, and
     ``range_count`` tells how many ranges keep that below MOST_BASE of the whole.
     group: ranges that are taken as one at times, ``longest`` at most then
     """
-    cp, units = cuda.cupy(), len(edges)
+    units = len(edges)
     ranges = range_count(units, least, longest - 1) * group
     cuts = longest // group - 1  # they are at whole units
     bounds = np.zeros(ranges + 1, dtype=np.uint32)
     if units:
         base = max(BASE_LOAD / (1 + BASE_LOAD), units / (ranges * cuts))
-        upto = cp.cumsum(edges)
+        upto = np.cumsum(edges)
         upto *= (1 - base) / max(float(upto[-1]), 1.0)
-        upto += cp.arange(1, units + 1) * (base / units)
+        upto += np.arange(1, units + 1) * (base / units)
         share = float(upto[-1]) / ranges
-        bounds[1:-1] = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+        bounds[1:-1] = np.searchsorted(upto, np.arange(1, ranges) * share)
         bounds[-1] = units
     return bounds, int(np.diff(bounds).max())
 
 
 def parted_bounds(
-    edges: Any, apart: int, least: int, others: int, longest: int, group: int = 1
+    edges: Array, apart: int, least: int, others: int, longest: int, group: int = 1
 ) -> tuple[Array, int, int]:
     """Return (bounds, most units, ranges before unit ``apart``), with a cut there.
 

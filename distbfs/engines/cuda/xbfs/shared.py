@@ -88,7 +88,7 @@ class SharedMemory:
         hubs: the largest number on a device
         """
         below = -(-hubs // GRANULE) * self.devices * GRANULE
-        weights = self.arrays.weights(below).get()
+        weights = self.arrays.weights(below)
         out = np.zeros(self.granules * WORDS)
         out[: len(weights)] = weights[: len(out)]
         return out.reshape(-1, WORDS).sum(axis=1)
@@ -201,12 +201,9 @@ def _cut(
         load[:, on_rank] = of_rank.reshape(len(on_rank), -1).T
     flat, searched = load.ravel(), first.arrays.searched
     apart = len(flat) if searched is None else searched // GRANULE * first.devices
-    with cuda.cupy().cuda.Device(first.device):
-        room, grid = first.arrays.range_room // WORDS, first.arrays.grid
-        least = RANGES * grid
-        words = apart * WORDS // first.devices  # of a device
-        group = range_group(words, range_count(apart, least, room - 1), grid)
-        bounds, longest, own = parted_bounds(
-            cuda.cupy().asarray(flat), apart, least, 1, room, group
-        )
+    room, grid = first.arrays.range_room // WORDS, first.arrays.grid
+    least = RANGES * grid
+    words = apart * WORDS // first.devices  # of a device
+    group = range_group(words, range_count(apart, least, room - 1), grid)
+    bounds, longest, own = parted_bounds(flat, apart, least, 1, room, group)
     return bounds * np.uint32(WORDS), longest * WORDS, own, group
