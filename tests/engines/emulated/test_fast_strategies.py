@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph
 from fast_graphs import HUGE, beside, chained, fault, path, shuffled, wanted_levels
-from graphs import complete, kronecker, uniform
+from graphs import Tuples, complete, kronecker, uniform
 
+from distbfs.engines.cuda.xbfs import arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 
 SMALL, FEW = 2048, 128  # as in search.cuh
@@ -63,13 +64,15 @@ def searches(overrides=({},)):
 
 def first_steps(one):
     """The steps up to the first that does not push a queue, from edges alone."""
-    steps = []
+    steps, before, p = [], 0, one.params
     for edges in one.edges:
-        if edges >= one.params.pull_edges:
+        grown = np.inf if not before or edges > p.queue_room else edges / before
+        if edges >= p.pull_edges and edges * grown >= 2 * p.wide_edges:
             return [*steps, "pull"]
-        if edges >= one.params.mark_edges:
+        if edges >= p.mark_edges and edges * grown >= p.wide_edges:
             return [*steps, "push-marking", "pull"]
         steps.append("push-block" if edges <= SMALL else "push")
+        before = edges
     return steps
 
 
@@ -81,6 +84,39 @@ def test_steps_follow_the_edges_of_the_frontier(device):
         assert kinds[: len(steps)] == steps[: len(kinds)]
         seen |= set(steps)
     assert seen == {"push-block", "push", "push-marking", "pull"}
+
+
+@cache
+def strip():
+    """Return a long mesh, whose vertices have up to 26 neighbours."""
+    shape = np.array([300, 7, 7])
+    n = int(shape.prod())
+    here = np.array(np.unravel_index(np.arange(n), shape)).T
+    u, v = [], []
+    for step in np.ndindex(3, 3, 3):
+        if step <= (1, 1, 1):  # each edge once
+            continue
+        there = here + step - 1
+        inside = ((there >= 0) & (there < shape)).all(axis=1)
+        u.append(np.flatnonzero(inside))
+        v.append(np.ravel_multi_index(there[inside].T, shape))
+    return HostGraph(shuffled(Tuples(n, np.concatenate(u), np.concatenate(v))))
+
+
+def test_frontiers_that_do_not_grow_are_pushed(device):
+    made = strip()
+    one = Searched(made, int(made.vertices[0]))
+    assert max(one.edges) > 2 * one.params.mark_edges
+    assert {kind.partition("-")[2] for kind in one.kinds} <= {"", "block"}
+
+
+def test_wide_frontiers_that_do_not_grow(device, monkeypatch):
+    """A queue that has no room for what a push may find is not asked to have it."""
+    monkeypatch.setattr(arrays, "PUSHED", 64)
+    made = strip()
+    one = Searched(made, int(made.vertices[0]))
+    assert max(one.edges) > one.params.queue_room
+    assert "push-marking" in one.kinds
 
 
 def test_pushes_after_pulls_check_the_edges_of_their_frontier(device):

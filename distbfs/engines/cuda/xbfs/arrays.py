@@ -32,6 +32,7 @@ from distbfs.engines.cuda.xbfs.search_table import (
     LISTS,
     MOST_HUBS,
     MOST_SHARED,
+    PUSHED,
     QUEUE_SHARE,
     RESULT_BLOCKS,
     RESULT_THREADS,
@@ -75,7 +76,8 @@ class PushLimits:
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
     push is followed by a pull; pull_edges: a frontier with 1/``pull_share`` of all
-    edges is pulled at once.
+    edges is pulled at once. One device pushes a frontier that has grown too little for
+    that (``grows_to`` in search.cu).
     """
 
     mark_edges: int
@@ -240,7 +242,7 @@ class Arrays:
             self.cut_ranges()
         self._state()
         if queues != "later":
-            self.make_queues(g.active, every=queues == "all")
+            self.make_queues(g.active, PUSHED, every=queues == "all")
         if coded:
             codes = self._make("code", code=words)["code"].data.ptr
             few = in_ids and self.forms_of_few(in_ids=True)
@@ -325,11 +327,11 @@ class Arrays:
         """Make the queues; active: of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
-        ``pull_edges``, or is made by one block; a level found by pulls becomes a queue
-        if it has less than 1/8 of the vertices left.
+        ``pull_edges``, or at most ``alone``; a level found by pulls becomes a queue if
+        it has less than 1/8 of the vertices left.
 
-        alone: edges that single blocks of all devices push; every: queues may hold all
-        vertices
+        alone: edges that single blocks of all devices push, or that one device pushes
+        when the frontier hardly grows; every: queues may hold all vertices
         """
         p, room = self.params, self.graph.active
         if not (every or p.push_only):
@@ -337,6 +339,7 @@ class Arrays:
             # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
         self._make("queue", queue=room)
+        p.queue_room = room
 
     def set_limits(
         self,
@@ -352,6 +355,9 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        # limits that are given decide alone
+        forced = {"mark_edges", "pull_edges"} & set(self._overrides)
+        self.params.wide_edges = 0 if forced else m // MARK_SHARE
         self.params.row_edges = ROW_EDGES * self.grid * WARPS
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         if self.graph.tails is not None:

@@ -33,10 +33,32 @@
 #define TOGETHER 3 /* blocks of ids whose results a block writes */
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
+    s.before = s.edges;
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
     /* a level of vertices without edges out: no other follows */
     if (DIRECTED && !s.count && hubs >> 32) s.phase = FINISHING;
+}
+
+/* Whether the next frontier, if it grows as this one did, has at least so many edges; in meshes
+ * frontiers hardly grow, and a pull of one costs more than to push it.  True where the next
+ * one might not fit the queue, or reading tails counts more. */
+INLINE bool grows_to(const Params &p, const State &s, u64 edges) {
+    /* mutant: s.edges > p.queue_room -> false : test_wide_frontiers_that_do_not_grow */
+    if (SPLIT || !s.before || s.edges > p.queue_room) return true;
+    /* mutant: (float)s.before * edges -> 0.f : test_frontiers_that_do_not_grow_are_pushed */
+    return (float)s.edges * (float)s.edges >= (float)s.before * edges;
+}
+
+/* Whether the frontier is pulled. */
+INLINE bool pulls(const Params &p, const State &s) {
+    return pulls_at_once(p, s.count, s.edges) && grows_to(p, s, 2 * p.wide_edges);
+}
+
+/* Whether the push of the frontier is followed by a pull. */
+INLINE bool marks(const Params &p, const State &s) {
+    /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
+    return s.edges >= p.mark_edges && grows_to(p, s, p.wide_edges);
 }
 
 /* A pull is done and leaves `left` vertices. */
@@ -160,8 +182,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
             if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
             else s.count = p.root_count, s.edges = p.pull_edges;
-        } else if (s.edges > SMALL || s.edges >= p.mark_edges ||
-                   pulls_at_once(p, s.count, s.edges) || ASKED(p.pull_only) || ends(p, s))
+        } else if (s.edges > SMALL || marks(p, s) || pulls(p, s) || ASKED(p.pull_only) ||
+                   ends(p, s))
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -189,10 +211,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             /* mutant: ends(p, s) -> s.depth > p.last : test_until_fast::test_levels_and_targets */
             } else if (ends(p, s)) {
                 s.phase = FINISHING;
-            } else if (may_pull && (pulls_at_once(p, s.count, s.edges) || ASKED(p.pull_only))) {
+            } else if (may_pull && (pulls(p, s) || ASKED(p.pull_only))) {
                 s.phase = PULLING, s.base = s.depth;
-            /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
-            } else if (may_pull && s.edges >= p.mark_edges) {
+            } else if (may_pull && marks(p, s)) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
                 const Marks marks = {p, visited, visited + p.stride};
@@ -242,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         /* mutant: SMALL || (host && stop) -> SMALL : test_every_kind_of_level */
                         if (!budget || !s.count || s.edges > SMALL || (host && stop)) break;
                         if (ends(p, s) || ASKED(p.targets)) break;
-                        if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s.count, s.edges))) break;
+                        if (may_pull && (marks(p, s) || pulls(p, s))) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }
@@ -313,6 +334,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                    warp, warps, lane);
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
             take(s, news[0], news[1], news[2]);
+            s.before = s.edges; /* it need not grow: frontiers that pulls leave do not */
             if (!s.count) { /* the first pull counts what was visited before as found */
                 s.phase = FINISHING;
                 break;

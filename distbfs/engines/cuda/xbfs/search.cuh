@@ -49,6 +49,7 @@ struct State {
     u32 phase, depth;
     u32 count, hubs; /* of the queue */
     u64 edges;       /* of the queue */
+    u64 before;      /* of the frontier before, 0: there was none; used by search.cu */
     u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
     u32 left;        /* unvisited vertices before the next pull */
     u32 tails;       /* pulls by words so far */
@@ -128,6 +129,7 @@ struct Params {
     u64 row_edges;            /* one of at most so many takes rows, and no ranges */
     u64 fetch_edges;          /* one of so many takes short ranges and fetches their parents */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
+    u64 wide_edges;           /* see grows_to */
     u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
     u32 active, words, several; /* several: vertices of degree 2 or more */
@@ -135,6 +137,7 @@ struct Params {
     u32 shares;               /* parts of a graph whose ids have 64 bits, else 0 */
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
+    u32 queue_room;           /* vertices */
     u32 last, sought;         /* the last level that is searched; how many targets */
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */

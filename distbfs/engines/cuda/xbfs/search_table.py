@@ -27,6 +27,7 @@ CLASSES = 128  # of vertices by degree, at most: runs of ids that a block writes
 MOST_SHARED = 210 << 10  # the rest is L1
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
+PUSHED = 1 << 24  # edges of a frontier that one device pushes though it could pull it
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 PAD = 1024
 RANGE_UNIT = GRANULE // 32  # words that ranges of a domain are cut at
@@ -208,7 +209,7 @@ def expected_shape(
     listed: sum of ``SearchShape.listed``, by default its upper bound
     """
     if queue is None:
-        queue = min(active, max(active // QUEUE_SHARE, BLOCK_EDGES))
+        queue = min(active, max(active // QUEUE_SHARE, PUSHED))
     if listed is None:  # rows of trees are last, behind all shorter ones
         listed = LISTS * active
     words = words_of(active)
