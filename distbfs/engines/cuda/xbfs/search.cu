@@ -32,33 +32,35 @@
 
 #define TOGETHER 3 /* blocks of ids whose results a block writes */
 
-INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
-    s.before = s.edges;
+/* How many times p.wide_edges, up to 2, the next frontier has if it grows as this one did from
+ * `before` edges.  In meshes frontiers hardly grow, and a marking push and a pull cost more than a
+ * push.  2 where the next one might not fit the queue, or reading tails counts more. */
+INLINE u32 growth(const Params &p, u64 before, u64 edges) {
+    /* mutant: edges > p.queue_room -> false : test_wide_frontiers_that_do_not_grow */
+    if (SPLIT || edges > p.queue_room) return 2;
+    const float next = (float)edges * (float)edges, wide = (float)before * p.wide_edges;
+    /* mutant: next < wide -> false : test_frontiers_that_do_not_grow_are_pushed */
+    return next < wide ? 0 : next < 2 * wide ? 1 : 2;
+}
+
+INLINE void take(const Params &p, State &s, u64 size, u64 edges, u64 hubs) {
+    const u64 before = s.phase == GATHERING ? ~0ull : s.edges;
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
+    s.grows = growth(p, before, s.edges);
     /* a level of vertices without edges out: no other follows */
     if (DIRECTED && !s.count && hubs >> 32) s.phase = FINISHING;
 }
 
-/* Whether the next frontier, if it grows as this one did, has at least so many edges; in meshes
- * frontiers hardly grow, and a pull of one costs more than to push it.  True where the next
- * one might not fit the queue, or reading tails counts more. */
-INLINE bool grows_to(const Params &p, const State &s, u64 edges) {
-    /* mutant: s.edges > p.queue_room -> false : test_wide_frontiers_that_do_not_grow */
-    if (SPLIT || !s.before || s.edges > p.queue_room) return true;
-    /* mutant: (float)s.before * edges -> 0.f : test_frontiers_that_do_not_grow_are_pushed */
-    return (float)s.edges * (float)s.edges >= (float)s.before * edges;
-}
-
 /* Whether the frontier is pulled. */
 INLINE bool pulls(const Params &p, const State &s) {
-    return pulls_at_once(p, s.count, s.edges) && grows_to(p, s, 2 * p.wide_edges);
+    return pulls_at_once(p, s.count, s.edges) && s.grows == 2;
 }
 
 /* Whether the push of the frontier is followed by a pull. */
 INLINE bool marks(const Params &p, const State &s) {
     /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
-    return s.edges >= p.mark_edges && grows_to(p, s, p.wide_edges);
+    return s.edges >= p.mark_edges && s.grows;
 }
 
 /* A pull is done and leaves `left` vertices. */
@@ -158,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         u32 start = end_of(p, root, edges);
         if (start == NONE || ASKED(edges > p.last)) start = NONE, edges = 0;
         const bool some = start != NONE || p.root_count;
-        s.k = s.tails = 0, s.dirty = 1, s.step = START;
+        s.k = s.tails = 0, s.dirty = 1, s.step = START, s.grows = 2;
         s.depth = s.base = edges; /* mutant: edges -> 0 : test_trees_from_every_place */
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = start < p.hubs, s.left = p.active - p.bare_count;
@@ -180,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             begin_set(p, Queue{p.queue[0], p.hub_queue[0], mail}, warp, warps, lane,
                       [](u32 v) { return v; });
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
-            if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
+            if (p.from_set == BY_QUEUE) take(p, s, news[0], news[1], news[2]);
             else s.count = p.root_count, s.edges = p.pull_edges;
         } else if (s.edges > SMALL || marks(p, s) || pulls(p, s) || ASKED(p.pull_only) ||
                    ends(p, s))
@@ -258,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         s.step = small ? BLOCK_PUSH : GRID_PUSH;
                         if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
                         if (!small) break;
-                        take(s, own.size, own.edges, own.hubs);
+                        take(p, s, own.size, own.edges, own.hubs);
                         __syncthreads();
                         /* mutant: SMALL || (host && stop) -> SMALL : test_every_kind_of_level */
                         if (!budget || !s.count || s.edges > SMALL || (host && stop)) break;
@@ -273,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                     const u32 mine = turn;
                     r = *(const Run *)news;
                     turn = mine;
-                } else take(s, news[0], news[1], news[2]);
+                } else take(p, s, news[0], news[1], news[2]);
                 NOTE(s.step, s.count, s.edges)
             }
             break;
@@ -333,8 +335,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], mail},
                    warp, warps, lane);
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
-            take(s, news[0], news[1], news[2]);
-            s.before = s.edges; /* it need not grow: frontiers that pulls leave do not */
+            take(p, s, news[0], news[1], news[2]);
             if (!s.count) { /* the first pull counts what was visited before as found */
                 s.phase = FINISHING;
                 break;

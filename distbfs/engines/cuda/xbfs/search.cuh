@@ -49,12 +49,12 @@ struct State {
     u32 phase, depth;
     u32 count, hubs; /* of the queue */
     u64 edges;       /* of the queue */
-    u64 before;      /* of the frontier before, 0: there was none; used by search.cu */
     u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
     u32 left;        /* unvisited vertices before the next pull */
     u32 tails;       /* pulls by words so far */
     u32 dirty;       /* the bitmaps are not as a search begins with them */
     u32 step;        /* what the last level was found by */
+    u32 grows;       /* so many times `wide_edges` are expected in the next frontier; search.cu */
 };
 
 /* What a launch knows between two steps.  It waits in shared memory while a step runs,
@@ -129,7 +129,7 @@ struct Params {
     u64 row_edges;            /* one of at most so many takes rows, and no ranges */
     u64 fetch_edges;          /* one of so many takes short ranges and fetches their parents */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
-    u64 wide_edges;           /* see grows_to */
+    u64 wide_edges;           /* of the next frontier, if a pull finds it */
     u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
     u32 active, words, several; /* several: vertices of degree 2 or more */
