@@ -6,6 +6,10 @@ median times by events.  They take turns, pass by pass.  Results in numbers are 
 into ids before they are validated.  The table comes last; a JSON file holds the rest.
 
     python scripts/bench_gpu.py --rows kron22 road --repeats 3
+
+With --directed, the tuples are also searched as arcs by xbfs (arcs), from roots that
+reach at least half as many vertices as the root that reaches most; a second table has
+the ratio of the median times.
 """
 
 from __future__ import annotations
@@ -22,9 +26,11 @@ import numpy as np
 
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.statistics import rate_statistics
+from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
 from distbfs.engines.base import PRUNED, DeviceSearch
+from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
@@ -40,8 +46,8 @@ from distbfs.validation.cuda import validate_on_device
 
 KEPT_BYTES = 16 << 30  # most results waiting for validation
 COUNTED_ROOTS = 4  # searches with counters, for the limit
-FAST, PAPER = "fast", "paper"
-ENGINES: dict[str, Any] = {FAST: XbfsEngine, PAPER: XbfsPaperEngine}
+FAST, PAPER, ARCS = "fast", "paper", "arcs"
+ENGINES: dict[str, Any] = {FAST: XbfsEngine, PAPER: XbfsPaperEngine, ARCS: XbfsEngine}
 IDS, NUMBERS = "ids", "numbers"
 ALL = [(FAST, IDS), (FAST, NUMBERS), (PAPER, IDS), (PAPER, NUMBERS)]
 INTERNAL = [(FAST, NUMBERS), (PAPER, NUMBERS)]
@@ -71,6 +77,7 @@ class Variant:
     checks, pruned: edge checks, and vertices found without being searched, of a search
     """
 
+    graph: DeviceGraph
     method: str
     result: str
     search: DeviceSearch
@@ -96,7 +103,17 @@ def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
     began = time.perf_counter()
     search = make()
     cuda.cupy().cuda.Device().synchronize()
-    return Variant(method, result, search, time.perf_counter() - began)
+    return Variant(graph, method, result, search, time.perf_counter() - began)
+
+
+def far_reaching(variant: Variant, roots: list[int]) -> list[int]:
+    """Return the roots that reach at least half as many vertices as any of them."""
+    sizes = [
+        int((host_levels(variant.search.search(root).level) >= 0).sum())
+        for root in roots
+    ]
+    most = max(sizes)
+    return [root for root, size in zip(roots, sizes, strict=True) if 2 * size >= most]
 
 
 class Row:
@@ -113,8 +130,12 @@ class Row:
             self.graph, args.roots, args.seed
         )
         self.variants = [prepared(self.graph, *kind) for kind in kinds]
-        self.reached: dict[int, int] = {}
-        self.nedge: dict[int, int] = {}
+        if args.directed:
+            arcs = prepared(build(source, directed=True), ARCS, IDS)
+            self.roots = far_reaching(arcs, self.roots)
+            self.variants.append(arcs)
+        self.reached: dict[tuple[bool, int], int] = {}
+        self.nedge: dict[tuple[bool, int], int] = {}
         for _ in range(args.repeats or (1 if name in LARGE else 2)):
             for variant in self.variants:
                 self.run(variant)
@@ -137,7 +158,7 @@ class Row:
                 variant.wall.append(time.perf_counter() - began)
                 taken.append(answer.seconds)
                 if variant.result == NUMBERS:
-                    kept.append((root, *figures.by_id(self.graph, answer)))
+                    kept.append((root, *figures.by_id(variant.graph, answer)))
                 else:
                     kept.append((root, answer.level.copy(), answer.parent.copy()))
             for result in kept:
@@ -146,14 +167,16 @@ class Row:
 
     def check(self, variant: Variant, root: int, level: Any, parent: Any) -> None:
         """Validate one search; ValidationError if it is wrong."""
-        said = validate_on_device(self.tuples, root, level, parent)
+        directed = variant.graph.directed
+        said = validate_on_device(self.tuples, root, level, parent, directed=directed)
         if not said.valid:
             raise ValidationError(
                 f"{self.name}, {variant.method}, {variant.result}, root {root}: "
                 + "; ".join(said.errors)
             )
         variant.valid += 1
-        self.reached[root], self.nedge[root] = said.reached, said.nedge
+        key = directed, root
+        self.reached[key], self.nedge[key] = said.reached, said.nedge
 
     def count(self) -> None:
         """Count edge checks and pruned vertices of each method on some roots."""
@@ -165,8 +188,9 @@ class Row:
 
     def limit(self, variant: Variant) -> dict[str, Any]:
         """Return the least work of a search, by the fewest checks of any method."""
-        graph = self.graph
-        fewest = [min(x) for x in zip(*(v.checks for v in self.variants), strict=True)]
+        graph = variant.graph
+        alike = [v.checks for v in self.variants if v.graph is graph]
+        fewest = [min(x) for x in zip(*alike, strict=True)]
         by_id = variant.result == IDS
         result = variant.search.search(self.roots[0])
         width = result.level.dtype.itemsize + 4
@@ -174,7 +198,7 @@ class Row:
             need_of(
                 m=graph.m,
                 checks=checks,
-                reached=self.reached[root],
+                reached=self.reached[graph.directed, root],
                 result_bytes=width * (graph.n if by_id else graph.active),
                 pruned=pruned,
             )
@@ -191,7 +215,7 @@ class Row:
 
     def figures_of(self, variant: Variant) -> dict[str, Any]:
         """Return the figures of one variant."""
-        edges = [self.nedge[root] for root in self.roots]
+        edges = [self.nedge[variant.graph.directed, root] for root in self.roots]
         rates = [rate_statistics(edges, taken) for taken in variant.passes]
         times = [x for taken in variant.passes for x in taken]
         limit = self.limit(variant)
@@ -268,6 +292,20 @@ def searches_table(rows: list[dict[str, Any]]) -> None:
     print_table((*names, *more), lines)
 
 
+def directed_table(rows: list[dict[str, Any]]) -> None:
+    """Print how much longer searches of the tuples as arcs take, where they are."""
+    lines = []
+    for row in rows:
+        times = {
+            v["method"]: v["median_us"] for v in row["variants"] if v["result"] == IDS
+        }
+        if ARCS in times:
+            line = row["row"], row["roots"], times[FAST], times[ARCS]
+            lines.append((*line, times[ARCS] / times[FAST]))
+    if lines:
+        print_table(("graph", "roots", "fast µs", "arcs µs", "arcs / fast"), lines)
+
+
 def build_table(rows: list[dict[str, Any]]) -> None:
     names = ("graph", "n", "m", "generation s", "kernel 1 s", "tuples M/s")
     more = ("copy TB/s", "bit tests G/s", "reads G/s", "row s")
@@ -295,6 +333,7 @@ def main() -> None:
     parser.add_argument(
         "--repeats", type=int, help="passes over all roots; else 2, 1 for kron28 and 29"
     )
+    parser.add_argument("--directed", action="store_true", help="tuples as arcs, too")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     failure: Exception | None = None
@@ -314,6 +353,7 @@ def main() -> None:
     if rows:
         build_table(rows)
         searches_table(rows)
+        directed_table(rows)
     if failure is not None:
         raise failure
 

@@ -77,8 +77,9 @@ def test_rates():
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts(script, tmp_path):
+    words = ["--small", "--directed"] if script.stem == "bench_gpu" else ["--small"]
     done = subprocess.run(
-        [sys.executable, script, "--small", "--roots", "3", "--out", tmp_path],
+        [sys.executable, script, *words, "--roots", "3", "--out", tmp_path],
         capture_output=True,
         text=True,
         env=clean_environment(),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph
 from device_parts import LARGE, check, driver_of, joined, part_to_device
-from graphs import build, kronecker, random_tuples, some_roots
+from graphs import Tuples, build, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 
 from distbfs.benchmark.limit import need_of
@@ -114,7 +114,7 @@ def test_limits_of_pruned_searches(scripts, monkeypatch):
     row = object.__new__(bench.Row)
     row.graph, row.roots = made.graph, [root]
     row.rates = Rates("cuda", copy=1e9, bits=4000, tests=1e6)
-    row.reached = {root: int(reached.sum())}
+    row.reached = {(False, root): int(reached.sum())}
     kinds = (bench.FAST, bench.IDS), (bench.PAPER, bench.IDS)
     row.variants = [bench.prepared(made.graph, *kind) for kind in kinds]
     row.count()
@@ -123,13 +123,23 @@ def test_limits_of_pruned_searches(scripts, monkeypatch):
         need = need_of(
             m=made.m,
             checks=checks,
-            reached=row.reached[root],
+            reached=int(reached.sum()),
             result_bytes=width * 4000,
             pruned=pruned,
         )
         limit = row.limit(variant)
         assert variant.pruned == [pruned]
         assert (limit["bytes"], limit["tests"]) == (need.bytes, need.tests)
+
+
+def test_roots_that_reach_far_along_arcs(scripts, monkeypatch):
+    """By bench_gpu --directed, whose ratio is of searches of many vertices."""
+    bench = importlib.import_module("bench_gpu")
+    u = [*range(9), 20, 21]
+    arcs = Tuples(30, u, [*range(1, 10), 21, 22])
+    graph = bench.build(arcs, directed=True)
+    variant = bench.prepared(graph, bench.ARCS, bench.IDS)
+    assert bench.far_reaching(variant, [0, 4, 5, 6, 20]) == [0, 4, 5]
 
 
 @pytest.mark.parametrize("parts", [2, 3])
