@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from distbfs.engines.path_counts import PathCounter
+from distbfs.engines.path_sums import PathSums
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
@@ -525,8 +525,8 @@ class HostEngine(DomainEngine, Protocol):
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph of one part without delegates."""
 
-    def counter(self, part: Part) -> PathCounter | None:
-        """Prepare counting the shortest paths of a graph of one such part."""
+    def path_sums(self, level: Array, depth: int, dtype: str) -> PathSums:
+        """Prepare sums along shortest paths; arguments as of ``PathSums``."""
 
 
 class DeviceEngine(Engine, Protocol):

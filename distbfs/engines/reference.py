@@ -24,6 +24,7 @@ from distbfs.engines.base import (
     WholeResult,
     Work,
 )
+from distbfs.engines.path_sums import PathSums
 from distbfs.errors import SearchStopped
 from distbfs.exchange.bins import NUMBER_AT, PARENT_MASK, Bins
 from distbfs.graph.csr import CSR
@@ -92,8 +93,9 @@ class ReferenceEngine:
         """Prepare the search of one part, level by level."""
         return ReferencePart(part, placement, self._parents)
 
-    def counter(self, part: Part) -> None:
-        """Return None: paths are counted in the same way as those of parts."""
+    def path_sums(self, level: Array, depth: int, dtype: str) -> PathSums:
+        """Prepare sums along shortest paths."""
+        return PathSums(level, depth, dtype)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

@@ -244,14 +244,8 @@ class PartBitSearches(PartSearches):
 
     def _by_local(self, normals: Sequence[Array], delegates: Array) -> list[Array]:
         """Return values by number as values of each part by local id."""
-        arrays = []
-        for part, values in zip(self._parts, normals, strict=True):
-            by_local = np.empty_like(values)
-            by_local[part.vertices] = values
-            owned, local = part.owned_delegates()
-            by_local[local] = delegates[owned]
-            arrays.append(by_local)
-        return arrays
+        pairs = zip(self._parts, normals, strict=True)
+        return [part.by_local(values, delegates) for part, values in pairs]
 
     def levels(self, search: int) -> list[Array]:
         """Return the levels of a search, int32, of each part by local id."""

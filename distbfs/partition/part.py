@@ -244,6 +244,17 @@ class Part:
         owned = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
         return owned, self.layout.local_of(self.delegates[owned])
 
+    def by_local(self, normals: Array, delegates: Array) -> Array:
+        """Return values by vertex number as values by local id [local count].
+
+        delegates: by their numbers, which vertices of this part that are some get
+        """
+        values = np.empty_like(normals)
+        values[self.vertices] = normals
+        owned, local = self.owned_delegates()
+        values[local] = delegates[owned]
+        return values
+
     def ids(self) -> Ids:
         """Return the global id of each vertex number, int64 [local count]."""
         return self.layout.global_of(self.index, self.vertices)

@@ -131,9 +131,9 @@ def open_host(opening: Opening) -> Session:
     first = held.parts[0]
     runner: Runner
     whole = first.layout.parts == 1 and not first.delegate_count
-    paths: PathFinder = PartPaths(world, held.parts)
+    paths: PathFinder = PartPaths(world, held.parts, engine.path_sums)
     if whole:
-        paths = host_paths(world, first, engine.counter(first) or WholeCounter(first))
+        paths = host_paths(world, first, WholeCounter(first, engine.path_sums))
     if whole and not options.stepwise:
         runner = WholeRunner(world, OnHost(engine.whole(first)))
     else:

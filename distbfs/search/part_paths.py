@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.path_counts import Sums, by_level, totals_of
+from distbfs.engines.path_sums import words_of
 from distbfs.exchange.part_rows import to_parts
 from distbfs.partition.layout import Placement
-from distbfs.ranks.world import SoloWorld
 from distbfs.search.paths import NO_PAIRS, chosen_ends, gathered, within
 
 if TYPE_CHECKING:
+    from distbfs.engines.path_sums import MakeSums, PathSums
     from distbfs.partition.part import Part
     from distbfs.types import Array, Ids, Words, World
 
@@ -69,102 +69,56 @@ class LevelPart:
         return self.n if kind == "n" else self.d
 
 
-class Carried:
-    """Numbers of vertices that are summed from level to level, [k] by number.
+class PartSums:
+    """Sums along shortest paths in one part: of its normals, and of delegates.
 
-    First numbers of paths, from the root down; after ``turn``, (1 + dependency) / paths
-    from the last level up.
+    make: makes sums of vertices with levels
     """
 
-    def __init__(self, level: Array, depth: int, dtype: str) -> None:
-        self.lists, self._dtype = by_level(level, depth), dtype
-        self.values = np.zeros(len(level), dtype=dtype)
-        self.values[self.lists[0]] = 1
-        self._base = np.zeros_like(self.values)
-        self._paths = self.values
-
-    def sums(self, goal: int) -> Sums:
-        """Return empty sums for the vertices of a level."""
-        return Sums(len(self.lists[goal]), self._dtype)
-
-    def settle(self, goal: int, words: Array) -> bool:
-        """Take the sums of a level; return whether one exceeds uint64."""
-        places, (totals, over) = self.lists[goal], totals_of(words)
-        # mutant: self._base[places] + totals -> totals : test_betweenness_by_parts
-        self.values[places] = self._base[places] + totals
-        return over
-
-    def turn(self) -> None:
-        """Keep the numbers of paths, and carry 1 / paths."""
-        self._paths, zeros = self.values, np.zeros_like(self.values)
-        self._base = np.divide(1, self._paths, out=zeros, where=self._paths > 0)
-        self.values = self._base.copy()
-
-    def dependencies(self) -> Array:
-        """Return the dependencies of the root, 0 at itself; after going up."""
-        shares: Array = self._paths * (self.values - self._base)
-        shares[self.lists[0]] = 0
-        return shares
-
-
-class PartCounts:
-    """The sums carried by the normals of a part, [local count] by number."""
-
     def __init__(
-        self, part: LevelPart, delegates: Carried, depth: int, dtype: str
+        self, part: LevelPart, shared: PathSums, depth: int, make: MakeSums, dtype: str
     ) -> None:
-        self._part, self._delegates, self._dtype = part, delegates, dtype
-        self.own = Carried(part.n.level, depth, dtype)
-        self._sums = self.own.sums(0)
+        self._part, self._shared = part, shared
+        self.own = make(part.n.level, depth, dtype)
 
-    def push(self, start: int, goal: int, of_delegates: Sums) -> Words:
+    def push(self, start: int, goal: int) -> tuple[bool, Words]:
         """Add the values of one level to the next one along edges inside the part.
 
-        of_delegates: receives the values for delegates. Returns the values along nn
-        edges, uint64 [k, 2]: their columns and the bits of values.
+        Returns whether a sum exceeds uint64, and the values along nn edges, uint64 [k,
+        2]: their columns and the bits of values.
         """
-        part, normals, delegates = self._part, self.own.lists, self._delegates.lists
-        self._sums = self.own.sums(goal)
-        begun = normals[start]
-        edges = part.inner_edges(begun, delegates[start], back=start > goal)
-        for row, column, rows, columns in edges:
-            there = part.ends(column).level[columns] == goal
-            values = self.own.values if row == "n" else self._delegates.values
-            places, sums = normals[goal], self._sums
-            if column == "d":
-                places, sums = delegates[goal], of_delegates
-            sums.add(np.searchsorted(places, columns[there]), values[rows[there]])
-        index, columns = part.part.nn.edges_of(begun)
-        bits = self.own.values[begun[index]].view(np.uint64)
-        return np.stack([columns.astype(np.uint64), bits], axis=1)
+        part, own, shared = self._part.part, self.own, self._shared
+        dd = part.dd if start < goal else part.dd_pulled
+        over = [
+            end.along(edges, back, begin, start, goal)
+            for edges, back, begin, end in (
+                (part.nd, part.dn, own, shared),
+                (part.dn, part.nd, shared, own),
+                (dd, None, shared, shared),  # edges back may lie in other parts
+            )
+        ]
+        places = own.places(start)
+        index, columns = part.nn.edges_of(places)
+        bits = own.values[places[index]].view(np.uint64)
+        return any(over), np.stack([columns.astype(np.uint64), bits], axis=1)
 
-    def take(self, goal: int, numbers: Ids, rest: Words) -> None:
-        """Add values from other parts, uint64 [k, 1] of their bits, to numbers."""
-        there = self._part.n.level[numbers] == goal
-        values = np.ascontiguousarray(rest[there, 0]).view(self._dtype)
-        self._sums.add(np.searchsorted(self.own.lists[goal], numbers[there]), values)
+    def take(self, goal: int, numbers: Ids, rest: Words) -> bool:
+        """Add values from other parts, uint64 [k, 1] of their bits, to numbers.
 
-    def settle(self, goal: int) -> bool:
-        """Finish the sums of a level; return whether one exceeds uint64."""
-        return self.own.settle(goal, self._sums.words)
-
-    def by_local(self, normals: Array, delegates: Array) -> Array:
-        """Return values by number as values by local id, with its own delegates."""
-        part = self._part.part
-        values = np.empty_like(normals)
-        values[part.vertices] = normals
-        owned, local = part.owned_delegates()
-        values[local] = delegates[owned]
-        return values
+        Returns whether a sum exceeds uint64.
+        """
+        there = self.own.level[numbers] == goal
+        values = np.ascontiguousarray(rest[there, 0]).view(self.own.values.dtype)
+        return self.own.add(numbers[there], values, goal)
 
 
 class PartPaths:
-    """A ``PathFinder`` over the parts of all ranks."""
+    """A ``PathFinder`` over the parts of all ranks; make: as in ``PartSums``."""
 
     refusal = ""
 
-    def __init__(self, world: World, parts: Sequence[Part]) -> None:
-        self._world, self._parts = world, list(parts)
+    def __init__(self, world: World, parts: Sequence[Part], make: MakeSums) -> None:
+        self._world, self._parts, self._make = world, list(parts), make
         self.directed = parts[0].directed
         self._placement = Placement(parts[0].layout.parts, world.size)
 
@@ -195,7 +149,8 @@ class PartPaths:
         for now in range(1, depth + 1):
             over = self._step(shared, parts, now - 1, now)
             passed = passed or now * over
-        return [x.by_local(x.own.values, shared.values) for x in parts], passed
+        pairs = zip(self._parts, parts, strict=True)
+        return [x.by_local(y.own.values, shared.values) for x, y in pairs], passed
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
     def dependencies(self, level: Sequence[Any]) -> list[Any]:
@@ -203,34 +158,41 @@ class PartPaths:
         shared, parts, depth = self._begun(level, "float64")
         for now in range(1, depth + 1):
             self._step(shared, parts, now - 1, now)
-        for carried in (shared, *(part.own for part in parts)):
-            carried.turn()
+        for sums in (shared, *(part.own for part in parts)):
+            sums.turn()
         for now in range(depth, 0, -1):
             self._step(shared, parts, now, now - 1)
         shares = shared.dependencies()
-        return [x.by_local(x.own.dependencies(), shares) for x in parts]
+        return [
+            part.by_local(x.own.dependencies(), shares)
+            for part, x in zip(self._parts, parts, strict=True)
+        ]
 
     def _begun(
         self, level: Sequence[Any], dtype: str
-    ) -> tuple[Carried, list[PartCounts], int]:
-        """Return the values of delegates and of parts at level 0, and the depth."""
+    ) -> tuple[PathSums, list[PartSums], int]:
+        """Return the sums of delegates and of parts at level 0, and the depth."""
         every = self._with_levels(level)
         own = max(int(x.n.level.max(initial=-1)) for x in every)
         depth = int(self._world.allreduce(np.array([own]), "max")[0])
-        shared = Carried(every[0].d.level, depth, dtype)
-        return shared, [PartCounts(x, shared, depth, dtype) for x in every], depth
+        shared = self._make(every[0].d.level, depth, dtype)
+        sums = [PartSums(x, shared, depth, self._make, dtype) for x in every]
+        return shared, sums, depth
 
     def _step(
-        self, shared: Carried, parts: Sequence[PartCounts], start: int, goal: int
+        self, shared: PathSums, parts: Sequence[PartSums], start: int, goal: int
     ) -> bool:
         """Carry values from one level to the next; return whether one overflows."""
-        sums = shared.sums(goal)
-        letters = [part.push(start, goal, sums) for part in parts]
-        for place, numbers, rest in self._deliver(letters):
-            parts[place].take(goal, numbers, rest)
-        # mutant: self._world.allreduce(sums.words) -> sums.words : test_parts_on_ranks
-        over = [shared.settle(goal, self._world.allreduce(sums.words))]
-        return any([*over, *(part.settle(goal) for part in parts)])
+        pushed = [part.push(start, goal) for part in parts]
+        over = [one for one, _ in pushed]
+        for place, numbers, rest in self._deliver([table for _, table in pushed]):
+            over.append(parts[place].take(goal, numbers, rest))
+        words = words_of(shared.values[shared.places(goal)])
+        # mutant: self._world.allreduce(words) -> words : test_parts_on_ranks
+        over.append(shared.put(self._world.allreduce(words), goal))
+        for sums in (shared, *(part.own for part in parts)):
+            sums.settle(goal)
+        return any(over)
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges of shortest paths to an id; see ``PathFinder``."""
@@ -294,16 +256,25 @@ class PartPaths:
 
 
 class WholeCounter:
-    """A ``PathCounter`` of a graph in one part, without delegates."""
+    """A ``PathCounter`` of a graph in one part, without delegates, in host memory."""
 
     seconds = 0.0
 
-    def __init__(self, part: Part) -> None:
-        self._paths = PartPaths(SoloWorld(), [part])
+    def __init__(self, part: Part, make: MakeSums) -> None:
+        self._part, self._make = part, make
 
-    def counts(self, level: Array, levels: int, dtype: str) -> tuple[Array, int]:
+    def counts(
+        self,
+        level: Array,
+        levels: int,  # noqa: ARG002
+        dtype: str,
+    ) -> tuple[Array, int]:
         """Return counts [n] by id; see ``PathCounter``."""
-        [counts], passed = self._paths.counts([level], levels, dtype)
+        part, depth = self._part, int(level.max(initial=0))
+        sums = self._make(level[part.vertices].astype(np.int32), depth, dtype)
+        passed = sums.down(part.nn, part.pulled)
+        counts = np.empty_like(sums.values)
+        counts[part.vertices] = sums.values
         return counts, passed
 
 

@@ -17,7 +17,7 @@ from distbfs.graph.csr import row_blocks
 from distbfs.locks import ForkLock
 
 if TYPE_CHECKING:
-    from distbfs.engines.path_counts import PathCounter
+    from distbfs.engines.path_sums import PathCounter
     from distbfs.partition.part import Part
     from distbfs.types import AnyArray, Ids, World
 

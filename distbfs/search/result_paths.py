@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from distbfs.engines.path_counts import check_dtype
+from distbfs.engines.path_sums import check_dtype
 from distbfs.errors import UsageError, ValidationError
 from distbfs.options import check_integer, check_range, depth_limit
 from distbfs.search.edge_table import EdgeTable

@@ -13,7 +13,7 @@ from pathlib import Path
 import distbfs
 from distbfs.device.sources import variants
 from distbfs.engines.cuda.pan.search import BALANCES
-from distbfs.engines.openmp.counts import TYPES
+from distbfs.engines.openmp.paths import TYPES
 from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS
 from distbfs.multisearch.bits import WIDTHS
 from distbfs.multisearch.cuda_bits import LANES
@@ -180,10 +180,10 @@ LOADS = {
     "engines/cuda/xbfs/cluster.py": [
         ("engines/cuda/xbfs", ("cluster.cu",), {"MASKED": FLAG})
     ],
-    "engines/openmp/counts.py": [
+    "engines/openmp/paths.py": [
         (
             "engines/openmp",
-            ("counts.c",),
+            ("paths.c",),
             {**C_WIDTH, "COUNT": (TYPES["uint64"],), "EXACT": (1,)},
             {**C_WIDTH, "COUNT": (TYPES["float64"],), "EXACT": (0,)},
         )
@@ -219,7 +219,6 @@ LOADS = {
         ("graph", ("trees.c",), C_WIDTH),
     ],
     "store/owned_rows.py": [("store", ("owned_rows.c",), C_WIDTH)],
-    "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/lookups.py": [("multisearch", ("lookups.c",), C_WIDTH)],
     "multisearch/cuda_bits.py": [

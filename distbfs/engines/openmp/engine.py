@@ -6,13 +6,14 @@ from typing import Any
 
 from distbfs.device import cc
 from distbfs.engines.base import NoOptions
-from distbfs.engines.openmp.counts import OpenMPCounter
 from distbfs.engines.openmp.part import OpenMPPart
+from distbfs.engines.openmp.paths import OpenMPSums
 from distbfs.engines.openmp.whole import METHODS, OpenMPWhole, prepare
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.types import Array
 
 DEFAULT_METHOD = "fast"
 PUSH_ONLY = ("push", "ordered")
@@ -68,9 +69,9 @@ class OpenMPEngine:
             direction=self._options.direction,
         )
 
-    def counter(self, part: Part) -> OpenMPCounter:
-        """Prepare counting the shortest paths of a whole graph."""
-        return OpenMPCounter(part, self._threads)
+    def path_sums(self, level: Array, depth: int, dtype: str) -> OpenMPSums:
+        """Prepare sums along shortest paths."""
+        return OpenMPSums(level, depth, dtype, self._threads)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

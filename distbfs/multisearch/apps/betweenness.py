@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
+from distbfs.engines.openmp.paths import SOURCE, prepare
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
@@ -32,7 +32,7 @@ from distbfs.types import Array, Ids
 if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
-SOURCE = Path(__file__).with_name("brandes.c")
+DENSE = 8  # mean degree from which levels are counted by the cheaper direction
 SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 
 
@@ -111,27 +111,29 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     are too far apart. Raises MemoryError if memory is short and SearchStopped when
     ``options.stop`` returns True.
     """
-    wide = part.nn.offsets.itemsize == 8
-    library = cc.load(SOURCE, OFFSET="uint64_t" if wide else "uint32_t")
+    library = prepare("float64", part.nn.offsets.itemsize)
     threads, n = cc.thread_count(options.threads), part.local_count
     value, far = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=np.uint8)
     numbers = part.numbers[sources]
     shares = min(threads, len(numbers))
     of_each = {
-        **dict.fromkeys(("sigma", "coef", "of_share"), (np.float64, n)),
+        **dict.fromkeys(("paths", "coef", "of_share"), (np.float64, n)),
         "level": (np.int32, n),
         "queue": (np.uint32, n + 1),
-        "begins": (np.int64, n + 2),
+        **dict.fromkeys(("begins", "out", "into"), (np.int64, n + 2)),
         "scaled": (np.uint8, n + 2),
     }
     arrays = {
         name: np.empty((shares, size), dtype) for name, (dtype, size) in of_each.items()
     }
-    task = structure(SOURCE, "paths")(
+    task = structure(SOURCE, "sources", {"COUNT": "double", "EXACT": 0})(
         offsets=part.nn.offsets,
         columns=part.nn.columns,
+        in_offsets=part.pulled.offsets,
+        in_columns=part.pulled.columns,
         n=n,
         active=part.active,
+        sparse=part.nn.edges < DENSE * part.active,
         value=value,
         far=far,
         **arrays,
@@ -144,7 +146,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         some = numbers[first : first + step]
         task.set(sources=some, count=len(some), shares=min(threads, len(some)))
         call = LongCall(library, options.stop, often=True)
-        call(library.brandes, ctypes.byref(task))
+        call(library.add_dependencies, ctypes.byref(task))
         if call.ended:
             raise SearchStopped(stopped)
     by_id = np.empty_like(value)

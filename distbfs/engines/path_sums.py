@@ -1,0 +1,167 @@
+"""Sums along shortest paths, from the levels of a search.
+
+The number of paths, sigma(v), is 1 on level 0, and below it the sum of sigma over the
+edges (u, v) with u one level above v. A stored edge counts once; loops lie on no
+shortest path. Source: Brandes 2001, Section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from distbfs.options import COUNT_DTYPES, check_choice
+
+if TYPE_CHECKING:
+    from distbfs.graph.csr import CSR
+    from distbfs.types import Array, Ids
+
+LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
+
+
+class PathCounter(Protocol):
+    """Counts the shortest paths found by searches of a whole graph.
+
+    seconds: device time of the last count, 0 on hosts
+    """
+
+    seconds: float
+
+    def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
+        """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
+
+        level: integers [n] by id in the graph's memory, -1 = unreached; levels: upper
+        bound of level; dtype: "uint64", or "float64", whose sums are rounded
+        """
+
+
+def check_dtype(dtype: str) -> str:
+    """Check the dtype of counts; raise UsageError for another."""
+    check_choice("dtype", dtype, COUNT_DTYPES)
+    return dtype
+
+
+class MakeSums(Protocol):
+    """Makes the sums of vertices with levels; arguments as of ``PathSums``."""
+
+    def __call__(self, level: Array, depth: int, dtype: str) -> PathSums:
+        """Return sums, whose values are the numbers of paths to the first level."""
+
+
+class PathSums:
+    """Sums of values of vertices from level to level, in NumPy.
+
+    The vertices are those of a whole graph, or the normals or delegates of a part.
+    Values are first the numbers of paths, from the first level down; after ``turn``, (1
+    + dependency) / paths, from the last level up.
+
+    level: int32 [k] by number, -1 = unreached; depth: the last level
+    dtype: of values, "uint64" or "float64"; values: [k]
+    """
+
+    def __init__(self, level: Array, depth: int, dtype: str) -> None:
+        self.level, self._depth, self._dtype = level, depth, dtype
+        self.values = np.zeros(len(level), dtype=dtype)
+        self._paths: Any = None
+        self._base: Any = None  # 1 / paths, on the way back
+        self._sort()
+        self.values[self.places(0)] = 1
+
+    def _sort(self) -> None:
+        """Sort the vertices by level."""
+        order = np.argsort(self.level, kind="stable")
+        begins = np.searchsorted(self.level[order], np.arange(self._depth + 2))
+        self._order, self._begins = order, begins
+
+    def places(self, level: int) -> Ids:
+        """Return the numbers of the vertices on a level, int64, ascending."""
+        first, last = self._begins[level : level + 2]
+        some: Ids = self._order[first:last].astype(np.int64, copy=False)
+        return some
+
+    def along(
+        self,
+        edges: CSR,
+        back: CSR | None,  # noqa: ARG002
+        start: PathSums,
+        begin: int,
+        goal: int,
+    ) -> bool:
+        """Add the values of a level of ``start`` to those of a level here.
+
+        edges: from there to here; back: the same by their ends, None if these are not
+        here, for other engines. Returns whether a sum exceeds uint64.
+        """
+        rows = start.places(begin)
+        index, columns = edges.edges_of(rows)
+        below = self.level[columns] == goal
+        return self.add(columns[below], start.values[rows[index[below]]], goal)
+
+    def down(self, edges: CSR, back: CSR) -> int:
+        """Add up the values of a whole graph, from the first level to the last.
+
+        Returns the first level where a sum exceeds uint64, or 0. edges, back: as in
+        ``along``
+        """
+        passed = 0
+        for goal in range(1, self._depth + 1):
+            over = self.along(edges, back, self, goal - 1, goal)
+            passed = passed or goal * over
+        return passed
+
+    def add(self, numbers: Array, values: Array, goal: int) -> bool:
+        """Add values [k] to vertices of a level; return whether a sum exceeds uint64.
+
+        numbers: [k], which may repeat
+        """
+        places = self.places(goal)
+        words = words_of(self.values[places])
+        where = np.searchsorted(places, numbers)
+        for sums, summands in zip(words, words_of(values), strict=True):
+            np.add.at(sums, where, summands)
+        return self.put(words, goal)
+
+    def put(self, words: Array, goal: int) -> bool:
+        """Set the values of a level by their words; return whether one is wrong."""
+        self.values[self.places(goal)], over = totals_of(words)
+        return over
+
+    def settle(self, goal: int) -> None:
+        """Complete the sums of a level."""
+        places = self.places(goal)
+        if self._base is not None:
+            # mutant: += self._base -> = self._base : test_betweenness_by_parts
+            self.values[places] += self._base[places]
+
+    def turn(self) -> None:
+        """Keep the numbers of paths, and begin at the last level with 1 / paths."""
+        self._paths, zeros = self.values, np.zeros_like(self.values)
+        self._base = np.divide(1, self._paths, out=zeros, where=self._paths > 0)
+        self.values = np.zeros_like(zeros)
+        self.settle(self._depth)
+
+    def dependencies(self) -> Array:
+        """Return the dependencies of the root, 0 at itself; after going up."""
+        shares: Array = self._paths * (self.values - self._base)
+        shares[self.places(0)] = 0
+        return shares
+
+
+def words_of(values: Array) -> Array:
+    """Return summands of values, [2 or 1, k], whose sums do not exceed 64 bits.
+
+    The halves of uint64, for fewer than 2^32 of them; the values themselves of float64.
+    """
+    if values.dtype != np.uint64:
+        return values[None].copy()
+    return np.stack([values & LOW, values >> HALF])
+
+
+def totals_of(words: Array) -> tuple[Array, bool]:
+    """Return (sums [k] of words, whether one exceeds uint64, and so is wrong)."""
+    if len(words) == 1:
+        return words[0], False
+    low, high = words
+    high = high + (low >> HALF)
+    return high << HALF | low & LOW, bool((high > LOW).any())
