@@ -74,40 +74,11 @@ class NoPaths:
     def __init__(self, refusal: str) -> None:
         self.refusal = refusal
 
-    def _refuse(self) -> NoReturn:
+    def counts(self, *arguments: Any) -> NoReturn:  # noqa: ARG002
+        """Raise UsageError, as the other methods do."""
         raise UsageError(self.refusal)
 
-    def counts(
-        self,
-        level: Sequence[Any],  # noqa: ARG002
-        levels: int,  # noqa: ARG002
-        dtype: str,  # noqa: ARG002
-    ) -> tuple[list[Any], int]:
-        """Raise UsageError."""
-        self._refuse()
-
-    def dependencies(
-        self,
-        level: Sequence[Any],  # noqa: ARG002
-    ) -> list[Any]:
-        """Raise UsageError."""
-        self._refuse()
-
-    def predecessors(
-        self,
-        level: Sequence[Any],  # noqa: ARG002
-        target: int,  # noqa: ARG002
-    ) -> Ids:
-        """Raise UsageError."""
-        self._refuse()
-
-    def edges_within(
-        self,
-        level: Sequence[Any],  # noqa: ARG002
-        hops: int | None,  # noqa: ARG002
-    ) -> Ids:
-        """Raise UsageError."""
-        self._refuse()
+    dependencies = predecessors = edges_within = counts
 
 
 NO_PATHS = NoPaths(
