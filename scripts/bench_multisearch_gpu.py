@@ -24,8 +24,9 @@ from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.apps.diameter import Bounds, extremes
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import level_dtype
-from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
 from distbfs.multisearch.one_device import BitSearches, all_levels
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -34,6 +35,16 @@ from distbfs.report.tables import print_table
 PARTS = ("bits", "methods", "betweenness", "diameter")
 MUST = {"levels": 0.4, "hybrid": 4.0, "betweenness": 4.0, "diameter": 60.0}
 AIM = {"levels": 0.1, "hybrid": 1.5, "betweenness": 1.5, "diameter": 10.0}
+
+
+def comparing(wanted: Any, method: str) -> Sink:
+    """Return a function that compares levels; ValidationError if some differ."""
+
+    def check(first: int, last: int, arrays: Any) -> None:
+        if bool((arrays["level"] != wanted[first:last]).any()):
+            raise ValidationError(f"method {method}: other levels")
+
+    return check
 
 
 class Bench:
@@ -108,29 +119,29 @@ class Bench:
             rows.append(row)
             if row["levels"] is not None:
                 continue
-            options = DeviceOptions(method, threshold, levels=True)
-            some = self.sources[:: max(len(self.sources) // 256, 1)]
-            found = DeviceRunner().run(many.PATHS, self.graph, some, options)["level"]
-            same = self.levels[:: max(len(self.sources) // 256, 1)]
-            if bool((found != same).any()):
-                raise ValidationError(f"method {method}: other levels")
-            del found, same
+            options = RunOptions(method, threshold)
+            step = max(len(self.sources) // 256, 1)
+            some, check = self.sources[::step], comparing(self.levels[::step], method)
+            DeviceRunner(
+                many.PATHS, self.graph, some, options, check, levels=True
+            ).run()
+            del check
             cuda.release()
         return rows
 
     def betweenness(self) -> dict[str, Any]:
         """Brandes from all sources; one source is checked by sums over edges."""
-        runner, problem = DeviceRunner(), betweenness.PROBLEM
-        options = DeviceOptions()
-        one = self.sources[:1]
-        value = runner.run(problem, self.graph, one, options)["value"]
+        problem, one = betweenness.PROBLEM, self.sources[:1]
+        value = DeviceRunner(problem, self.graph, one).run()["value"]
         wanted = self.dependencies(int(one[0]), self.levels[0])
         worst = float(abs(value - wanted).max() / max(float(wanted.max()), 1.0))
         if worst > 1e-9:
             raise ValidationError(f"betweenness: off by {worst} of the largest")
 
+        runner = DeviceRunner(problem, self.graph, self.sources)
+
         def run() -> float:
-            runner.run(problem, self.graph, self.sources, options)
+            runner.run()
             return runner.seconds
 
         measured = many.timed(run, len(self.sources), self.edges, self.args.seconds)

@@ -16,7 +16,8 @@ from distbfs.errors import ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_problems import DeviceRunner
 from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.report.energy import energy_figures, energy_values, joined
@@ -161,15 +162,15 @@ def measure_method(
     if method == "edge-parallel":
         limit = max(budget, enough)
         most = edge_parallel_limit(graph, len(sources), deepest, limit)
-    runner, problem = DeviceRunner(), PATHS
-    options = DeviceOptions(method, threshold, depth=most)
+    options = RunOptions(method, threshold, depth=most)
+    runner = DeviceRunner(PATHS, graph, sources, options)
 
     def run() -> float:
-        runner.run(problem, graph, sources, options)
+        runner.run()
         return runner.seconds
 
-    compiles = DeviceOptions(method, threshold, depth=0)
-    runner.run(problem, graph, sources[:1], compiles)
+    compiles = RunOptions(method, threshold, depth=0)
+    DeviceRunner(PATHS, graph, sources[:1], compiles).run()
     measured = timed(run, len(sources), edges, budget)
     row = {
         "method": method,

@@ -1,8 +1,12 @@
 """Problems over many searches as CUDA text: each kind of state, and each function."""
 
+from collections import defaultdict
 from dataclasses import replace
 
+from distbfs.device import cuda
 from distbfs.multisearch.apps.betweenness import PROBLEM as BETWEENNESS
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_problems import DeviceRunner
 from distbfs.multisearch.problem import Problem, State
 
 PROBLEMS = {
@@ -70,3 +74,17 @@ def device_problem(name, hops=0):
     problem = PROBLEMS[name]
     states = [replace(s, fill=hops) if s.name == "hops" else s for s in problem.state]
     return replace(problem, state=tuple(states))
+
+
+def run_problem(problem, graph, sources, *, levels=False, block=None, **options):
+    """Return (results, also by pair of all searches, by name; the runner)."""
+    pairs, ways = defaultdict(list), {"levels": levels, "block": block}
+
+    def sink(_first, _last, arrays):
+        for name, array in arrays.items():
+            pairs[name].append(array)
+
+    runner = DeviceRunner(problem, graph, sources, RunOptions(**options), sink, **ways)
+    found = runner.run()
+    join = cuda.cupy().concatenate
+    return found | {name: join(arrays) for name, arrays in pairs.items()}, runner

@@ -7,11 +7,10 @@ the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bader 20
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
@@ -45,67 +44,45 @@ STATIC_BYTES = 1024  # of shared memory, besides visited bits
 Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 
 
-@dataclass(frozen=True)
-class DeviceOptions(RunOptions):
-    """Options of the searches.
-
-    method: "" or "hybrid" (a warp from degree ``threshold`` on), "warp" (T = 0),
-    "work-efficient" (T infinite), "edge-parallel"
-    threshold: T, "auto" to choose it from the degrees; above 16 it is rounded up to a
-    quarter of an octave
-    levels: result "level" is wanted, by pair
-    batch: searches whose pairwise results are in memory at once (default: what fits)
-    block: threads of a block, 256 or 1024 (default: by the mean degree)
-    stop: called while searches run; blocks read the answer before each level
-    """
-
-    levels: bool = False
-    block: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "method", self.method or METHODS[0])
-        check_choice("method", self.method, METHODS)
-        if self.block is not None and self.block not in BLOCK_THREADS:
-            raise UsageError(f"block is {self.block}; allowed: 1024, 256")
-
-
-@dataclass
 class DeviceRunner:
-    """Runs problems; the fields describe the last run.
+    """Runs a problem over many searches of a graph on one device.
 
-    seconds: of the search kernels; warp_degree: T; batches, blocks, block: numbers used
-    level: C++ type of the levels
+    sources: int64 [k], ids; options: ``method`` is "hybrid" (a warp from degree
+    ``threshold`` on) by default, "warp" (T = 0), "work-efficient" (T infinite) or
+    "edge-parallel"; ``threshold`` T, "auto" to choose it from the degrees, above 16
+    rounded up to a quarter of an octave; ``batch`` searches whose pairwise results are
+    in memory at once (default: what fits); ``stop`` is called while searches run,
+    blocks read the answer before each level
+    sink: called with (first, last + 1, pairwise results of these searches); it owns the
+    arrays [last + 1 - first, n] of a call
+    levels: result "level" is wanted, by pair: int8 to 126, else int16 or int32, whose
+    dtype may widen from call to call; -1 = unreached
+    block: threads of a block, 256 or 1024 (default: by the mean degree)
+
+    seconds: of the search kernels of the last run; warp_degree: its T; batches, blocks,
+    block: numbers used; level: C++ type of the levels
+
+    OutOfMemory if rows have columns in host memory. Raises UsageError for a problem
+    that cannot be compiled, with the line of its text, or invalid sources.
     """
 
-    seconds: float = 0.0
-    warp_degree: int = ENDLESS
-    batches: int = 0
-    blocks: int = 0
-    block: int = 0
-    level: str = "u8"
-
-    def run(
+    def __init__(
         self,
         problem: Problem,
         graph: DeviceGraph,
         sources: ArrayLike,
-        options: DeviceOptions | None = None,
+        options: RunOptions | None = None,
         sink: Sink | None = None,
-    ) -> dict[str, DeviceArray]:
-        """Return the results by name of state: CuPy arrays [k], [n] or [k, n], by id.
-
-        sink: called with (first, last + 1, pairwise results of these searches) instead
-        of returning them; it owns the arrays [last + 1 - first, n] of a call
-
-        Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
-        dtype may widen from call to call. OutOfMemory if rows have columns in host
-        memory. Raises UsageError for a problem that cannot
-        be compiled, with the line of its text, or invalid sources; ResourceError if
-        memory is short; SearchStopped.
-        """
-        chosen = options or DeviceOptions()
-        ids = check_ids(graph, sources)
+        *,
+        levels: bool = False,
+        block: int | None = None,
+    ) -> None:
+        self.options, self.sink = options or RunOptions(), sink
+        self.method = self.options.method or METHODS[0]
+        check_choice("method", self.method, METHODS)
+        if block is not None and block not in BLOCK_THREADS:
+            raise UsageError(f"block is {block}; allowed: 1024, 256")
+        self.ids = check_ids(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         if graph.tails is not None:
@@ -113,33 +90,32 @@ class DeviceRunner:
                 f"problem '{problem.name}' needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use engine openmp"
             )
-        with cuda.memory_of(f"problem '{problem.name}' over {len(ids)} searches"):
-            return DeviceRun(self, problem, graph, ids, chosen, sink).result()
-
-
-class DeviceRun:
-    """One call of ``DeviceRunner.run``."""
-
-    def __init__(
-        self,
-        runner: DeviceRunner,
-        problem: Problem,
-        graph: DeviceGraph,
-        ids: Ids,
-        options: DeviceOptions,
-        sink: Sink | None,
-    ) -> None:
-        self.runner, self.problem, self.graph = runner, problem, graph
-        self.ids, self.options, self.sink = ids, options, sink
+        self.problem, self.graph, self._block = problem, graph, block
         self.word = StopWord()
-        self.word.stop = options.stop
+        self.word.stop = self.options.stop
         self.program: Program = program_of(problem)
         self.by_pair = [s for s in problem.state if s.per == "pair" and s.result]
-        self.edges = options.method == "edge-parallel"
-        self.levels = options.levels or self.program.levels or self.edges
+        self.edges, self.by_search = self.method == "edge-parallel", levels
+        self.levels = levels or self.program.levels or self.edges
         self.ends = "end" in self.program.used
-        self._number()
-        self._shape()
+
+    def run(self) -> dict[str, DeviceArray]:
+        """Return the results by name of state, CuPy arrays [k] or [n], by id.
+
+        Raises ResourceError if memory is short; SearchStopped.
+        """
+        what = f"problem '{self.problem.name}' over {len(self.ids)} searches"
+        with cuda.memory_of(what):
+            self._number()
+            self._shape()
+            self._allocate()
+            self._prepare()
+            for first in range(0, len(self.ids), self.rows):
+                last = min(first + self.rows, len(self.ids))
+                self._batch(first, last)
+                if self.sink is not None and (rows := self._by_pair(first, last)):
+                    self.sink(first, last, rows)
+            return self._finish()
 
     def _number(self) -> None:
         """Assign numbers to vertices without edges, after all others."""
@@ -152,13 +128,12 @@ class DeviceRun:
 
     def _shape(self) -> None:
         """Choose blocks, warp_degree and the searches of a batch."""
-        graph, options, runner = self.graph, self.options, self.runner
+        graph = self.graph
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
-        self.block = options.block or BLOCK_THREADS[0 if wide else 1]
+        self.block = self._block or BLOCK_THREADS[0 if wide else 1]
         self.words = (-(-graph.active // 32) + 3) // 4 * 4
         self.stride = -(-(graph.active + 1) // 16) * 16
-        runner.block, runner.level, runner.batches = self.block, "u8", 0
-        runner.seconds = 0.0
+        self.level, self.batches, self.seconds = "u8", 0, 0.0
         registers = self._module().kernel("search").attribute(programs.REGISTERS)
         each = min(
             THREADS_AT_ONCE // self.block,
@@ -172,8 +147,7 @@ class DeviceRun:
             each, self.shared = 1, 4 * self.words
         blocks = min(each * cuda.multiprocessors(), max(len(self.ids), 1))
         self.blocks, self.rows = self._bounded(blocks)
-        runner.blocks = self.blocks
-        runner.warp_degree = self._warp_degree(self.blocks)
+        self.warp_degree = self._warp_degree(self.blocks)
 
     def _states(self, blocks: int, rows: int) -> dict[str, ArrayPlan]:
         """Return the arrays of state by name; rows: searches of a batch."""
@@ -196,7 +170,7 @@ class DeviceRun:
         if self.edges:
             table["from"] = ArrayPlan(np.uint32, max(self.graph.m, 1))
         if self.levels:
-            count = (rows if self.options.levels else blocks) * self.stride
+            count = (rows if self.by_search else blocks) * self.stride
             table["level"] = ArrayPlan(LEVEL_TYPES[level], count)
         return table
 
@@ -212,14 +186,10 @@ class DeviceRun:
         each, row = self._bytes(1, 0) - shared, self._bytes(0, 1) - shared
         free = cuda.free_bytes() - RESERVE - 3 * shared
         row = row // self.stride * (self.stride + n)  # by number, and by id
-        whole = 0
-        if self.sink is None:  # results of all searches stay in memory
-            whole = k * row // (self.stride + n) * n
-        free -= whole
         if free < each + row:
             raise OutOfMemory(
                 f"problem '{self.problem.name}' over {k} searches of {n} vertices "
-                f"needs {whole + shared + each + row} bytes of device memory and more; "
+                f"needs {shared + each + row} bytes of device memory and more; "
                 f"{cuda.free_bytes()} are free"
             )
         part = free if not row else int(free * SHARE)
@@ -230,8 +200,8 @@ class DeviceRun:
     def _warp_degree(self, blocks: int) -> int:
         """Return T."""
         fixed = {"warp": 0, "work-efficient": ENDLESS}
-        if self.options.method in fixed:
-            return fixed[self.options.method]
+        if self.method in fixed:
+            return fixed[self.method]
         if self.options.threshold != "auto":
             return min(int(self.options.threshold), ENDLESS)
         cp, graph = cuda.cupy(), self.graph
@@ -243,40 +213,18 @@ class DeviceRun:
 
     def _split(self) -> int:
         """Return the number below which vertices get a warp."""
-        warp_degree = self.runner.warp_degree
+        warp_degree = self.warp_degree
         if warp_degree == ENDLESS:
             return 0
         return ENDLESS if warp_degree == 0 else above(self.graph, warp_degree)
 
     def _module(self) -> programs.Module:
         return self.program.module(
-            LEVEL=self.runner.level,
+            LEVEL=self.level,
             LEVELS=int(self.levels),
             EDGES=int(self.edges),
             THREADS=self.block,
         )
-
-    def result(self) -> dict[str, DeviceArray]:
-        """Search, batch by batch; return results by name, [k], [n] or [k, n]."""
-        k = len(self.ids)
-        self._allocate()
-        self._prepare()
-        kept: dict[str, DeviceArray] = {}
-        for first in range(0, k, self.rows):
-            last = min(first + self.rows, k)
-            self._batch(first, last)
-            rows = self._by_pair(first, last, kept)
-            if self.sink is not None and rows:
-                self.sink(first, last, rows)
-        if self.sink is None and not k:
-            kept = {s.name: self._empty(s.dtype, 0) for s in self.by_pair}
-            if self.options.levels:
-                kept["level"] = self._empty("int8", 0)
-        return kept | self._finish()
-
-    def _empty(self, dtype: DTypeLike, rows: int) -> DeviceArray:
-        out: DeviceArray = cuda.cupy().empty((rows, self.graph.n), np.dtype(dtype))
-        return out
 
     def _allocate(self) -> None:
         cp, sizes = cuda.cupy(), (self.blocks, self.rows)
@@ -284,7 +232,7 @@ class DeviceRun:
         for state in self.problem.state:
             if state.per != "pair":
                 self.held[state.name].fill(state.fill)
-        self.small = allocate(self._others(*sizes, self.runner.level), cp.empty)
+        self.small = allocate(self._others(*sizes, self.level), cp.empty)
         self.small["control"] = cp.zeros(2, np.uint32)
         if self.edges:
             module = programs.Module(SOURCE.parent / "edge_rows.cu")
@@ -312,7 +260,7 @@ class DeviceRun:
             "active": graph.active,
             "words": self.words,
             "split": self._split(),
-            "level_by_search": self.options.levels,
+            "level_by_search": self.by_search,
             "most": ENDLESS if self.options.depth is None else self.options.depth,
         }
         state = {f"state_{name}": array for name, array in held.items()}
@@ -324,8 +272,8 @@ class DeviceRun:
 
     def _batch(self, first: int, last: int) -> None:
         """Search from first … last-1; repeat with wider levels if needed."""
-        runner, small = self.runner, self.small
-        runner.batches += 1
+        small = self.small
+        self.batches += 1
         kept = {
             state.name: self.held[state.name].copy()
             for state in self.problem.state
@@ -334,7 +282,7 @@ class DeviceRun:
         while True:
             self.job.p.first, self.job.p.count = first, last - first
             control = small["control"]
-            runner.seconds += self.launch.timed(before=[(control, 0)], word=self.word)
+            self.seconds += self.launch.timed(before=[(control, 0)], word=self.word)
             ended = 0
             if self.levels or self.options.stop is not None:
                 ended = int(control.get()[1])
@@ -343,34 +291,26 @@ class DeviceRun:
             if ended != DEEPER:
                 return
             names = list(LEVEL_TYPES)
-            runner.level = names[names.index(runner.level) + 1]
+            self.level = names[names.index(self.level) + 1]
             for name, array in kept.items():
                 self.held[name][...] = array
             self.job.set(p={"level": None})  # it goes before the wider ones come
             del small["level"]
-            plan = self._others(self.blocks, self.rows, runner.level)["level"]
+            plan = self._others(self.blocks, self.rows, self.level)["level"]
             small["level"] = cuda.cupy().empty(plan.shape, plan.dtype)
             self._prepare()
 
-    def _by_pair(
-        self, first: int, last: int, kept: dict[str, DeviceArray]
-    ) -> dict[str, DeviceArray]:
-        """Return a batch's pairwise results by id; without a sink, in ``kept``."""
+    def _by_pair(self, first: int, last: int) -> dict[str, DeviceArray]:
+        """Return a batch's pairwise results by id."""
         rows: dict[str, DeviceArray] = {}
         wanted: list[tuple[str, DeviceArray, np.dtype[Any], float]] = [
             (s.name, self.held[s.name], np.dtype(s.dtype), s.fill) for s in self.by_pair
         ]
-        if self.options.levels:
-            dtype = np.dtype(LEVEL_TYPES[self.runner.level])
+        if self.by_search:
+            dtype = np.dtype(LEVEL_TYPES[self.level])
             wanted.append(("level", self.small["level"], dtype, -1))
         for name, array, dtype, fill in wanted:
-            if self.sink is not None:
-                rows[name] = self._empty(dtype, last - first)
-            else:
-                if name not in kept:
-                    kept[name] = self._empty(dtype, len(self.ids))
-                kept[name] = kept[name].astype(dtype, copy=False)
-                rows[name] = kept[name][first:last]
+            rows[name] = cuda.cupy().empty((last - first, self.graph.n), dtype)
             self._rows_by_id(array, rows[name], first, dtype, fill)
         return rows
 

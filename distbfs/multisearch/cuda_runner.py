@@ -21,7 +21,7 @@ from distbfs.multisearch.base import (
 )
 from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
 from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
-from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.numpy_runner import (
     Outputs,
@@ -154,7 +154,6 @@ class CudaRunner:
         kept = [s for s in problem.state if s.name in KEPT and s.result]
         own = tuple(s for s in problem.state if s.name not in KEPT)
         pairs = [s.name for s in own if s.per == "pair" and s.result]
-        device_options = DeviceOptions(**vars(options), levels=bool(kept))
 
         def sink(first: int, last: int, arrays: dict[str, DeviceArray]) -> None:
             ask(options, first, len(sources))
@@ -166,14 +165,13 @@ class CudaRunner:
             for name in pairs:
                 outputs.values[name][rows] = arrays[name].get()
 
-        runner = DeviceRunner()
         text = replace(problem, state=own, bits=False)
-        rest = runner.run(text, graph, sources, device_options, sink)
-        for name, array in rest.items():
+        runner = DeviceRunner(text, graph, sources, options, sink, levels=bool(kept))
+        for name, array in runner.run().items():
             if name in outputs.values:
                 outputs.values[name][...] = array.get()
         return {
-            "method": device_options.method,
+            "method": runner.method,
             "threshold": runner.warp_degree,
             "batches": runner.batches,
         }

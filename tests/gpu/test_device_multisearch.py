@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
-from device_problems import PROBLEMS, device_problem
+from device_problems import PROBLEMS, device_problem, run_problem
 from fast_graphs import path, shuffled
 from graphs import NAMED, Tuples, grid, kronecker, uniform
 
@@ -16,7 +16,7 @@ from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
-from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import METHODS
 from distbfs.multisearch.one_device import BitSearches, all_levels
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -118,8 +118,9 @@ def test_levels(name, method, threshold):
     wanted = distances(source, roots)
     for block in (256, 1024):
         made = HostGraph(source, wide=block == 256)
-        options = DeviceOptions(method, threshold, 4, levels=True, block=block)
-        found = DeviceRunner().run(device_problem("paths"), made.graph, roots, options)
+        ways = {"method": method, "threshold": threshold, "batch": 4, "block": block}
+        problem = device_problem("paths")
+        found, _ = run_problem(problem, made.graph, roots, levels=True, **ways)
         np.testing.assert_array_equal(signed(found["level"]), wanted)
         deepest = np.maximum(wanted.max(axis=1), 0)
         np.testing.assert_array_equal(found["deepest"].get(), deepest)
@@ -136,11 +137,12 @@ def test_betweenness(method, threshold):
         graph.remove_edges_from(list(nx.selfloop_edges(graph)))
         wanted = nx.betweenness_centrality(graph, normalized=False)
         wanted = 2 * np.array([wanted[v] for v in range(source.n)])
-        found = DeviceRunner().run(
+        found, _ = run_problem(
             device_problem("betweenness"),
             HostGraph(source).graph,
             np.arange(source.n),
-            DeviceOptions(method, threshold),
+            method=method,
+            threshold=threshold,
         )
         np.testing.assert_allclose(
             found["value"].get(), wanted, 1e-9, 1e-9, err_msg=name
@@ -154,7 +156,7 @@ def test_applications_on_all_vertices(name):
     roots = np.arange(source.n)
     wanted = distances(source, roots)
     there = wanted >= 0
-    found = DeviceRunner().run(device_problem(name, hops=2), made.graph, roots)
+    found, _ = run_problem(device_problem(name, hops=2), made.graph, roots)
     checks = {
         "closeness": ("far", np.where(there, wanted, 0).sum(axis=1)),
         "eccentricity": ("eccentricity", wanted.max(axis=1)),
@@ -171,9 +173,8 @@ def test_levels_that_pass_a_byte():
     source = Tuples(1500, [*range(1399), 1400], [*range(1, 1400), 1401])
     made = HostGraph(source)
     roots = np.arange(0, 1500, 100)
-    runner = DeviceRunner()
-    options = DeviceOptions(levels=True, batch=4)
-    found = runner.run(device_problem("betweenness"), made.graph, roots, options)
+    problem, ways = device_problem("betweenness"), {"levels": True, "batch": 4}
+    found, runner = run_problem(problem, made.graph, roots, **ways)
     assert runner.level == "u16"
     np.testing.assert_array_equal(found["level"].get(), distances(source, roots))
 
@@ -182,7 +183,7 @@ def test_an_error_of_the_user():
     made = HostGraph(GRAPHS["grid"])
     problem = Problem("mine", cuda="void init(Search &s) {\n    s.nothing = 1;\n}\n")
     with pytest.raises(UsageError, match=r"problem 'mine', line 2: .*nothing"):
-        DeviceRunner().run(problem, made.graph, [0])
+        run_problem(problem, made.graph, [0])
 
 
 @pytest.mark.parametrize("name", ["wide-grid", "grid", "tree", "kronecker"])

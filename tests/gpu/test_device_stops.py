@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from device_problems import device_problem
+from device_problems import device_problem, run_problem
 from fast_graphs import fault, path, shuffled
 from graphs import check_search
 from resident_parts import devices_of, look, parts_here, resident_driver
@@ -13,7 +13,6 @@ from sessions import open_tuples
 
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.multisearch.one_device import BitSearches
 from distbfs.search.choose import Request
 
@@ -121,15 +120,14 @@ def test_a_block_for_each_search():
     source = shuffled(path(60_000))
     made, problem, roots = HostGraph(source), device_problem("paths"), np.arange(300)
     for stop in (Later(), never):
-        options = DeviceOptions(levels=True, stop=stop)
-        run = DeviceRunner().run
+        ways = {"levels": True, "stop": stop}
         if stop is never:
-            found = run(problem, made.graph, roots[:3], options)["level"].get()
+            found, _ = run_problem(problem, made.graph, roots[:3], **ways)
             wanted = [source.distances(int(root)) for root in roots[:3]]
-            np.testing.assert_array_equal(found, np.stack(wanted))
+            np.testing.assert_array_equal(found["level"].get(), np.stack(wanted))
             continue
         with pytest.raises(SearchStopped, match="of 300 sources"):
-            run(problem, made.graph, roots, options)
+            run_problem(problem, made.graph, roots, **ways)
 
 
 @pytest.mark.parametrize("engine", ["xbfs", "bfs4k", "layer"])

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
-from device_problems import device_problem
+from device_problems import device_problem, run_problem
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, sources
 from hypothesis import HealthCheck, given, settings
@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
-from distbfs.multisearch.cuda_problems import (
-    METHODS,
-    DeviceOptions,
-    DeviceRun,
-    DeviceRunner,
-)
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.problem import Problem, State
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(40))}
@@ -58,9 +54,7 @@ def signed(levels):
 
 
 def run(name, made, roots, **options):
-    return DeviceRunner().run(
-        device_problem(name), made.graph, roots, DeviceOptions(**options)
-    )
+    return run_problem(device_problem(name), made.graph, roots, **options)[0]
 
 
 @pytest.mark.parametrize(("method", "warp_degree"), WAYS)
@@ -122,7 +116,7 @@ def test_other_applications(device, method):
         found = run("reachability", made, roots, **options)
         np.testing.assert_array_equal(found["reached"].get(), there)
         problem = device_problem("khop", hops=2)
-        found = DeviceRunner().run(problem, made.graph, roots, DeviceOptions(**options))
+        found, _ = run_problem(problem, made.graph, roots, **options)
         near = (there & (wanted <= 2)).sum(axis=1)
         assert set(found) == {"count"}
         np.testing.assert_array_equal(found["count"].get(), near)
@@ -135,9 +129,8 @@ def test_levels_that_pass_a_byte(device, levels):
     made = HostGraph(shuffled(source))
     source = made.source
     roots = [*range(0, 900, 150), 5]
-    runner = DeviceRunner()
-    options = DeviceOptions(levels=levels, batch=2 if levels else 0)
-    found = runner.run(device_problem("betweenness"), made.graph, roots, options)
+    problem, batch = device_problem("betweenness"), 2 if levels else 0
+    found, runner = run_problem(problem, made.graph, roots, levels=levels, batch=batch)
     assert runner.level == "u16"
     assert runner.batches == (4 if levels else 1)
     if levels:
@@ -154,10 +147,10 @@ def test_levels_that_pass_a_byte(device, levels):
 def test_no_search_and_no_vertex(device):
     made = HostGraph(GRAPHS["grid"])
     found = run("paths", made, [], levels=True)
-    assert found["level"].shape == (0, made.source.n)
+    assert [*found] == ["deepest"]
     assert found["deepest"].shape == (0,)
     assert not run("betweenness", made, [])["value"].get().any()
-    assert run("reachability", made, [])["reached"].shape == (0, made.source.n)
+    assert run("reachability", made, []) == {}
     empty = HostGraph(NO_VERTEX)
     assert run("betweenness", empty, [])["value"].shape == (0,)
 
@@ -167,15 +160,15 @@ def test_results_to_a_sink(device):
     made = HostGraph(source)
     roots = roots_of(source, 5)
     kept = []
-    runner = DeviceRunner()
-    found = runner.run(
+    runner = DeviceRunner(
         device_problem("reachability"),
         made.graph,
         roots,
-        DeviceOptions(levels=True, batch=3),
-        sink=lambda first, last, x: kept.append((first, last, x)),
+        RunOptions(batch=3),
+        lambda first, last, x: kept.append((first, last, x)),
+        levels=True,
     )
-    assert found == {}
+    assert runner.run() == {}
     assert [(first, last) for first, last, _ in kept] == [(0, 3), (3, 6), (6, 7)]
     wanted = distances(source, roots)
     levels = np.concatenate([signed(x["level"]) for *_, x in kept])
@@ -243,9 +236,7 @@ def test_a_problem_of_ones_own(device, method):
     made = HostGraph(source)
     problem = Problem("own", OWN_STATE, cuda=OWN)
     roots = [0, 4, 6, 8]
-    found = DeviceRunner().run(
-        problem, made.graph, roots, DeviceOptions(method=method, threshold=3)
-    )
+    found, _ = run_problem(problem, made.graph, roots, method=method, threshold=3)
     assert "first" not in found
     found = {name: array.get().tolist() for name, array in found.items()}
     assert found["rounds"] == [40, 40, 20, 10]
@@ -265,9 +256,9 @@ def test_refusals(device, monkeypatch):
     made = HostGraph(GRAPHS["grid"])
 
     def refused(match, state=(), text=OWN, **options):
-        problem, runner = Problem("p", tuple(state), cuda=text), DeviceRunner()
+        problem = Problem("p", tuple(state), cuda=text)
         with pytest.raises(UsageError, match=match):
-            runner.run(problem, made.graph, [0], DeviceOptions(**options))
+            run_problem(problem, made.graph, [0], **options)
 
     refused("state 'depth' is not an available name", [State("depth", "int8", "pair")])
     refused("state 'a b' is not an available name", [State("a b", "int8", "pair")])
@@ -283,7 +274,7 @@ def test_refusals(device, monkeypatch):
         ("depth is -1", {"depth": -1}),
     ):
         with pytest.raises(UsageError, match=match):
-            DeviceOptions(**options)
+            run("paths", made, [0], **options)
     with pytest.raises(UsageError, match="source -1 is not a vertex"):
         run("paths", made, [-1])
     monkeypatch.setattr(cuda, "free_bytes", lambda: 1000)
@@ -293,7 +284,7 @@ def test_refusals(device, monkeypatch):
 
 def test_memory_bounds_blocks_and_batches(device, monkeypatch):
     """What is there is what was counted, but that levels have a byte."""
-    finish = DeviceRun._finish
+    finish = DeviceRunner._finish
 
     def counted(run):
         arrays = [*run.held.values(), *run.small.values()]
@@ -302,16 +293,14 @@ def test_memory_bounds_blocks_and_batches(device, monkeypatch):
         assert sum(x.nbytes for x in arrays) == need - spare
         return finish(run)
 
-    monkeypatch.setattr(DeviceRun, "_finish", counted)
+    monkeypatch.setattr(DeviceRunner, "_finish", counted)
     source = GRAPHS["grid"]
     made = HostGraph(source)
     roots = np.arange(40)
     device.multiprocessors = 8
     monkeypatch.setattr(cuda, "free_bytes", lambda: (256 << 20) + 60_000)
-    runner = DeviceRunner()
-    found = runner.run(
-        device_problem("paths"), made.graph, roots, DeviceOptions(levels=True)
-    )
+    problem = device_problem("paths")
+    found, runner = run_problem(problem, made.graph, roots, levels=True)
     assert (runner.blocks, runner.batches) == (16, 14) or runner.batches > 1
     np.testing.assert_array_equal(signed(found["level"]), distances(source, roots))
 

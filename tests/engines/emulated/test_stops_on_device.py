@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
-from device_problems import device_problem
+from device_problems import device_problem, run_problem
 from emulated_device import ask_once
 from fast_graphs import HUGE, beside, chained, fault, path, shuffled, star
 from graphs import complete, grid, uniform
@@ -24,7 +24,7 @@ from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_meet import MeetingSearches
-from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import METHODS
 from distbfs.multisearch.one_device import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
@@ -334,9 +334,8 @@ def test_a_block_for_each_search(device, method):
     made, wanted = HostGraph(source), source.distances(2)
 
     def levels(stop):
-        options = DeviceOptions(method=method, levels=True, stop=stop)
-        problem = device_problem("paths")
-        found = DeviceRunner().run(problem, made.graph, [2, 2, 2], options)
+        problem, ways = device_problem("paths"), {"method": method, "stop": stop}
+        found, _ = run_problem(problem, made.graph, [2, 2, 2], levels=True, **ways)
         return found["level"].get()
 
     with pytest.raises(SearchStopped, match="stopped after 0 of 3 sources"):
