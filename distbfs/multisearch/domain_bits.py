@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
@@ -80,23 +79,14 @@ class DomainBitSearches(PartSearches):
         several = any(member.devices > 1 for member in members)
         self._group = DomainGroup(world, devices, placement, several=several)
         try:
-            self._open(members)
+            self._shares = self._group.make(
+                [total_bytes(member.shared(lanes)) for member in members],
+                "bit-parallel searches",
+                lambda place, held, at: Share(members[place], lanes, held, at),
+            )
         except (LaunchError, ResourceError):
             self.close()
             raise
-
-    def _open(self, members: Sequence[Member]) -> None:
-        """Allocate the memory of this rank's devices (collective)."""
-        what = "bit-parallel searches"
-        sizes = [total_bytes(member.shared(self.lanes)) for member in members]
-        memory = self._group.share(sizes, what)
-
-        def make() -> None:
-            for member, held in zip(members, memory, strict=True):
-                with on_device(member.device), cuda.memory_of(what):
-                    self._shares.append(Share(member, self.lanes, *held))
-
-        self._group.agreed(make)
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
         return self._group.each(self._shares, work)

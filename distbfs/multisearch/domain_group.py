@@ -59,17 +59,33 @@ class DomainGroup:
             self.close()
             raise
 
-    def share(self, sizes: Sequence[int], what: str) -> list[tuple[DeviceArray, Ids]]:
-        """Allocate memory of each device of this rank, and map that of its domain.
+    def make(
+        self,
+        sizes: Sequence[int],
+        what: str,
+        make: Callable[[int, DeviceArray, Ids], Shared],
+    ) -> list[Shared]:
+        """Allocate memory of each device of this rank, and make its share.
 
-        sizes: bytes on each device. Returns (uint8 [bytes], addresses of the memory of
-        all devices of the domain) of each. Raises ResourceError if memory is short.
+        sizes: bytes on each device; what: names the memory in messages
+        make: called with (place of the device, its memory uint8 [bytes], addresses of
+        the memory of all devices of its domain), with the device current
+
+        Raises ResourceError on all ranks if memory is short on one.
         """
         memory: dict[int, tuple[DeviceArray, Ids]] = {}
         for places, group in self._groups:
             held = group.share([sizes[place] for place in places], what)
             memory.update(zip(places, zip(*held, strict=True), strict=True))
-        return [memory[place] for place in range(len(self.devices))]
+        shares: list[Shared] = []
+
+        def work() -> None:
+            for place, device in enumerate(self.devices):
+                with on_device(device), cuda.memory_of(what):
+                    shares.append(make(place, *memory[place]))
+
+        self.agreed(work)
+        return shares
 
     def agreed(self, work: Callable[[], object]) -> None:
         """Call ``work`` on each rank; ResourceError on all if one fails."""

@@ -249,16 +249,11 @@ class DomainPaths:
             lambda k, width: bytes_needed(members[k], width, deepest, asked[k]),
             what,
         )
-        sizes = [total_bytes(shared_table(x, self.width)) for x in members]
-        memory = group.share(sizes, what)
-        self._shares: list[PathShare] = []
-
-        def make() -> None:
-            for share, held, own in zip(shares, memory, asked, strict=True):
-                with on_device(share.device), cuda.memory_of(what):
-                    self._shares.append(PathShare(share, self.width, *held, own))
-
-        group.agreed(make)
+        self._shares = group.make(
+            [total_bytes(shared_table(x, self.width)) for x in members],
+            what,
+            lambda k, held, at: PathShare(shares[k], self.width, held, at, asked[k]),
+        )
 
     def _each(self, work: Callable[[PathShare], Any]) -> list[Any]:
         return self._group.each(self._shares, work)
