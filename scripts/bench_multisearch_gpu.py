@@ -27,7 +27,7 @@ from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
-from distbfs.multisearch.one_device import BitSearches, all_levels
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
@@ -56,7 +56,10 @@ class Bench:
         self.graph: DeviceGraph = figures.built(self.source)
         self.sources = many.sources_of(self.graph, args.roots, args.seed)
         self.edges, self.deepest = many.traversed(self.graph, self.sources)
-        self.levels = all_levels(self.graph, self.sources)
+        shape, dtype = (len(self.sources), self.graph.n), level_dtype(self.deepest)
+        self.levels = cuda.cupy().empty(shape, dtype)
+        for first, last, batch in BitSearches(self.graph).batches(self.sources):
+            batch.levels(self.levels[first:last])
         self.checked = many.check_levels(
             self.source, self.sources, self.levels, args.checked, "bit-parallel"
         )

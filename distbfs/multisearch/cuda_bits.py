@@ -5,15 +5,14 @@ Source: Then et al., The more the merrier, VLDB 2014.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distbfs.device import cuda, programs
-from distbfs.device.structures import Record, structure
+from distbfs.device import cuda
+from distbfs.device.structures import Record
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
 from distbfs.graph.device_graph import (
@@ -22,7 +21,7 @@ from distbfs.graph.device_graph import (
     degree_class,
 )
 from distbfs.multisearch.numpy_runner import check_sources
-from distbfs.types import Array, DeviceArray, Ids
+from distbfs.types import Ids
 
 KERNELS = Path(__file__).parent
 SOURCE, LEVELS = KERNELS / "bits.cu", KERNELS / "bits_levels.cu"
@@ -76,69 +75,6 @@ def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
     if graph.directed:
         count = count + graph.row_lengths(number, number + 1, incoming=True)
     return count
-
-
-def asked_kernel() -> programs.Kernel:
-    """Return the kernel of ``asked_levels`` on the current device."""
-    return programs.Module(LEVELS, LEVEL="u8").kernel("asked")
-
-
-def asked_levels(
-    kernel: programs.Kernel,
-    graph: DeviceGraph,
-    rows: tuple[DeviceArray, Sequence[DeviceArray]],
-    searches: Array,
-    targets: Array,
-) -> DeviceArray:
-    """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
-
-    rows: (seen, planes), uint32, by number; without planes a level is 0
-    targets: ids of the graph's vertices
-    """
-    cp, (seen, planes) = cuda.cupy(), rows
-    out = cp.empty(len(searches), np.int32)
-    if not len(searches) or not graph.active:
-        out.fill(-1)
-        return out
-    asked = structure(LEVELS, "Asked")(
-        numbers=graph.numbers,
-        members=graph.members,
-        seen=seen,
-        plane=list(planes),
-        search=cp.asarray(searches.astype(np.uint32)),
-        target=cp.asarray(targets.astype(np.uint32)),
-        out=out,
-        count=len(searches),
-        words=seen.size // graph.active,
-        planes=len(planes),
-    )
-    kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
-    return out
-
-
-def write_levels(
-    out: DeviceArray,
-    numbers: DeviceArray,
-    rows: tuple[DeviceArray, Sequence[DeviceArray]],
-    words: int,
-) -> None:
-    """Write the levels of the first searches by id, -1 = unreached.
-
-    out: integers [searches, n]; numbers: uint32 [n], id -> number, or ISOLATED
-    rows: (seen, planes), uint32, by number; words: of 32 searches, in a row
-    """
-    matrix = structure(LEVELS, "Matrix")(
-        numbers=numbers,
-        seen=rows[0],
-        plane=list(rows[1]),
-        out=out,
-        n=out.shape[1],
-        k=len(out),
-        words=words,
-        planes=len(rows[1]),
-    )
-    module = programs.Module(LEVELS, LEVEL=f"u{8 * out.dtype.itemsize}")
-    module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
 
 class TailReads:

@@ -16,16 +16,14 @@ from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     LANES,
+    LEVELS,
     MORE_LEVELS,
     MORE_PLANES,
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
     TailReads,
-    asked_kernel,
-    asked_levels,
     level_dtype,
-    write_levels,
 )
 from distbfs.multisearch.domain_members import Member, own_table
 from distbfs.multisearch.outer_bits import Outside
@@ -82,7 +80,7 @@ class Share:
         self.tails: TailReads | None = None
         if graph.tails is not None:
             self.tails = TailReads(graph.tails, 4 * lanes)
-        self._asked = asked_kernel()
+        self._asked = programs.Module(LEVELS, LEVEL="u8").kernel("asked")
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
         own = own_table(lanes, graph.n, graph.active, levels=False, sums=0)
@@ -241,12 +239,55 @@ class Share:
         return counts
 
     def levels_in(self, deepest: int, searches: Ids, targets: Ids) -> Array:
-        """Return the levels of targets, ids of this part, int32 on the host."""
-        rows = self._seen, self._planes[: deepest.bit_length()]
+        """Return the levels of targets, ids of this part, int32 on the host.
+
+        It is -1 for unreached vertices, and 0 for all others without levels.
+        """
+        cp, graph = cuda.cupy(), self.member.graph
+        out, planes = cp.empty(len(searches), np.int32), self._planes_of(deepest)
+        if not len(searches) or not graph.active:
+            return np.full(len(searches), UNREACHED, np.int32)
         local = self.member.layout.local_of(targets)
-        graph = self.member.graph
-        levels: Array = asked_levels(self._asked, graph, rows, searches, local).get()
+        asked = structure(LEVELS, "Asked")(
+            numbers=graph.numbers,
+            members=graph.members,
+            seen=self._seen,
+            plane=planes,
+            search=cp.asarray(searches.astype(np.uint32)),
+            target=cp.asarray(local.astype(np.uint32)),
+            out=out,
+            count=len(searches),
+            words=4 * self.lanes,
+            planes=len(planes),
+        )
+        self._asked.prepare(asked, 8 * cuda.multiprocessors(), 256)()
+        levels: Array = out.get()
         return levels
+
+    def _planes_of(self, deepest: int) -> list[DeviceArray]:
+        """Return the planes of levels up to the deepest, none where none are kept."""
+        return self._planes[: deepest.bit_length()]
+
+    def write_levels(
+        self, out: DeviceArray, numbers: DeviceArray, deepest: int, block: int = 0
+    ) -> None:
+        """Write the levels of searches ``block`` * BLOCK on, -1 = unreached.
+
+        out: integers [searches, n]; numbers: uint32 [n], their vertices, or ISOLATED
+        """
+        planes = [plane[block:] for plane in self._planes_of(deepest)]
+        matrix = structure(LEVELS, "Matrix")(
+            numbers=numbers,
+            seen=self._seen[block:],
+            plane=planes,
+            out=out,
+            n=out.shape[1],
+            k=len(out),
+            words=4 * self.lanes,
+            planes=len(planes),
+        )
+        module = programs.Module(LEVELS, LEVEL=f"u{8 * out.dtype.itemsize}")
+        module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
     def block_levels(self, deepest: int, block: int, count: int) -> Array:
         """Return the levels of searches ``block`` * BLOCK on, by local id.
@@ -257,13 +298,11 @@ class Share:
         levels = np.full((some, n), UNREACHED, level_dtype(deepest))
         if not self.member.graph.active:
             return levels
-        seen, *planes = (x[block:] for x in (self._seen, *self._planes))
-        rows = seen, planes[: deepest.bit_length()]
         for low in range(0, n, IDS_AT_ONCE):
             numbers = self._numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
             with cuda.memory_of("levels"):
                 out = cuda.cupy().empty((some, len(numbers)), levels.dtype)
-            write_levels(out, numbers, rows, 4 * self.lanes)
+            self.write_levels(out, numbers, deepest, block)
             levels[:, low : low + len(numbers)] = out.get()
         return levels
 
@@ -287,7 +326,7 @@ class Share:
         32: uint32 [1 + digits, active].
         """
         cp, active = cuda.cupy(), self.member.graph.active
-        planes = self._planes[: deepest.bit_length()]
+        planes = self._planes_of(deepest)
         word, shift = divmod(first, 32)
         kept = np.uint32((1 << width) - 1)
         with cuda.memory_of("levels of betweenness"):

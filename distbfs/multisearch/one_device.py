@@ -29,7 +29,6 @@ from distbfs.multisearch.cuda_bits import (
     above,
     check_ids,
     level_dtype,
-    write_levels,
 )
 from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.domain_share import Share
@@ -214,15 +213,14 @@ class BitSearches(Share):
         out: a C-contiguous array [k, n] of that or a wider dtype for the result
         """
         cp, shape = cuda.cupy(), (len(self.sources), self.graph.n)
-        planes = self._planes[: self.deepest.bit_length()]
+        planes = self._planes_of(self.deepest)
         dtype = level_dtype(self.deepest if planes else 0)
         if out is None:
             with cuda.memory_of("levels"):
                 out = cp.empty(shape, dtype)
         if out.shape != shape or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {shape} of {dtype}")
-        rows = self._seen, planes
-        write_levels(out, self._numbers_by_id(), rows, 4 * self.lanes)
+        self.write_levels(out, self._numbers_by_id(), self.deepest)
         lone = np.flatnonzero(np.isin(self.sources, self._lone[-1]))
         if len(lone):
             out[cp.asarray(lone), cp.asarray(self.sources[lone])] = 0
@@ -258,20 +256,3 @@ class BitSearches(Share):
         levels = self.levels_in(self.deepest, rows, ids)
         levels[self.sources[rows] == ids] = 0  # also a vertex without edges
         return levels
-
-
-def all_levels(
-    graph: DeviceGraph, sources: ArrayLike, width: int | None = None
-) -> DeviceArray:
-    """Return the levels from all sources by id, CuPy [k, n] (``level_dtype``)."""
-    cp, searches = cuda.cupy(), BitSearches(graph, width=width)
-    out: DeviceArray | None = None
-    for first, last, batch in searches.batches(sources):
-        dtype = level_dtype(batch.deepest)
-        with cuda.memory_of("levels"):
-            if out is None:
-                out = cp.empty((len(np.ravel(sources)), graph.n), dtype)
-            elif out.dtype.itemsize < dtype.itemsize:
-                out = out.astype(dtype)
-        batch.levels(out[first:last])
-    return cp.empty((0, graph.n), np.int8) if out is None else out

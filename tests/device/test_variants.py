@@ -221,10 +221,6 @@ LOADS = {
     "store/owned_rows.py": [("store", ("owned_rows.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/lookups.py": [("multisearch", ("lookups.c",), C_WIDTH)],
-    "multisearch/cuda_bits.py": [
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
-    ],
     "multisearch/one_device.py": [
         (
             "multisearch",
@@ -255,11 +251,9 @@ LOADS = {
         )
     ],
     "multisearch/domain_share.py": [
-        (
-            "multisearch",
-            ("bits_domain.cu",),
-            {"PIECES": LANES, "SPLIT": FLAG},
-        )
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
+        ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/domain_paths.py": [
         ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})

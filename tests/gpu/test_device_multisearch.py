@@ -17,7 +17,7 @@ from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
-from distbfs.multisearch.one_device import BitSearches, all_levels
+from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -79,7 +79,8 @@ def test_many_batches():
     made = HostGraph(source)
     roots = np.arange(1300) * 3 % source.n
     wanted = distances(source, roots)
-    np.testing.assert_array_equal(signed(all_levels(made.graph, roots)), wanted)
+    for first, last, batch in BitSearches(made.graph).batches(roots):
+        np.testing.assert_array_equal(signed(batch.levels()), wanted[first:last])
     batch = BitSearches(made.graph, levels=False).search(roots[:512])
     rng = np.random.default_rng(5)
     rows, targets = rng.integers(0, 512, 9999), rng.integers(0, source.n, 9999)

@@ -16,7 +16,7 @@ from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch import domain_members, one_device
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import level_dtype
-from distbfs.multisearch.one_device import BitSearches, all_levels
+from distbfs.multisearch.one_device import BitSearches
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
 GRAPHS["wide-star"] = Tuples(1003, [7] * 1003, range(1003))
@@ -194,22 +194,24 @@ def test_all_sources_in_batches(device, name):
     source = GRAPHS[name]
     made = HostGraph(source)
     roots = np.arange(source.n)[:300]
-    levels = all_levels(made.graph, roots, width=128)
-    np.testing.assert_array_equal(signed(levels), distances(source, roots))
+    wanted, searches = distances(source, roots), BitSearches(made.graph, width=128)
+    for first, last, batch in searches.batches(roots):
+        np.testing.assert_array_equal(signed(batch.levels()), wanted[first:last])
 
 
 def test_the_second_batch_is_deeper(device):
     source = Tuples(600, [*range(499), 500], [*range(1, 500), 501])
     made = HostGraph(source)
     roots = [500] * 128 + [0, 510]
-    levels = all_levels(made.graph, roots, width=128)
-    assert levels.dtype == np.int16
-    np.testing.assert_array_equal(signed(levels), distances(source, roots))
+    wanted, searches = distances(source, roots), BitSearches(made.graph, width=128)
+    for first, last, batch in searches.batches(roots):
+        levels = batch.levels()
+        assert levels.dtype == (np.int16 if first else np.int8)
+        np.testing.assert_array_equal(signed(levels), wanted[first:last])
 
 
 def test_no_source_and_no_vertex(device):
     made = HostGraph(GRAPHS["grid"])
-    assert all_levels(made.graph, []).shape == (0, made.source.n)
     batch = BitSearches(made.graph).search([])
     assert (batch.deepest, batch.levels().shape) == (0, (0, made.source.n))
     assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
