@@ -17,18 +17,12 @@ from distbfs.multisearch.base import (
     KEPT,
     Results,
     RunOptions,
-    check_problem,
 )
 from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
 from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_members import bytes_beside
-from distbfs.multisearch.numpy_runner import (
-    Outputs,
-    check_method,
-    check_sources,
-    kept_value,
-)
+from distbfs.multisearch.numpy_runner import CheckedRunner, Outputs, kept_value
 from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -42,7 +36,7 @@ NEVER = (1 << 63) - 1  # edges: more than any frontier has
 PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
 
-class CudaRunner:
+class CudaRunner(CheckedRunner):
     """Problems on the current device; methods other than "bits" use blocks."""
 
     name = "xbfs"
@@ -67,45 +61,27 @@ class CudaRunner:
         return graph_of_part(self.name, part, None if part.directed else room)
 
     def where(self, graph: DeviceGraph) -> str:
-        """Describe the rows of a graph that are in host memory, "" if none is."""
+        """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(graph)
 
-    def run(
+    def _run(
         self, problem: Problem, graph: DeviceGraph, sources: Ids, options: RunOptions
     ) -> Results:
-        """Run a problem; see ``base.Runner``."""
-        check_problem(problem)
-        check_sources(sources, graph.n)
-        check_method(self, options)
         by_bits = problem.bits and options.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
-        if by_bits:
-            most = min(options.batch or LARGEST, max(len(sources), 1), LARGEST)
-            return self._in_turns(problem, graph, sources, options, most)
         outputs = Outputs(problem, len(sources), graph.n)
-        facts = self._blocks(problem, graph, sources, options, outputs)
-        return Results(outputs.results(), {**self.describe(), **facts})
-
-    def _in_turns(
-        self,
-        problem: Problem,
-        graph: DeviceGraph,
-        sources: Ids,
-        options: RunOptions,
-        most: int,
-    ) -> Results:
-        """Run a problem in bit-parallel batches of up to ``most`` sources.
-
-        Half as many if memory runs out, as for deep levels.
-        """
-        try:
-            return self._bits(problem, graph, sources, options, most)
-        except OutOfMemory:
-            if most == 1:
-                raise
-        # what the batch held is free by now
-        return self._in_turns(problem, graph, sources, options, most // 2)
+        if not by_bits:
+            facts = self._blocks(problem, graph, sources, options, outputs)
+            return Results(outputs.results(), {**self.describe(), **facts})
+        most = min(options.batch or LARGEST, max(len(sources), 1), LARGEST)
+        while True:
+            try:
+                return self._bits(problem, graph, sources, options, most)
+            except OutOfMemory:
+                if most == 1:
+                    raise
+            most //= 2  # as for deep levels; what the batch held is free by now
 
     def _bits(
         self,

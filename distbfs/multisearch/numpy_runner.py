@@ -19,7 +19,8 @@ This module reads as the contract of all runners; it traverses level by level in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,7 +41,7 @@ from distbfs.multisearch.base import (
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
-from distbfs.types import Array, Ids
+from distbfs.types import AnyArray, Array, Ids
 
 PIECE = 1 << 21  # edges given to a function at once
 FEWEST = 1
@@ -94,7 +95,7 @@ class NumpyWalk:
 
     def __init__(self, rows: CSR) -> None:
         """Store the rows of neighbours by id."""
-        self._rows = rows
+        self._rows, self.n = rows, rows.rows
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield the frontier of each level; see ``Walk``."""
@@ -314,53 +315,64 @@ def run_batches(
     return outputs.results(), {"batches": len(batches), "levels": levels}
 
 
-class ReferenceRunner:
+class CheckedRunner(ABC):
+    """The common part of problem runners; see ``ProblemRunner``."""
+
+    name: str
+    methods: tuple[str, ...]
+
+    def where(self, graph: Any) -> str:  # noqa: ARG002
+        """Return "": devices alone have rows in host memory."""
+        return ""
+
+    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:  # noqa: ARG002
+        """Return None: many searches run at once."""
+        return None
+
+    def run(
+        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem; see ``ProblemRunner``."""
+        check_problem(problem)
+        check_sources(sources, graph.n)
+        if options.method and options.method not in self.methods:
+            allowed = ", ".join(self.methods)
+            raise UsageError(
+                f"method '{options.method}' of engine {self.name}; allowed: {allowed}"
+            )
+        return self._run(problem, graph, sources, options)
+
+    @abstractmethod
+    def _run(
+        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem that was checked, from vertices of the graph."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return engine and devices; see ``ProblemRunner``."""
+
+
+class ReferenceRunner(CheckedRunner):
     """NumPy on one thread."""
 
     name = "reference"
     methods = ("numpy",)
 
-    def prepare(
-        self, part: Part, options: RunOptions | None = None
-    ) -> tuple[Part, NumpyWalk]:
-        """Return a whole graph with its rows by id."""
+    def prepare(self, part: Part, options: RunOptions | None = None) -> NumpyWalk:
+        """Return the rows of a whole graph by id."""
         check_memory(self, options)
-        return part, NumpyWalk(rows_by_id(part))
+        return NumpyWalk(rows_by_id(part))
 
-    def where(self, _: Any) -> str:
-        """Return "": devices alone have rows in host memory."""
-        return ""
-
-    def run(
-        self,
-        problem: Problem,
-        graph: tuple[Part, NumpyWalk],
-        sources: Ids,
-        options: RunOptions,
+    def _run(
+        self, problem: Problem, graph: NumpyWalk, sources: Ids, options: RunOptions
     ) -> Results:
-        """Run a problem; see ``base.Runner``."""
-        check_problem(problem)
-        part, walk = graph
-        check_sources(sources, part.layout.n)
-        check_method(self, options)
-        values, facts = run_batches(problem, walk, part.layout.n, sources, options)
+        values, facts = run_batches(problem, graph, graph.n, sources, options)
         return Results(values, {**self.describe(), **facts})
-
-    def levels_from(self, graph: Any) -> None:
-        """Return None; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
         return {"engine": self.name, "method": "numpy", "threads": 1}
-
-
-def check_method(runner: Any, options: RunOptions) -> None:
-    """Raise UsageError for a method that a runner does not have."""
-    if options.method and options.method not in runner.methods:
-        allowed = ", ".join(runner.methods)
-        raise UsageError(
-            f"method '{options.method}' of engine {runner.name}; allowed: {allowed}"
-        )
 
 
 def check_memory(runner: Any, options: RunOptions | None) -> None:

@@ -17,14 +17,13 @@ from distbfs.device import cc
 from distbfs.device.calls import LongCall
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
-from distbfs.multisearch.base import Results, RunOptions, check_problem
+from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.bit_batches import Search, run_in_batches, wanted_of
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
+    CheckedRunner,
     Outputs,
     check_memory,
-    check_method,
-    check_sources,
     cuts,
     run_batches,
 )
@@ -44,7 +43,7 @@ class HostGraph:
             raise UsageError("many searches at once need a graph in one part")
         if part.local_count >= 1 << 31:
             raise UsageError("many searches at once allow up to 2^31 - 1 vertices")
-        self.part = part
+        self.part, self.n = part, part.layout.n
         self._held: tuple[tuple[int, int], BitSearch] | None = None
 
     def searches(self, count: int, threads: int) -> BitSearch:
@@ -121,7 +120,7 @@ class CompiledWalk:
             yield out[0], out[1], out[2]
 
 
-class OpenMPRunner:
+class OpenMPRunner(CheckedRunner):
     """C; "bits" serves problems that allow it, "arrays" all others."""
 
     name = "openmp"
@@ -136,21 +135,13 @@ class OpenMPRunner:
         check_memory(self, options)
         return HostGraph(part)
 
-    def where(self, _: Any) -> str:
-        """Return "": devices alone have rows in host memory."""
-        return ""
-
-    def run(
+    def _run(
         self, problem: Problem, graph: HostGraph, sources: Ids, options: RunOptions
     ) -> Results:
-        """Run a problem; see ``base.Runner``."""
-        check_problem(problem)
-        check_sources(sources, graph.part.layout.n)
-        check_method(self, options)
         if options.method == "bits" and not problem.bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
         self._threads = cc.thread_count(options.threads)
-        n, by_bits = graph.part.layout.n, options.bits and options.method != "arrays"
+        n, by_bits = graph.n, options.bits and options.method != "arrays"
         if problem.bits and by_bits:
             outputs = Outputs(problem, len(sources), n)
             search = self._searching(problem, graph, len(sources), options)
@@ -167,7 +158,7 @@ class OpenMPRunner:
         self, problem: Problem, graph: HostGraph, count: int, options: RunOptions
     ) -> Search:
         """Return a function that searches from the first of some sources."""
-        n, wanted = graph.part.layout.n, wanted_of(problem, options)
+        n, wanted = graph.n, wanted_of(problem, options)
 
         def need(lanes: int) -> int:
             return bits.bytes_needed(n, lanes, levels=wanted.levels, depth=SPAN)
@@ -180,9 +171,6 @@ class OpenMPRunner:
             return searches, len(sources[:size])
 
         return search
-
-    def levels_from(self, graph: Any) -> None:
-        """Return None; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""

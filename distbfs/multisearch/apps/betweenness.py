@@ -284,18 +284,10 @@ def betweenness(
     )
 
 
-def run(
-    task: Task,
-    *,
-    normalized: bool,
-    endpoints: bool,
-    samples: int | None,
-    error: float | None,
-    confidence: float | None,
-) -> Facts:
+def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts:
     """Compute betweenness, or estimate it from samples, and pass it to the output."""
     searcher, n, sources = task.searcher, task.searcher.n, task.sources
-    estimate, failure = requested(samples, error, confidence), 0.0
+    estimate, failure = requested(**asked), 0.0
     if estimate is not None:
         failure = estimate.failure(n)
         count = estimate.count(n if endpoints else n - 1, failure)
@@ -309,13 +301,13 @@ def run(
     facts = {"normalized": normalized, "endpoints": endpoints}
     ways = {**facts, "directed": searcher.directed}
     value = scaled(total, sources, **ways)
-    results = {"sources": sources, "value": value}
     if estimate is not None:
         low, high = bounds(total, sources, failure, **ways)
-        results.update(low=low, high=high)
-        facts.update(estimate.facts(sources, low, high))
-    task.keep(**results)
-    return {**facts, "largest": task.largest(value), **pieces.facts()}
+        own = estimate.keep(task, sources, value, low, high)
+    else:
+        task.keep(value=value)
+        own = {"largest": task.largest(value)}
+    return {**facts, **own, **pieces.facts()}
 
 
 ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as lying on them")

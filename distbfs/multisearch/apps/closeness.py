@@ -6,7 +6,8 @@ In a directed graph distances lead to the vertex.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -122,30 +123,32 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     largest = min(n * math.log(1 / failure) / max(len(drawn), 1), unknown.sum())
     if largest > 1:
         high[unknown] = (largest - 1) / (n - 1) if normalized else 1
-    task.keep(sources=drawn, value=value, low=low, high=high)
-    facts = {"normalized": normalized, **estimate.facts(drawn, low, high)}
-    return {**facts, "largest": task.largest(value), **pieces.facts()}
+    facts = estimate.keep(task, drawn, value, low, high)
+    return {"normalized": normalized, **facts, **pieces.facts()}
 
 
-def run(
-    task: Task,
-    *,
-    normalized: bool,
-    samples: int | None,
-    error: float | None,
-    confidence: float | None,
-) -> Facts:
-    """Compute closeness, or estimate it from samples, and pass it to the output."""
-    estimate = requested(samples, error, confidence)
-    if estimate is not None:
-        return estimated(task, estimate, normalized=normalized)
-    pieces, n = task.pieces(task.searcher.turned()), task.searcher.n
-    sums = pieces.run(PROBLEM, task.sources)
-    value = scores(sums["reached"] - 1, sums["distance"], n, normalized=normalized)
-    value = of_sources(value, task.sources, n)
+def of_task(task: Task, of_sums: Callable[[Mapping[str, Array]], Array]) -> Facts:
+    """Compute exact values of a task's sources and pass them to the output.
+
+    of_sums: returns values [k] from the results of ``distances.PROBLEM``
+    """
+    pieces = task.pieces(task.searcher.turned())
+    values = of_sums(pieces.run(PROBLEM, task.sources))
+    value = of_sources(values, task.sources, task.searcher.n)
     task.keep(value=value)
-    facts = {"normalized": normalized, "largest": task.largest(value)}
-    return {**facts, **pieces.facts()}
+    return {"largest": task.largest(value), **pieces.facts()}
+
+
+def run(task: Task, *, normalized: bool, **asked: Any) -> Facts:
+    """Compute closeness, or estimate it from samples, and pass it to the output."""
+    if (estimate := requested(**asked)) is not None:
+        return estimated(task, estimate, normalized=normalized)
+
+    def of_sums(sums: Mapping[str, Array]) -> Array:
+        others, n = sums["reached"] - 1, task.searcher.n
+        return scores(others, sums["distance"], n, normalized=normalized)
+
+    return {"normalized": normalized, **of_task(task, of_sums)}
 
 
 APP = Application(

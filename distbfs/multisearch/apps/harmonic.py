@@ -5,12 +5,12 @@ In a directed graph distances lead to the vertex.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
-from distbfs.multisearch.apps.closeness import of_sources
+from distbfs.multisearch.apps.closeness import of_sources, of_task
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
     OPTIONS,
@@ -62,27 +62,14 @@ def estimated(task: Task, estimate: Estimate) -> Facts:
     if not searcher.directed:
         for array in (value, low, high):
             array[drawn] = sums["harmonic"]
-    task.keep(sources=drawn, value=value, low=low, high=high)
-    facts = {**estimate.facts(drawn, low, high), "largest": task.largest(value)}
-    return {**facts, **pieces.facts()}
+    return {**estimate.keep(task, drawn, value, low, high), **pieces.facts()}
 
 
-def run(
-    task: Task,
-    *,
-    samples: int | None,
-    error: float | None,
-    confidence: float | None,
-) -> Facts:
+def run(task: Task, **asked: Any) -> Facts:
     """Compute the centrality, or estimate it from samples; pass it to the output."""
-    estimate = requested(samples, error, confidence)
-    if estimate is not None:
+    if (estimate := requested(**asked)) is not None:
         return estimated(task, estimate)
-    pieces = task.pieces(task.searcher.turned())
-    sums = pieces.run(PROBLEM, task.sources)
-    value = of_sources(sums["harmonic"], task.sources, task.searcher.n)
-    task.keep(value=value)
-    return {"largest": task.largest(value), **pieces.facts()}
+    return of_task(task, lambda sums: sums["harmonic"])
 
 
 APP = Application(

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.multisearch.application import Option, Task
+from distbfs.multisearch.application import Facts, Option, Task
 from distbfs.options import check_range
 from distbfs.types import Array, Ids
 
@@ -85,12 +84,16 @@ class Estimate:
         rate = 2 * population * self.error**2 + surprise
         return math.ceil((population + 1) * surprise / rate) + 1
 
-    def facts(self, drawn: Ids, low: Array, high: Array) -> dict[str, Any]:
-        """Return samples, confidence, error and widest bounds (JSON values)."""
-        facts = {"samples": len(drawn), "confidence": self.confidence}
+    def keep(
+        self, task: Task, drawn: Ids, value: Array, low: Array, high: Array
+    ) -> Facts:
+        """Pass estimates with their bounds to the output; return the reported facts."""
+        task.keep(sources=drawn, value=value, low=low, high=high)
+        facts: Facts = {"samples": len(drawn), "confidence": self.confidence}
         if self.error is not None:
             facts["error"] = self.error
-        return {**facts, "widest_bounds": float((high - low).max(initial=0))}
+        widest = float((high - low).max(initial=0))
+        return {**facts, "widest_bounds": widest, "largest": task.largest(value)}
 
 
 def requested(
