@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +80,6 @@ def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
     """Return the largest size in bytes of a ``BitSearch`` of n vertices."""
     planes = max(depth.bit_length(), HELD) if levels else 0
     return total_bytes(array_table(n, n, width, planes))
-
-
-@dataclass(frozen=True)
-class BitsRecord:
-    """One level: "push" or "pull", vertices whose edges it read first, edge checks."""
-
-    direction: str
-    frontier: int
-    checks: int
 
 
 class WordRows:
@@ -302,13 +292,13 @@ class BitSearch(WordRows):
         return self.level_counts[: self.deepest + 1, : len(self._sources)].T
 
     @property
-    def records(self) -> list[BitsRecord]:
-        """Records of the levels; the last finds nothing unless there was a limit."""
-        names = ("push", "pull")
-        return [
-            BitsRecord(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
-            for r in self._records[1 : self.view.level + 1]
-        ]
+    def records(self) -> np.recarray[Any, Any]:
+        """Records of the levels; the last finds nothing unless there was a limit.
+
+        direction: 0 for a push, 1 for a pull; frontier: vertices whose edges it read
+        first; checks: of edges
+        """
+        return self._records[1 : self.view.level + 1].view(np.recarray)
 
     def levels(self, dtype: str = "", out: Array | None = None) -> Array:
         """Return levels by id, [k, n]; -1 = unreached.
