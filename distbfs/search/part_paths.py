@@ -94,7 +94,9 @@ class PartSums:
             for edges, back, begin, end in (
                 (part.nd, part.dn, own, shared),
                 (part.dn, part.nd, shared, own),
-                (dd, None, shared, shared),  # edges back may lie in other parts
+                # edges back may lie in other parts
+                # mutant: dd, None -> dd, part.dd_pulled : test_parts_on_ranks
+                (dd, None, shared, shared),
             )
         ]
         places = own.places(start)

@@ -1,5 +1,6 @@
 """Shortest paths, their numbers and neighbourhoods, against NetworkX and products."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import networkx as nx
@@ -146,19 +147,24 @@ CASES = [
     ("random", 2, 4, 6),
     ("two-hubs", 2, 2, 3),
     ("random", 1, 1, 3),
+    ("kronecker", 2, 2, None),  # ranks own rows
+    ("random", 3, 3, None),
 ]
 SOURCES = {**NAMED, "random": random_tuples(150, 420, seed=8)}
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("name", "ranks", "parts", "threshold"), CASES)
-def test_parts_on_ranks(name, ranks, parts, threshold):
+def test_parts_on_ranks(name, ranks, parts, threshold, engine):
     """Delegates and edges between parts and ranks, vertices renamed inside."""
     source, seed = SOURCES[name], 5
+    options = replace(OPTIONS, engine=engine)
+    ways = {"owned": True} if threshold is None else {"threshold": threshold}
     whole = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
 
     def work(world):
-        made, _ = build(source, parts, world, threshold=threshold, permute_seed=seed)
-        session = open_parts(world, made, OPTIONS, Permutation(source.n, seed))
+        made, _ = build(source, parts, world, permute_seed=seed, **ways)
+        session = open_parts(world, made, options, Permutation(source.n, seed))
         return answers(session.search(root), target)
 
     for root in (0, int(source.degrees.argmax())):

@@ -253,6 +253,7 @@ static int32_t count_paths(const sources *p, leveled *down, uint32_t source, int
         if (apart ? find_level(p, level, 0) : find_level(p, level, 1)) return 0;
         if (!p->sparse) tally(p, level + 1);
         s.start = level, s.goal = level + 1;
+        /* mutant: if (apart) -> if (0) : test_any_graph_and_any_sources */
         if (apart) carry(&s, 1, p->into[level + 1] <= 2 * p->out[level]);
         *far |= scale_level(p, level + 1);
     }
