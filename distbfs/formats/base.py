@@ -11,8 +11,8 @@ import xxhash
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.new_ids import Words
 from distbfs.formats.text import BOM, HashedFile, Progress, TextFile
-from distbfs.formats.text_ids import Words
 from distbfs.options import check_choice, check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids

@@ -20,9 +20,9 @@ from distbfs.errors import InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
+from distbfs.formats.new_ids import Words
 from distbfs.formats.numpy_pairs import checked
 from distbfs.formats.text import sound
-from distbfs.formats.text_ids import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,8 @@ class Table:
     def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
         """Return the numbers of words."""
         try:
-            return words.numbers(*text_in(array))
+            text, offsets = text_in(array)
+            return words.numbers(text, offsets[:-1], np.diff(offsets))
         except LineFault as fault:
             raise InputError(f"{where}, rows from {begin}: {fault}") from fault
 

@@ -32,9 +32,9 @@ from distbfs.formats.delimited import (
 )
 from distbfs.formats.ids import LARGEST_ID, IdMap, IntegerIds
 from distbfs.formats.lines import SHOWN, LineRules
+from distbfs.formats.new_ids import Words
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
-from distbfs.formats.text_ids import Words
 from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:

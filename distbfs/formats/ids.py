@@ -134,9 +134,7 @@ class TextIds:
     @classmethod
     def of(cls, words: Sequence[bytes]) -> TextIds:
         """Create the map of ids, which must be ascending UTF-8."""
-        offsets = np.zeros(len(words) + 1, dtype=np.int64)
-        np.cumsum([len(word) for word in words], out=offsets[1:])
-        return cls(offsets, np.frombuffer(b"".join(words), dtype=np.uint8))
+        return cls(*packed(words))
 
     @property
     def count(self) -> int:
@@ -197,6 +195,13 @@ class TextIds:
                 return f"id {vertex} is not UTF-8"
             last = word
         return ""
+
+
+def packed(words: Sequence[bytes]) -> tuple[Ids, Bytes]:
+    """Return the start of each word in a text, int64 [k + 1], and that text."""
+    offsets = np.zeros(len(words) + 1, dtype=np.int64)
+    np.cumsum([len(word) for word in words], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(words), dtype=np.uint8)
 
 
 def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from distbfs.device import cc
 from distbfs.device.structures import structure
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import BLANKS, LineFault, LineRules, Records, column, read_id
+from distbfs.formats.new_ids import check_word
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
+    from distbfs.formats.new_ids import Words
     from distbfs.formats.text import TextFile
-    from distbfs.formats.text_ids import Words
     from distbfs.types import Ids
 
 # pairs, piece by piece; returns the blocks that are left
@@ -52,7 +53,7 @@ def read_pairs(
     """
     library = cc.load_or_none(SOURCE) if compiled else None
     blocks: Iterable[bytes] = file.blocks()
-    if library is not None and (words is None or words.table is not None):
+    if library is not None:
         blocks = yield from _compiled(library, file, blocks, rules, declared, words)
     if blocks:
         yield from _records(file, blocks, rules, declared, words)
@@ -70,7 +71,6 @@ def _compiled(
     words: Words | None,
 ) -> Reading:
     """Read pairs by the kernel."""
-    table = None if words is None else words.table
     state = structure(SOURCE, "rules")(
         separator=ord(rules.separator),
         lead=ord(rules.lead or "\0"),
@@ -85,21 +85,20 @@ def _compiled(
     for block in blocks:
         file.line -= rest.count(b"\n")
         whole = rest + block
-        text = np.array(np.frombuffer(whole, dtype=np.uint8), copy=table is not None)
+        text = np.array(np.frombuffer(whole, dtype=np.uint8), copy=words is not None)
         left = LARGEST_ID if declared is None else declared - file.entries
         capacity = min(len(text) // SHORTEST_LINE + 1, left)
         pairs = np.empty((capacity, 2), dtype=np.int64)
-        sizes = None if table is None else np.empty_like(pairs)
+        sizes = None if words is None else np.empty_like(pairs)
         state.set(capacity=capacity, sizes=sizes)
         size, arrays = ctypes.c_int64(len(text)), (cc.pointer(text), cc.pointer(pairs))
         pairs = pairs[: library.parse(ctypes.byref(state), size, *arrays)]
-        if words is not None and table is not None and sizes is not None:
-            known = table.count
+        if words is not None and sizes is not None:
             flat = sizes.ravel()[: pairs.size]
-            pairs = table.number(text, pairs.ravel(), flat).reshape(-1, 2)
-            if words.first_fault(known):
-                words.leave_table(known)
-                return chain([whole], blocks)
+            try:
+                pairs = words.numbers(text, pairs.ravel(), flat).reshape(-1, 2)
+            except LineFault:
+                return chain([whole], blocks)  # Python tells the line
         file.entries += len(pairs)
         file.line += state.lines
         file.extra += state.extra
@@ -121,35 +120,40 @@ def _records(
     words: Words | None,
 ) -> Iterator[Ids]:
     """Yield the pairs of blocks of whole lines, as Python reads them."""
-    if words is not None:
-        words.leave_table()
     records = Records(file, blocks, rules)
-    pairs: list[list[int]] = []
+    pairs: list[Any] = []
+
+    def taken() -> Ids:
+        if words is None:
+            return np.array(pairs, dtype=np.int64)
+        return words.numbers_of([*chain.from_iterable(pairs)]).reshape(-1, 2)
+
     for row in records:
         try:
             if rules.lead and (row[0] != rules.lead or len(row) != rules.fields):
                 raise LineFault(rules.unled(row))
             if file.entries == declared:
                 raise LineFault(f"more entries than the {declared} declared")
-            pairs.append(_pair(row, rules, words))
+            pairs.append(_pair(row, rules, text=words is not None))
         except LineFault as fault:
             raise file.refuse(str(fault), records.begin) from fault
         file.extra += sum(bool(x.strip(BLANKS)) for x in row) > 2 + bool(rules.lead)
         file.entries += 1
         if len(pairs) >= PAIRS:
-            yield np.array(pairs, dtype=np.int64)
-            pairs = []
+            yield taken()
+            pairs.clear()
     if pairs:
-        yield np.array(pairs, dtype=np.int64)
+        yield taken()
 
 
-def _pair(row: list[str], rules: LineRules, words: Words | None) -> list[int]:
-    """Return both ids of a record, or the numbers of its words; LineFault if bad."""
-    pair: list[int] = []
+def _pair(row: list[str], rules: LineRules, *, text: bool) -> list[Any]:
+    """Return both ids of a record, numbers or text; LineFault if one is bad."""
+    pair: list[Any] = []
     for place, most in zip(rules.places, (rules.most_u, rules.most_v), strict=True):
         word = column(row, place)
-        if words is not None:
-            pair.append(words.number(word))
+        if text:
+            check_word(word)
+            pair.append(word)
         else:
             pair.append(read_id(word, rules.base, most, rules.canonical))
     if rules.fields and len(row) != rules.fields:

@@ -19,7 +19,7 @@ from distbfs.formats.base import ReaderOptions, make_reader, read_files
 from distbfs.formats.ids import CountedIds
 from distbfs.formats.inputs import data_files
 from distbfs.formats.kept import read_kept
-from distbfs.formats.relabel import Numbers, relabel_words
+from distbfs.formats.new_ids import Numbers, number_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -296,15 +296,13 @@ def _parse(
         numbers = Numbers(compiled=options.compiled)
 
     def take(pairs: Ids) -> None:
-        (pairs if numbers is None else numbers.add(pairs)).tofile(out)
+        (pairs if numbers is None else numbers.numbers(pairs)).tofile(out)
 
     try:
         with spool.path.open("wb") as out:
             edges = read_files(reader, paths, take)
-        if numbers is not None:
-            return spool, edges, numbers.finish(spool.path)
-        if reader.words is not None:
-            return spool, edges, relabel_words(spool.path, reader.words)
+        if known := numbers or reader.words:
+            return spool, edges, number_anew(spool.path, known)
         if options.n is None:
             ways = "formats that do not state their size take --relabel or --vertices"
             check_dense(edges.n, edges.tuples, f"{paths[0]}: ", ways)

@@ -1,10 +1,10 @@
-"""A table of distinct words in C, numbered in the order in which they come."""
+"""A table of distinct words, numbered in the order in which they come."""
 
 from __future__ import annotations
 
 import ctypes
 import secrets
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.structures import structure
+from distbfs.formats.ids import packed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -100,9 +101,53 @@ class WordTable:
         """Return the words, of 8 bytes each, as integers of 64 bits, by number."""
         return self.text[: 8 * self.count].view(dtype)
 
-    def words(self) -> list[bytes]:
-        """Return the words by number."""
-        return split(self.text, self.offsets[: self.count + 1])
+    def since(self, first: int) -> tuple[Ids, Bytes]:
+        """Return offsets and text of the words from a number on."""
+        offsets = self.offsets[first : self.count + 1]
+        return offsets - offsets[0], self.text[offsets[0] : offsets[-1]]
+
+
+class PlainTable:
+    """The same as ``WordTable`` by a ``dict``, where there is no compiler."""
+
+    def __init__(self) -> None:
+        self._index: dict[bytes, int] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of words."""
+        return len(self._index)
+
+    def number(
+        self, text: Array, begins: Ids | None = None, sizes: Ids | None = None
+    ) -> Ids:
+        """Return the numbers of words, int64 [k]; see ``WordTable``."""
+        if begins is None or sizes is None:
+            begins, sizes = 8 * np.arange(len(text)), np.full(len(text), 8)
+        data, index = text.tobytes(), self._index
+        ends = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+        numbers = [index.setdefault(data[a:b], len(index)) for a, b in ends]
+        return np.array(numbers, dtype=np.int64)
+
+    def ranked(self) -> tuple[Ids, Ids, Bytes]:
+        """Return ranks of words by number, offsets and text of the sorted words."""
+        words = sorted(self._index)
+        ranks = np.empty(len(words), dtype=np.int64)
+        ranks[[self._index[word] for word in words]] = np.arange(len(words))
+        return ranks, *packed(words)
+
+    def numbers(self, dtype: Any) -> Array:
+        """Return the words, of 8 bytes each, as integers of 64 bits, by number."""
+        return np.frombuffer(b"".join(self._index), dtype)
+
+    def since(self, first: int) -> tuple[Ids, Bytes]:
+        """Return offsets and text of the words from a number on."""
+        return packed([*islice(self._index, first, None)])
+
+
+def make_table(*, compiled: bool) -> WordTable | PlainTable:
+    """Return a new table, in C if there is a compiler and it is wanted."""
+    return WordTable.or_none(compiled=compiled) or PlainTable()
 
 
 def split(text: Bytes, offsets: Ids) -> list[bytes]:

@@ -14,10 +14,9 @@ from distbfs.formats import pairs as reading
 from distbfs.formats import word_table
 from distbfs.formats.ids import TextIds
 from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules
-from distbfs.formats.relabel import Numbers
+from distbfs.formats.new_ids import Numbers, Words, number_anew
 from distbfs.formats.text import TextFile
-from distbfs.formats.text_ids import Words
-from distbfs.formats.word_table import WordTable
+from distbfs.formats.word_table import make_table, split
 
 pytestmark = pytest.mark.skipif(
     cc.load_or_none(reading.SOURCE) is None, reason="no C compiler"
@@ -174,17 +173,20 @@ def test_usual_records_need_no_python(scratch, separator, text, monkeypatch):
 @example([b"a" * k for k in range(40)], 1)
 @example([b"a" + b"\0" * k for k in range(20)], 1)
 @example([b"x" * 5000 + bytes([k]) for k in range(1, 9)], 1)
-def test_any_bytes_are_numbered_and_sorted(words, few):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_any_bytes_are_numbered_and_sorted(compiled, words, few):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(word_table, "FEW_WORDS", few)
-        table = WordTable.or_none(compiled=True)
+        table = make_table(compiled=compiled)
         ends = np.cumsum([0, *map(len, words)])
         text = np.frombuffer(b"".join(words), np.uint8)
         numbers = table.number(text, ends[:-1], np.diff(ends))
     index = {}
     assert numbers.tolist() == [index.setdefault(x, len(index)) for x in words]
     assert table.count == len(index)
-    assert table.words() == list(index)
+    for first in range(len(index) + 1):
+        offsets, text = table.since(first)
+        assert split(text, offsets) == list(index)[first:]
     ranks, offsets, text = table.ranked()
     rising = sorted(index)
     assert ranks.tolist() == [rising.index(x) for x in index]
@@ -203,8 +205,8 @@ def test_numbers_are_numbered_alike(scratch, pairs, many):
         numbers = Numbers(compiled=compiled)
         with scratch.open("wb") as out:
             for piece in np.array_split(array, 3):
-                numbers.add(piece).tofile(out)
-        ids = numbers.finish(scratch)
+                numbers.numbers(piece).tofile(out)
+        ids = number_anew(scratch, numbers)
         outcomes.append((np.fromfile(scratch, np.int64).tolist(), ids.ids.tolist()))
     assert outcomes[0] == outcomes[1]
     assert [outcomes[0][1][k] for k in outcomes[0][0]] == array.ravel().tolist()
@@ -213,11 +215,11 @@ def test_numbers_are_numbered_alike(scratch, pairs, many):
 def test_words_that_cannot_be_ids():
     for word in (b"", b"\n", b"\x7f", b"a" * 1025, *BROKEN):
         after = b"\x80" if word in BROKEN else b"b"
-        messages, text = set(), np.frombuffer(b"a" + word + after, np.uint8)
+        messages = set()
         for compiled in (True, False):
             words = Words(compiled=compiled)
             with pytest.raises(LineFault) as fault:
-                words.numbers(text, np.array([0, 1, 1 + len(word), len(text)]))
+                words.numbers_of([b"a", word, after])
             messages.add(str(fault.value))
         assert len(messages) == 1
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import relabel, text, tuples
+from distbfs.formats import new_ids, text, tuples
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IntegerIds, TextIds, id_map
 from distbfs.formats.tuples import open_tuples
@@ -66,7 +66,7 @@ def test_sparse_numbers(scratch, pairs, piece):
     path = scratch / "a.csv"
     path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relabel, "PAIRS", piece)
+        patch.setattr(new_ids, "PAIRS", piece)
         with opened(path, header=False) as source:
             assert named(source) == pairs
             assert source.ids.kind == "integer"
