@@ -9,7 +9,6 @@ weights are ignored. Source: Karypis, METIS manual 5.1.0 (2013), section 4.1.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,9 +27,13 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 PIECE_BYTES = 2 << 20
-PLAIN = b"0123456789 \t\n"
 SAFE_DIGITS = 18
-WORD = re.compile(rb"0*[0-9]{1,18}")
+ROW_END, COMMENT_END = -1, -2  # in the numbers of lines
+PLAIN = b"0123456789 \t\n\0"  # a zero stands for a comment, as no text holds one
+COMMENT = re.compile(rb"^%[^\n]*\n", re.MULTILINE)
+ODD = re.compile(
+    rb"[^ \t\n\0]*[^0-9 \t\n\0][^ \t\n\0]*|0*[1-9][0-9]{%d,}" % SAFE_DIGITS
+)
 LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
@@ -54,71 +57,81 @@ class ListParser:
     """Parses the lines after the header, piece by piece.
 
     ``vertex`` is that of the line where the next piece begins; ``seen``: its numbers so
-    far, None at its start; ``comment``: whether it is a comment.
+    far; ``lead``: stands for what it holds so far, a comment, numbers or nothing.
     """
 
     def __init__(self, file: TextFile, header: Header) -> None:
         self.file = file
         self.header = header
-        self.vertex = 0
-        self.seen: int | None = None
-        self.comment = False
+        self.vertex = self.seen = 0
+        self.lead = b""
 
     def parse(self, piece: bytes) -> tuple[Ids, Ids]:
         """Return vertices and neighbours, zero-based int64 [k]; InputError at once.
 
-        Comments and errors are looked for line by line.
+        The line of an error is looked for line by line.
         """
         piece = piece.replace(b"\r\n", b"\n")
-        if not (self.comment or piece.translate(None, PLAIN)):
-            with suppress(LineFault):
-                pairs = self._all_lines(piece)
-                self.file.line += piece.count(b"\n")
-                return pairs
-        parts = []
-        for line in LINE.findall(piece):
-            parts.append(self._line(line))
-            self.file.line += line.endswith(b"\n")
-        u, v = (np.concatenate(side) for side in zip(*parts, strict=True))
-        return u, v
-
-    def _all_lines(self, piece: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of lines; LineFault for a fault of any."""
-        data = np.frombuffer(piece, dtype=np.uint8)
-        gap = data <= ord(" ")
-        begins = ~gap
-        begins[1:] &= gap[:-1]
-        lines = np.cumsum(data == ord("\n"))
-        sizes = np.bincount(lines[begins], minlength=int(lines[-1]) + 1)
-        numbers = np.zeros(0, dtype=np.int64)
-        if begins.any():
-            numbers = np.fromstring(piece, dtype=np.int64, sep=" ")
-            if numbers.max() >= 10**SAFE_DIGITS:
-                raise LineFault("a number of more digits")
-        return self._neighbours(sizes, numbers, piece)
-
-    def _line(self, line: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of a line, or of its part read so far."""
-        if self.seen is None:
-            self.comment = line.startswith(b"%")
-        ends = line.endswith(b"\n")
-        if self.comment:
-            self.seen = None if ends else 0
-            self.comment = not ends
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        words = re.findall(rb"[^ \t\n]+", line)
-        odd = [k for k, x in enumerate(words) if not WORD.fullmatch(x)]
-        sound = words[: odd[0]] if odd else words
-        place = (self.seen or 0) + len(sound)
         try:
-            sizes = np.array([len(sound), 0][: 1 + (ends and not odd)])
-            numbers = np.array([*map(int, sound)], dtype=np.int64)
-            pairs = self._neighbours(sizes, numbers, line)
-            if odd:
-                raise LineFault(self._token_fault(words[odd[0]], place))
-        except LineFault as error:
-            raise self.file.refuse(str(error)) from error
+            pairs = self._pairs(piece)
+        except LineFault:
+            for line in LINE.findall(piece):
+                try:
+                    self._pairs(line)
+                except LineFault as fault:
+                    raise self.file.refuse(str(fault)) from fault
+                self.file.line += line.endswith(b"\n")
+            raise
+        self.file.line += piece.count(b"\n")
         return pairs
+
+    def _pairs(self, piece: bytes) -> tuple[Ids, Ids]:
+        """Return vertices and neighbours of lines; LineFault, then nothing is changed.
+
+        The fault is described as that of the first line.
+        """
+        n, before, step = self.header.n, self.header.before, self.header.step
+        text = self.lead + piece
+        last = text[text.rfind(b"\n") + 1 :]
+        lead = b"%" if last.startswith(b"%") else b" " * (last != b"")
+        if b"%" in text:
+            text = COMMENT.sub(b"\0", text[: -len(last)] if lead == b"%" else text)
+        odd = None
+        if (
+            text.translate(None, PLAIN)
+            or (numbers := _numbers(text)).max(initial=0) >= 10**SAFE_DIGITS
+        ):
+            odd = ODD.search(text)
+            numbers = _numbers(text[: odd.start()] if odd else text)
+        marks = numbers < 0
+        rows = numbers[marks] == ROW_END
+        counts = np.diff(np.flatnonzero(marks), prepend=-1, append=len(numbers)) - 1
+        vertices = self.vertex + np.concatenate(([0], np.cumsum(rows)))
+        begins = np.cumsum(counts) - counts
+        begins[0] -= self.seen
+        sizes = counts.copy()
+        sizes[0] += self.seen
+        if sizes[vertices >= n].any():
+            raise LineFault(f"more lines than the {n} vertices declared")
+        behind = (sizes - before)[:-1][rows & (vertices[:-1] < n)]
+        if (behind < 0).any():
+            what = f"{sizes[0]} numbers, where sizes and weights take {before}"
+            raise LineFault(what)
+        if (behind % step).any():
+            raise LineFault("a neighbour without its weight")
+        numbers = numbers[~marks]
+        place = np.arange(len(numbers)) - np.repeat(begins, counts)
+        ids = (place >= before) & ((place - before) % step == 0)
+        near = numbers[ids]
+        if fault := id_fault(near, n, 1):
+            raise LineFault(fault[1])
+        u, v = np.repeat(vertices, counts)[ids], near - 1
+        for loop in u[u == v][:1]:
+            raise LineFault(f"vertex {loop + 1} lists itself")
+        if odd:
+            raise LineFault(self._token_fault(odd[0], int(sizes[-1])))
+        self.vertex, self.seen, self.lead = int(vertices[-1]), int(sizes[-1]), lead
+        return u, v
 
     def _token_fault(self, token: bytes, place: int) -> str:
         """Describe the error of a column that is not an integer of 18 digits."""
@@ -132,38 +145,14 @@ class ListParser:
             return str(fault)
         return f"a number of more than {SAFE_DIGITS} digits"
 
-    def _neighbours(self, sizes: Ids, numbers: Ids, text: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of lines; the last line goes on.
 
-        sizes: numbers of each; text: the lines. Raises LineFault, which describes the
-        first of them.
-        """
-        n, before, step = self.header.n, self.header.before, self.header.step
-        vertices, seen = self.vertex + np.arange(len(sizes)), self.seen or 0
-        place = np.arange(seen, seen + len(numbers))
-        place[sizes[0] :] -= np.repeat((seen + np.cumsum(sizes))[:-1], sizes[1:])
-        sizes[0] += seen
-        if sizes[vertices >= n].any():
-            raise LineFault(f"more lines than the {n} vertices declared")
-        behind = (sizes - before)[:-1][vertices[:-1] < n]
-        if (behind < 0).any():
-            what = f"{sizes[0]} numbers, where sizes and weights take {before}"
-            raise LineFault(what)
-        if (behind % step).any():
-            raise LineFault("a neighbour without its weight")
-        ids = (place >= before) & ((place - before) % step == 0)
-        near = numbers[ids]
-        if fault := id_fault(near, n, 1):
-            raise LineFault(fault[1])
-        sizes[0] -= seen
-        u, v = np.repeat(vertices, sizes)[ids], near - 1
-        for loop in u[u == v][:1]:
-            raise LineFault(f"vertex {loop + 1} lists itself")
-        rest = self.seen is not None and len(sizes) == 1
-        self.vertex = int(vertices[-1])
-        begun = rest or not text.endswith(b"\n")
-        self.seen = int(sizes[-1]) + seen * rest if begun else None
-        return u, v
+def _numbers(text: bytes) -> Ids:
+    """Return the numbers of lines, and a mark at the end of each, int64 [k]."""
+    for end, mark in ((b"\n", ROW_END), (b"\0", COMMENT_END)):
+        text = text.replace(end, b" %d " % mark)
+    if not text.strip():
+        return np.zeros(0, dtype=np.int64)
+    return np.fromstring(text, dtype=np.int64, sep=" ")
 
 
 class MetisReader(Reader):
