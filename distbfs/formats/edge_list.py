@@ -276,8 +276,7 @@ def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
             raise InputError(
                 f"id {str(name)[:SHOWN]!a} cannot stand in an edge list; write Parquet"
             )
-    rows = zip(names[::2], names[1::2], strict=True)
-    return "".join(f"{u} {v}\n" for u, v in rows).encode()
+    return ("%s %s\n" * len(pairs) % tuple(names)).encode()
 
 
 def read_head(file: TextFile) -> Head:

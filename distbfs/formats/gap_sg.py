@@ -9,9 +9,10 @@ Benchmark Suite (2015), reference code (writer.h).
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,12 +21,12 @@ from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
-from distbfs.formats.writing import Edges, Writer, allocate
+from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Array, Ids, Levels
+    from distbfs.types import Array, Ids
 
 Piece: TypeAlias = "tuple[Array, Lists]"  # neighbours, and the pairs of their lists
 
@@ -197,7 +198,7 @@ class GapWriter(Writer):
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for too many vertices.
 
-        Edges are written into the mapped file as they come, then each list is sorted.
+        Keys of row and neighbour are sorted in a mapped file of 8 bytes an entry.
         """
         if graph.n > MOST_NODES:
             what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
@@ -206,57 +207,33 @@ class GapWriter(Writer):
         with path.open("xb") as out:
             out.write(bytes([graph.directed]))
             out.write(np.array([entries, graph.n], "<i8").tobytes())
-        for ways in ((1,), (-1,)) if graph.directed else ((1, -1),):
-            _append_lists(path, graph, ways)
+            for ways in ((1,), (-1,)) if graph.directed else ((1, -1),):
+                with tempfile.TemporaryFile(dir=path.parent) as keys:
+                    _write_lists(out, keys, graph, ways)
 
 
-def _turned(pairs: Ids, ways: tuple[int, ...]) -> Ids:
-    """Return the pairs (u, v) for way 1, (v, u) for way -1."""
-    return np.concatenate([pairs[:, ::way] for way in ways])
+def _write_lists(
+    out: IO[bytes], keys: IO[bytes], graph: Edges, ways: tuple[int, ...]
+) -> None:
+    """Write offsets and neighbour lists of the pairs (u, v), way 1, or (v, u), way -1.
 
-
-def _append_lists(path: Path, graph: Edges, ways: tuple[int, ...]) -> None:
-    """Append offsets and neighbour lists of the pairs of ``_turned``."""
-    offsets = np.zeros(graph.n + 1, dtype=np.int64)
-    for pairs in graph.chunks():
-        vertices, counts = np.unique(_turned(pairs, ways)[:, 0], return_counts=True)
-        offsets[vertices + 1] += counts
-    np.cumsum(offsets, out=offsets)
-    entries = int(offsets[-1])
-    with path.open("ab") as out:
-        out.write(offsets.astype("<i8").data)
-        start = out.tell()
-    if entries:
-        allocate(path, start + NODE_BYTES * entries)
-        near: Levels = np.memmap(path, "<i4", "r+", start, (entries,))
-        free = offsets[:-1].copy()
-        for pairs in graph.chunks():
-            _put_neighbours(near, free, _turned(pairs, ways))
-        _sort_rows(near, offsets)
-        near.flush()  # type: ignore[attr-defined]
-
-
-def _put_neighbours(near: Levels, free: Ids, pairs: Ids) -> None:
-    """Write the second of every pair into the list of the first.
-
-    near: int32 [entries]; free: next free entry of each vertex, advanced here
+    keys: an empty file
     """
-    u, v = pairs[np.argsort(pairs[:, 0], kind="stable")].T
-    rows, first, counts = np.unique(u, return_index=True, return_counts=True)
-    near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
-    free[rows] += counts
-
-
-def _sort_rows(near: Levels, offsets: Ids) -> None:
-    """Sort every list, about CHUNK entries at a time."""
-    row = 0
-    while row < len(offsets) - 1:
-        start = int(offsets[row])
-        stop = int(np.searchsorted(offsets, start + CHUNK, "right")) - 1
-        stop = min(max(stop, row + 1), row + CHUNK)
-        end = int(offsets[stop])
-        rows = np.repeat(np.arange(stop - row), np.diff(offsets[row : stop + 1]))
-        keys = (rows.astype(np.int64) << 32) | near[start:end]
-        keys.sort()
-        near[start:end] = keys & 0x7FFFFFFF
-        row = stop
+    entries = 0
+    for pairs in graph.chunks():
+        for way in ways:
+            u, v = pairs[:, ::way].T
+            (u << 32 | v).tofile(keys)
+            entries += len(u)
+    rising: Ids = np.zeros(0, np.int64)
+    if entries:
+        rising = np.memmap(keys, np.int64, "r+", shape=(entries,))
+        rising.sort()
+    pieces = [slice(k, k + CHUNK) for k in range(0, entries, CHUNK)]
+    offsets = np.zeros(graph.n + 1, dtype=np.int64)
+    for piece in pieces:
+        rows, counts = np.unique(rising[piece] >> 32, return_counts=True)
+        offsets[rows + 1] += counts
+    np.cumsum(offsets).astype("<i8").tofile(out)
+    for piece in pieces:
+        rising[piece].astype("<i4").tofile(out)

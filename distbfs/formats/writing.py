@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
     from distbfs.types import Ids
 
-POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 MODULES = {"": "io", "gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 
 
@@ -193,18 +192,5 @@ def text_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def lines_of(pairs: Ids) -> bytes:
-    """Format pairs, int64 [k, 2] of 0 or more, as lines ``U V``."""
-    values = pairs.ravel().copy()
-    widths = 1 + np.searchsorted(POWERS, values, "right")
-    ends = np.cumsum(widths + 1)
-    out = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
-    out[ends[0::2] - 1] = ord(" ")
-    out[ends[1::2] - 1] = ord("\n")
-    places, active = ends - 2, np.arange(len(values))
-    while len(active):
-        out[places[active]] = ord("0") + values[active] % 10
-        values[active] //= 10
-        places[active] -= 1
-        widths[active] -= 1
-        active = active[widths[active] > 0]
-    return out.tobytes()
+    """Format pairs, int64 [k, 2], as lines ``U V``."""
+    return b"%d %d\n" * len(pairs) % tuple(pairs.ravel().tolist())

@@ -182,14 +182,8 @@ def snap(what: str, name: str, *options: str, large: bool = False) -> RealGraph:
 
 def suitesparse(what: str, name: str, *options: str) -> RealGraph:
     """Return a graph of the SuiteSparse collection."""
-    file = name.rpartition("/")[2]
-    return RealGraph(
-        what,
-        f"{SUITESPARSE}/{name}.tar.gz",
-        f"{file}/{file}.mtx",
-        options=options,
-        large=True,
-    )
+    address = f"{SUITESPARSE}/{name}.tar.gz"
+    return RealGraph(what, address, options=options, large=True)
 
 
 ONE_WAY = "--directed"
