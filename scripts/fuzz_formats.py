@@ -14,12 +14,15 @@ import io
 import struct
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import atheris
 import numpy as np
 
 with atheris.instrument_imports(include=["distbfs.formats"]):
+    from distbfs.device import cc
     from distbfs.errors import InputError, UsageError
     from distbfs.formats.base import Reader, ReaderOptions
     from distbfs.registry import READERS, lookup
@@ -89,7 +92,7 @@ def main() -> None:
     parser.add_argument("--packed", action="store_true", help="fuzz it inside gzip")
     args = parser.parse_args()
     kind = lookup(READERS, "format", args.format)
-    ways = [ReaderOptions(), ReaderOptions(compiled=False)]
+    ways = [ReaderOptions()]
     if args.format in RELABELLED:
         ways.append(ReaderOptions(relabel="text"))
     if getattr(kind, "bipartite", False):
@@ -105,8 +108,9 @@ def main() -> None:
 
         def one(data: bytes) -> None:
             path.write_bytes(data)
-            for options in ways:
-                read(kind(options), path)
+            for options, load in product(ways, (cc.load_or_none, lambda _: None)):
+                with patch.object(cc, "load_or_none", load):
+                    read(kind(options), path)
 
         limits = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"]
         limits.append(f"-max_total_time={args.seconds}")

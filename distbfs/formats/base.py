@@ -38,7 +38,6 @@ class ReaderOptions:
     header: the first line of a text is not an edge, None: detected
     bipartite: rows and columns of a matrix are two sets of vertices
     relabel: number the vertices anew; ids are any "numbers", or any "text"
-    compiled: parse with the C kernel where there is a compiler
     progress: called with the number of bytes of the file read so far
     """
 
@@ -49,7 +48,6 @@ class ReaderOptions:
     columns: tuple[str, str] | None = None
     header: bool | None = None
     bipartite: bool = False
-    compiled: bool = True
     progress: Progress | None = None
     first_id: int | None = None
 
@@ -201,8 +199,7 @@ class Reader:
     def __init__(self, options: ReaderOptions | None = None) -> None:
         """Raise UsageError for options that do not apply to the format."""
         self.options = options or ReaderOptions()
-        words, compiled = self.options.relabel == "text", self.options.compiled
-        self.words = Words(compiled=compiled) if words else None
+        self.words = Words() if self.options.relabel == "text" else None
         if self.sized is not None:
             self.options.check_unneeded(*self.sized)
 

@@ -86,7 +86,7 @@ class DimacsReader(Reader):
             most_v=nodes,
         )
         edges.n, edges.unread, edges.one_based = nodes, kind.unread, True
-        yield from read_pairs(file, rules, count, compiled=self.options.compiled)
+        yield from read_pairs(file, rules, count)
 
 
 def _problem(file: TextFile) -> tuple[str, int, int]:

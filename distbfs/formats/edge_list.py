@@ -204,8 +204,7 @@ def _chunks(
         canonical=options.relabel == "numbers",
     )
     plain = words is None and layout.columns == (0, 1)
-    declared, compiled = head.edges if plain else None, options.compiled
-    return read_pairs(file, rules, declared, words=words, compiled=compiled)
+    return read_pairs(file, rules, head.edges if plain else None, words)
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:

@@ -50,7 +50,7 @@ class GaloisReader(Reader):
         width, data, edges.n, entries = _header(file)
         edges.unread = "data of edges" if data and entries else ""
         rows = StoredRows(edges.n, entries, f"<u{width}", implied=True)
-        yield from stored_lists(file, Mirror(self.options.compiled), rows, FORTH)
+        yield from stored_lists(file, Mirror(), rows, FORTH)
         file.pass_over(file.size - file.position)
 
 

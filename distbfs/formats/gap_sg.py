@@ -87,7 +87,7 @@ class GapReader(Reader):
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError if sizes, offsets or neighbours disagree."""
-        mirror = Mirror(self.options.compiled)
+        mirror = Mirror()
         directed, entries, nodes, width = _header(file)
         if not directed:
             self.options.check_undirected(file.path, "an undirected GAP graph")

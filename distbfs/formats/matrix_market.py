@@ -70,8 +70,7 @@ class MatrixMarketReader(Reader):
         )
         edges.n, edges.notes, edges.one_based = sides.n, sides.notes, True
         edges.unread = "" if field == "pattern" else "values"
-        compiled = self.options.compiled
-        yield from map(sides.place, read_pairs(file, rules, entries, compiled=compiled))
+        yield from map(sides.place, read_pairs(file, rules, entries))
 
     @staticmethod
     def header(file: TextFile) -> tuple[str, str, bytes]:

@@ -168,7 +168,7 @@ class MetisReader(Reader):
         self.options.check_undirected(file.path, "a METIS graph")
         file.block_bytes = PIECE_BYTES
         neighbours = 0
-        mirror = Mirror(self.options.compiled)
+        mirror = Mirror()
         header = _header(file)
         edges.n, edges.one_based = header.n, True
         if header.before or header.step > 1:

@@ -33,8 +33,8 @@ PAIR_BYTES = 16
 class Numbers:
     """The distinct ids so far of a file whose ids are numbers."""
 
-    def __init__(self, *, compiled: bool = True) -> None:
-        self._table = make_table(compiled=compiled)
+    def __init__(self) -> None:
+        self._table = make_table()
 
     def numbers(self, ids: Ids) -> Ids:
         """Return the numbers of ids, int64 of the same shape."""
@@ -49,8 +49,8 @@ class Numbers:
 class Words:
     """The distinct ids so far of a file whose ids are text."""
 
-    def __init__(self, *, compiled: bool = True) -> None:
-        self._table = make_table(compiled=compiled)
+    def __init__(self) -> None:
+        self._table = make_table()
 
     def numbers(self, text: Bytes, begins: Ids, sizes: Ids) -> Ids:
         """Return the numbers of words, int64 [k]; see ``WordTable.number``.

@@ -40,18 +40,16 @@ def read_pairs(
     file: TextFile,
     rules: LineRules,
     declared: int | None = None,
-    *,
     words: Words | None = None,
-    compiled: bool = True,
 ) -> Iterator[Ids]:
     """Yield the pairs in the rest of a file, zero-based int64 [k, 2], in order.
 
     declared: their number by the header; words: numbers ids that are text, None if
-    ids are numbers; compiled: use the kernel if available. Raises InputError
+    ids are numbers. Raises InputError
     ``FILE:LINE: what is wrong`` at the first bad line, for the line where a record
     begins, at an entry beyond the declared ones, and at the end where there are fewer.
     """
-    library = cc.load_or_none(SOURCE) if compiled else None
+    library = cc.load_or_none(SOURCE)
     blocks: Iterable[bytes] = file.blocks()
     if library is not None:
         blocks = yield from _compiled(library, file, blocks, rules, declared, words)

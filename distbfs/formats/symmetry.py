@@ -43,11 +43,11 @@ class Lists(NamedTuple):
 class Mirror:
     """Compares both directions by sums of hashes; misses a difference with odds 2^-64.
 
-    compiled: use the kernel if available
+    Whole arrays do the work of the kernel where there is no compiler.
     """
 
-    def __init__(self, compiled: bool = True) -> None:
-        self._library = cc.load_or_none(SOURCE) if compiled else None
+    def __init__(self) -> None:
+        self._library = cc.load_or_none(SOURCE)
         self._sum = 0
         self._count = 0
 

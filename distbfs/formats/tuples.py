@@ -291,9 +291,8 @@ def _parse(
     reader: Reader, paths: Sequence[Path], options: ReaderOptions, folder: Path | None
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is removed on failure."""
-    spool, numbers = Spool(folder), None
-    if options.relabel == "numbers":
-        numbers = Numbers(compiled=options.compiled)
+    spool = Spool(folder)
+    numbers = Numbers() if options.relabel == "numbers" else None
 
     def take(pairs: Ids) -> None:
         (pairs if numbers is None else numbers.numbers(pairs)).tofile(out)

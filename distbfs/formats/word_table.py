@@ -34,9 +34,9 @@ class WordTable:
         self._take_room(FEW_WORDS, FEW_WORDS * 8)
 
     @classmethod
-    def or_none(cls, *, compiled: bool) -> Self | None:
-        """Return a new table, None without a compiler or if it is not wanted."""
-        library = cc.load_or_none(SOURCE) if compiled else None
+    def or_none(cls) -> Self | None:
+        """Return a new table, None without a compiler."""
+        library = cc.load_or_none(SOURCE)
         return None if library is None else cls(library)
 
     @property
@@ -145,9 +145,9 @@ class PlainTable:
         return packed([*islice(self._index, first, None)])
 
 
-def make_table(*, compiled: bool) -> WordTable | PlainTable:
-    """Return a new table, in C if there is a compiler and it is wanted."""
-    return WordTable.or_none(compiled=compiled) or PlainTable()
+def make_table() -> WordTable | PlainTable:
+    """Return a new table, in C if there is a compiler."""
+    return WordTable.or_none() or PlainTable()
 
 
 def split(text: Bytes, offsets: Ids) -> list[bytes]:

@@ -110,7 +110,7 @@ def ends_in(
     wanted = None if src is None else (str(src), str(dst))
     places = choose(names, wanted, "the table")
     columns = [COLUMNS[kind](table, place) for place in places]
-    words = WordTable.or_none(compiled=True) if relabel else None
+    words = WordTable.or_none() if relabel else None
     if words is not None and not any(missing for _, _, missing in columns):
         texts = [text for column, *_ in columns if (text := text_of(column))]
         if len(texts) == len(columns):
@@ -195,7 +195,7 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
 
 def numbered(values: Array) -> tuple[list[Any], Ids]:
     """Return the distinct 64-bit integers, ascending, and the place of each, [k]."""
-    table = WordTable.or_none(compiled=True)
+    table = WordTable.or_none()
     if table is None:
         ids, places = np.unique(values, return_inverse=True)
         return ids.tolist(), places
@@ -209,7 +209,7 @@ def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
 
     Raises WrongTypeError if they have no order.
     """
-    table = WordTable.or_none(compiled=True)
+    table = WordTable.or_none()
     if table is not None and set(map(type, words)) == {str}:
         # a zero after each word, where none has zeros itself
         text = np.frombuffer("\0".join([*words, ""]).encode(errors=LONE), np.uint8)

@@ -1,5 +1,6 @@
 """Read files with both parsers, which must agree."""
 
+from contextlib import contextmanager
 from itertools import chain
 
 import numpy as np
@@ -11,6 +12,16 @@ from distbfs.errors import InputError
 from distbfs.formats import pairs
 from distbfs.formats.base import ReaderOptions, read_files
 
+
+@contextmanager
+def compiling(compiled=True):
+    """Let formats use their C kernels, or Python as where there is no compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(cc, "load_or_none", lambda source: None)
+        yield
+
+
 WAYS = [True, False] if cc.load_or_none(pairs.SOURCE) else [False]
 
 
@@ -19,7 +30,6 @@ def read(kind, path, **options):
     answers = []
     for compiled in WAYS:
         parts = []
-        reader = kind(ReaderOptions(compiled=compiled, **options))
 
         def take(piece, parts=parts):
             assert piece.dtype == np.int64
@@ -27,7 +37,8 @@ def read(kind, path, **options):
             assert len(piece)
             parts.append(piece.tolist())
 
-        edge_file = read_files(reader, [path], take)
+        with compiling(compiled):
+            edge_file = read_files(kind(ReaderOptions(**options)), [path], take)
         answers.append((edge_file, list(chain.from_iterable(parts))))
     assert all(x == answers[0] for x in answers)
     edge_file, edges = answers[0]
@@ -42,9 +53,8 @@ def refusal(kind, path, **options):
     """Return the one message that both parsers give."""
     messages = []
     for compiled in WAYS:
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        with pytest.raises(InputError) as error:
-            read_files(reader, [path], lambda piece: None)
+        with compiling(compiled), pytest.raises(InputError) as error:
+            read_files(kind(ReaderOptions(**options)), [path], lambda piece: None)
         messages.append(str(error.value))
     assert len(set(messages)) == 1
     assert "\n" not in messages[0]

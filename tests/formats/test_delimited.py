@@ -16,7 +16,7 @@ from distbfs.formats import pairs, text
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
-from formats.reading import read, refusal
+from formats.reading import compiling, read, refusal
 from formats.test_relabel import FUZZ, WORDS, Solo, named, opened
 
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}
@@ -359,8 +359,9 @@ def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text("".join(f"v {k},v {k + 1}\n" for k in range(95)))
     sizes = []
-    reader = EdgeListReader(ReaderOptions(relabel="text", compiled=False))
-    edge_file = reader.read(path, lambda piece: sizes.append(len(piece)))
+    with compiling(compiled=False):
+        reader = EdgeListReader(ReaderOptions(relabel="text"))
+        edge_file = reader.read(path, lambda piece: sizes.append(len(piece)))
     assert sizes == [10] * 9 + [5]
     assert edge_file.tuples == 95
 

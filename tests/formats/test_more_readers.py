@@ -19,7 +19,7 @@ from distbfs.formats.gap_sg import GapReader
 from distbfs.formats.metis import MetisReader
 from distbfs.formats.numpy_pairs import NumpyReader
 from distbfs.formats.packed import Int64Reader, PackedReader
-from formats.reading import WAYS, read, refusal
+from formats.reading import WAYS, compiling, read, refusal
 
 FUZZ = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -827,11 +827,11 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
         patch.setattr(metis, "PIECE_BYTES", size)
         for compiled in WAYS:
             edges = []
-            reader = kind(ReaderOptions(compiled=compiled))
             try:
-                edge_file = reader.read(
-                    scratch, lambda x, out=edges: out.extend(x.tolist())
-                )
+                with compiling(compiled):
+                    edge_file = kind().read(
+                        scratch, lambda x, out=edges: out.extend(x.tolist())
+                    )
             except InputError as error:
                 answers.append(str(error))
                 continue
@@ -871,5 +871,6 @@ UNREAD = [
 def test_what_is_not_looked_at_is_known(tmp_path, name, body, unread, compiled):
     path = tmp_path / "file"
     path.write_bytes(body)
-    reader = make_reader(path, name, ReaderOptions(compiled=compiled))
-    assert reader.read(path, lambda pairs: None).unread == unread
+    with compiling(compiled):
+        reader = make_reader(path, name, ReaderOptions())
+        assert reader.read(path, lambda pairs: None).unread == unread

@@ -11,6 +11,7 @@ from distbfs.formats import read_ahead as ahead
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.writing import Edges, writer_for
+from formats.reading import compiling
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -70,8 +71,9 @@ def test_a_graph_in_many_pieces(workers, compiled, monkeypatch, tmp_path):
     path = tmp_path / "a.sg"
     writer_for(path).write(path, Edges(90, len(pairs), lambda: iter([pairs])))
     monkeypatch.setattr(gap_sg, "CHUNK", 17)
-    reader = make_reader(path, "", ReaderOptions(compiled=compiled))
     edges = []
-    edge_file = reader.read(path, lambda some: edges.extend(some.tolist()))
+    with compiling(compiled):
+        reader = make_reader(path, "", ReaderOptions())
+        edge_file = reader.read(path, lambda some: edges.extend(some.tolist()))
     assert edges == pairs.tolist()
     assert edge_file.tuples == len(pairs)

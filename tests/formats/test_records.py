@@ -17,6 +17,7 @@ from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules
 from distbfs.formats.new_ids import Numbers, Words, number_anew
 from distbfs.formats.text import TextFile
 from distbfs.formats.word_table import make_table, split
+from formats.reading import compiling
 
 pytestmark = pytest.mark.skipif(
     cc.load_or_none(reading.SOURCE) is None, reason="no C compiler"
@@ -74,13 +75,11 @@ CASES = st.sampled_from(SEPARATORS).flatmap(
 
 def outcome(path, rules, block, compiled, text=False, declared=None):
     """Return pairs, words by number, lines, extra; or the error."""
-    words = Words(compiled=compiled) if text else None
     pairs = []
-    with TextFile(path, block) as file:
+    with compiling(compiled), TextFile(path, block) as file:
+        words = Words() if text else None
         try:
-            for piece in reading.read_pairs(
-                file, rules, declared, words=words, compiled=compiled
-            ):
+            for piece in reading.read_pairs(file, rules, declared, words):
                 assert len(piece)
                 pairs += piece.tolist()
         except InputError as fault:
@@ -177,7 +176,8 @@ def test_usual_records_need_no_python(scratch, separator, text, monkeypatch):
 def test_any_bytes_are_numbered_and_sorted(compiled, words, few):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(word_table, "FEW_WORDS", few)
-        table = make_table(compiled=compiled)
+        with compiling(compiled):
+            table = make_table()
         ends = np.cumsum([0, *map(len, words)])
         text = np.frombuffer(b"".join(words), np.uint8)
         numbers = table.number(text, ends[:-1], np.diff(ends))
@@ -202,7 +202,8 @@ def test_numbers_are_numbered_alike(scratch, pairs, many):
     array = np.array(pairs * (1 + 50 * many), dtype=np.int64).reshape(-1, 2)
     outcomes = []
     for compiled in (True, False):
-        numbers = Numbers(compiled=compiled)
+        with compiling(compiled):
+            numbers = Numbers()
         with scratch.open("wb") as out:
             for piece in np.array_split(array, 3):
                 numbers.numbers(piece).tofile(out)
@@ -217,7 +218,8 @@ def test_words_that_cannot_be_ids():
         after = b"\x80" if word in BROKEN else b"b"
         messages = set()
         for compiled in (True, False):
-            words = Words(compiled=compiled)
+            with compiling(compiled):
+                words = Words()
             with pytest.raises(LineFault) as fault:
                 words.numbers_of([b"a", word, after])
             messages.add(str(fault.value))

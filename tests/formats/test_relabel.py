@@ -14,6 +14,7 @@ from distbfs.formats import new_ids, text, tuples
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IntegerIds, TextIds, id_map
 from distbfs.formats.tuples import open_tuples
+from formats.reading import compiling
 
 FUZZ = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -131,7 +132,7 @@ def test_an_id_of_text_is_its_text(tmp_path, name, rows):
     path = tmp_path / name
     path.write_bytes(gzip.compress(body) if name.endswith("gz") else body)
     for compiled in (True, False):
-        with opened(path, compiled=compiled) as source:
+        with compiling(compiled), opened(path) as source:
             words = [re.split("[ ,]", row.replace('"', "")) for row in rows]
             assert named(source) == [tuple(pair) for pair in words]
             assert source.ids.kind == "text"

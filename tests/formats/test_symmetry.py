@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from distbfs.device import cc
 from distbfs.formats import symmetry as mirror
 from distbfs.formats.symmetry import Mirror
+from formats.reading import compiling
 
 WAYS = [True, False] if cc.load_or_none(mirror.SOURCE) else [False]
 ID, MOST = st.integers(0, 40), 2**63 - 1
@@ -35,12 +36,12 @@ def test_an_edge_that_is_listed_from_both_ends_is_kept_once(pairs, cut):
     both = [x for x in both if x[::-1] in both]
     kept, sums = [], []
     for compiled in WAYS:
-        one = Mirror(compiled)
+        with compiling(compiled):
+            one, half = Mirror(), Mirror()
         once = listed(one, both[:cut], mirror.ONCE)
         once += listed(one, both[cut:], mirror.ONCE)
         assert one.even()
         kept.append(once)
-        half = Mirror(compiled)
         assert listed(half, pairs, mirror.FORTH) == [list(x) for x in sorted(pairs)]
         assert listed(half, [x[::-1] for x in pairs[::-1]], mirror.BACK) == []
         assert half.even()
@@ -56,7 +57,8 @@ def test_an_edge_that_is_listed_from_both_ends_is_kept_once(pairs, cut):
     "pairs", [[(0, 1)], [(1, 0)], [(0, 1), (2, 0)], [(0, 1), (1, 0), (0, 1)]]
 )
 def test_a_difference_is_seen(compiled, pairs):
-    one = Mirror(compiled)
+    with compiling(compiled):
+        one = Mirror()
     listed(one, pairs, mirror.ONCE)
     assert not one.even()
 
@@ -75,7 +77,8 @@ def test_lists_are_counted_alike(rows, first, stride, way, kind):
     data = np.repeat(near, stride).astype(kind)
     answers = []
     for compiled in WAYS:
-        one = Mirror(compiled)
+        with compiling(compiled):
+            one = Mirror()
         out = np.empty((len(near), 2), dtype=np.int64)
         lists = one.lists(first, counts, data[::stride], 9, way, out)
         one.count(lists)

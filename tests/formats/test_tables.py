@@ -154,9 +154,8 @@ def test_sparse_integers(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["int32", "uint32", "int64"])
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("most", [0, 1 << 20], ids=["one-by-one", "side-by-side"])
-def test_row_groups(tmp_path, monkeypatch, kind, compiled, most):
+def test_row_groups(tmp_path, monkeypatch, kind, most):
     monkeypatch.setattr(parquet_format, "MOST_ROWS", most)
     pairs = np.random.default_rng(2).integers(1, 500, (4000, 2))
     path = tmp_path / "a.parquet"
@@ -168,14 +167,14 @@ def test_row_groups(tmp_path, monkeypatch, kind, compiled, most):
 
     write()
     for base in (False, True):
-        edge_file, edges = read(path, one_based=base, compiled=compiled)
+        edge_file, edges = read(path, one_based=base)
         assert edges == (pairs - base).tolist()
         assert edge_file.n == pairs.max() + 1 - base
     pairs[2345, 1] = 0
     write()
     fault = r"dst\[2345\]: id 0 is out of range; allowed: 1"
     with pytest.raises(InputError, match=fault):
-        read(path, one_based=True, compiled=compiled)
+        read(path, one_based=True)
 
 
 def put(tmp_path, table, name="a.parquet"):
