@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, Reader
-from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened
+from distbfs.formats.columns import ROWS, Table, TableReader, load, opened
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import sound
 
@@ -22,13 +21,10 @@ STREAM_MAGIC = b"\xff\xff\xff\xff"
 SCHEMA_BYTES = 1 << 20
 
 
-class ArrowReader(Reader):
-    """Reads Arrow tables, batch by batch."""
+class ArrowReader(TableReader):
+    """Reads Arrow tables."""
 
     name = "arrow"
-    text_ids = True
-    named_columns = True
-    opens = BinaryFile
     suffixes = (".arrow", ".arrows", ".feather", ".ipc")
 
     @staticmethod
@@ -38,38 +34,35 @@ class ArrowReader(Reader):
         stream = head.startswith(STREAM_MAGIC) and 0 < size < SCHEMA_BYTES
         return head.startswith(FILE_MAGIC) or stream
 
-    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs; InputError if a file is broken or lacks such columns."""
-        where = str(file.path)
-        whole = file.peek(min(file.size, len(FILE_MAGIC)), 0) == FILE_MAGIC
-        with hashed_aside(file):
-            with sound(where):
-                schema = _open(file, whole, None).schema
-            table = Table(where, schema, self.options, self.words)
-            table.complete(edges)
-            with sound(where):
-                chosen = _open(file, whole, sorted(set(table.chosen)))
-            yield from table.pieces(_batches(chosen, whole))
+    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
+        """Yield the pairs of a file or a stream."""
+        with sound(str(file.path)):
+            schema = _open(file).schema
+        table = table_of(schema)
+        with sound(str(file.path)):
+            chosen = _open(file, sorted(set(table.chosen)))
+        yield from table.pieces(_batches(chosen))
+
+    @staticmethod
+    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+        """Return the names of a table's columns, and a function that reads some."""
+        table = _open(file).read_all()
+        return table.column_names, table.select
 
 
-def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
+def _open(file: BinaryFile, fields: list[int] | None = None) -> Any:
     """Open the file or stream, limited to some fields."""
     ipc = load("pyarrow.ipc")
     options = ipc.IpcReadOptions(included_fields=fields)
+    whole = file.peek(min(file.size, len(FILE_MAGIC)), 0) == FILE_MAGIC
     form = ipc.open_file if whole else ipc.open_stream
     return form(opened(file), options=options)
 
 
-def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-    """Return the names of a table's columns, and a function that reads some."""
-    table = _open(file, file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC, None).read_all()
-    return table.column_names, table.select
-
-
-def _batches(reader: Any, whole: bool) -> Iterator[Any]:
+def _batches(reader: Any) -> Iterator[Any]:
     """Yield record batches, long ones in slices."""
     batches = reader
-    if whole:
+    if hasattr(reader, "get_batch"):  # of a file
         batches = map(reader.get_batch, range(reader.num_record_batches))
     for batch in batches:
         for start in range(0, batch.num_rows, ROWS):

@@ -7,7 +7,7 @@ whether edges lead one way (``distbfs.directed``: 0 or 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing
-from distbfs.formats.base import EdgeFile, ReaderOptions
+from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
 from distbfs.formats.new_ids import Words
 from distbfs.formats.numpy_pairs import checked
+from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import sound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.formats.packed import BinaryFile
     from distbfs.types import Bytes, Ids
 
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
@@ -90,32 +90,55 @@ def choose(
     raise InputError(f"{where}: {what}; {lacking}")
 
 
+class TableReader(Reader):
+    """Reads tables of one kind, batch by batch."""
+
+    text_ids = named_columns = True
+    opens = BinaryFile
+
+    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+        """Yield the pairs; InputError if a file is broken or lacks such columns."""
+        with hashed_aside(file):
+            yield from self.rows(file, lambda x: Table(file, x, self, edges))
+
+    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
+        """Yield the pairs of ``table_of`` a schema, of all columns, of pyarrow."""
+        raise NotImplementedError
+
+    @staticmethod
+    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+        """Return the names of a table's columns, and a function that reads some."""
+        raise NotImplementedError
+
+
 class Table:
     """Passes on the pairs of a table that arrives in batches.
 
-    schema: of all columns, of pyarrow
+    schema: of all columns, of pyarrow; edges: facts to which those of the table are
+    added
     """
 
     def __init__(
-        self, path: Any, schema: Any, options: ReaderOptions, words: Words | None
+        self, file: BinaryFile, schema: Any, reader: Reader, edges: EdgeFile
     ) -> None:
         """Choose the columns; InputError if it is unclear."""
-        self.where = str(path)
+        self.where, options, self.words = str(file.path), reader.options, reader.words
         with sound(self.where):
             names = [str(name) for name in schema.names]
             stated = schema.metadata or {}
         self.chosen = choose(names, options.columns, self.where)
         self.names = [names[k] for k in self.chosen]
-        self.others = len(names) - len(set(self.chosen))
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         if options.n is None and VERTICES in stated and not options.relabel:
             options = replace(options, n=self._stated(stated[VERTICES]))
         self.options = options
-        self.words = words
-        self.directed = stated.get(DIRECTED) == b"1"
         if stated.get(DIRECTED) == b"0":
-            options.check_undirected(path, "an undirected table")
+            options.check_undirected(file.path, "an undirected table")
+        edges.n, edges.directed = options.n or 0, stated.get(DIRECTED) == b"1"
+        others = len(names) > len(set(self.chosen))
+        edges.unread = "columns beside the two ids" if others else ""
+        edges.one_based = bool(options.one_based)
 
     def _stated(self, value: bytes) -> int:
         if not value.isdigit() or len(value) > 19 or not 0 < int(value) <= LARGEST_ID:
@@ -138,12 +161,6 @@ class Table:
                 pairs[:, side] = self._ids(columns[side], name, begin)
             yield pairs
             begin += len(pairs)
-
-    def complete(self, edges: EdgeFile) -> None:
-        """Add the facts about the table to those about its file."""
-        edges.n, edges.directed = self.options.n or 0, self.directed
-        edges.unread = "columns beside the two ids" if self.others else ""
-        edges.one_based = bool(self.options.one_based)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.arrow import open_columns as open_arrow
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.base import Reader
+from distbfs.formats.columns import TableReader
 from distbfs.formats.edge_list import EdgeListReader, read_head
 from distbfs.formats.lines import BLANKS, LineRules, Records, cut
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.formats.packed import BinaryFile
-from distbfs.formats.parquet import open_columns as open_parquet
 from distbfs.formats.text import TextFile, sound
 
 if TYPE_CHECKING:
@@ -148,15 +146,10 @@ def _matrix_market(
 
 
 def _table(
-    path: Path,
-    reader: Reader,  # noqa: ARG001
-    wanted: dict[str, int | None],
-    open_table: Callable[
-        [BinaryFile], tuple[Sequence[str], Callable[[list[str]], Any]]
-    ],
+    path: Path, reader: TableReader, wanted: dict[str, int | None]
 ) -> dict[str, Array]:
     with BinaryFile(path) as file, sound(str(path)):
-        names, read = open_table(file)
+        names, read = reader.columns(file)
         places = {k: names[_place(path, k, at, names)] for k, at in wanted.items()}
         table = read(list(dict.fromkeys(places.values())))
         columns = {label: table.column(name) for label, name in places.items()}
@@ -169,6 +162,6 @@ def _table(
 READ: dict[str, Callable[..., dict[str, Any]]] = {
     "edge-list": _edge_list,
     "matrix-market": _matrix_market,
-    "parquet": partial(_table, open_table=open_parquet),
-    "arrow": partial(_table, open_table=open_arrow),
+    "parquet": _table,
+    "arrow": _table,
 }

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.columns import (
     DIRECTED,
     ONE_BASED,
     ROWS,
     VERTICES,
     Table,
-    hashed_aside,
+    TableReader,
     load,
     opened,
 )
@@ -35,13 +34,10 @@ MOST_ROWS = 1 << 20  # of row groups that are read in parallel
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-class ParquetReader(Reader):
+class ParquetReader(TableReader):
     """Reads Parquet tables, row group by row group."""
 
     name = "parquet"
-    text_ids = True
-    named_columns = True
-    opens = BinaryFile
     suffixes = (".parquet", ".pq")
 
     @staticmethod
@@ -49,18 +45,19 @@ class ParquetReader(Reader):
         """Return whether the file begins with the magic number."""
         return head.startswith(MAGIC)
 
-    def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs; InputError if a file is broken or lacks such columns."""
-        with hashed_aside(file):
-            yield from self._pairs(file, edges)
+    @staticmethod
+    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
+        """Return the names of a table's columns, and a function that reads some."""
+        table = load("pyarrow.parquet").ParquetFile(opened(file))
+        return table.schema_arrow.names, table.read
 
-    def _pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
+    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
+        """Yield the pairs; row groups that are not large are read in parallel."""
         where, parquet = str(file.path), load("pyarrow.parquet")
         with sound(where):
             plain = parquet.ParquetFile(opened(file), **BUFFERED)
             schema = plain.schema_arrow
-        table = Table(where, schema, self.options, self.words)
-        table.complete(edges)
+        table = table_of(schema)
         with sound(where):
             metadata = plain.metadata
             sizes = [
@@ -87,12 +84,6 @@ class ParquetReader(Reader):
 
         groups = in_order(work, range(len(sizes)), lambda: None)
         yield from chain.from_iterable(groups)
-
-
-def open_columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-    """Return the names of a table's columns, and a function that reads some."""
-    table = load("pyarrow.parquet").ParquetFile(opened(file))
-    return table.schema_arrow.names, table.read
 
 
 class ParquetWriter(Writer):
