@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -73,7 +74,8 @@ def read(path: Path) -> None:
 
 
 def spool(path: Path) -> None:
-    with open_tuples(SoloWorld(), path, folder=path.parent):
+    place = patch.object(tempfile, "tempdir", str(path.parent))
+    with place, open_tuples(SoloWorld(), path):
         pass
 
 

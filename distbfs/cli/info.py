@@ -28,7 +28,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
-from distbfs.report.tables import counted, print_fields, print_right, print_table, shown
+from distbfs.report.tables import counted, print_fields, print_table, shown
 from distbfs.search.holding import Source
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
@@ -190,9 +190,9 @@ def print_storage(values: Mapping[str, Any]) -> None:
         total = sum(part["subgraph_bytes"][name] for part in values["per_part"])
         cells = (shown(values[name]), f"{values['shares'][name]:.1%}", readable(total))
         rows.append([name, *cells])
-    print_right(("subgraph", "edges", "of m", "bytes in memory"), rows)
+    print_table(("subgraph", "edges", "of m", "bytes in memory"), rows, right=True)
     click.echo()
-    print_right(*part_table(values["spread"], values["parts"]))
+    print_table(*part_table(values["spread"], values["parts"]), right=True)
     click.echo()
     one = values["parts"] == 1
     reason = "; a single part has 32-bit nn columns" if one else ""

@@ -37,9 +37,8 @@ def energy_of(
     searches: int,
     edges: int,
     uuids: Sequence[str],
-    seconds: float | None = None,
 ) -> dict[str, Any]:
-    """Return the energy of ``run``, repeated for ``seconds`` (collective).
+    """Return the energy of ``run``, repeated for SECONDS (collective).
 
     searches, edges: of one run, edges as TEPS counts, over all ranks
     uuids: this rank's GPUs (``cuda.uuid()``), if any; the CPUs of each host are
@@ -51,8 +50,7 @@ def energy_of(
     run()
     world.barrier()
     taken = time.perf_counter() - began
-    wanted = SECONDS if seconds is None else seconds
-    repeats = world.broadcast(max(1, int(-(-wanted // max(taken, 1e-6)))))
+    repeats = world.broadcast(max(1, int(-(-SECONDS // max(taken, 1e-6)))))
     with measured(uuids, cpus=first) as energy:
         for _ in range(repeats):
             run()

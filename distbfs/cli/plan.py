@@ -32,7 +32,7 @@ from distbfs.plan import memory
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
-from distbfs.report.tables import print_fields, print_right, shown
+from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.search.choose import ONE_DEVICE
 from distbfs.search.domains import counted
 from distbfs.store import schema
@@ -294,8 +294,9 @@ def print_search(time: SearchTime) -> None:
     """Print the predicted time of engine xbfs, term by term."""
     click.echo()
     print_time(time)
-    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
-    print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
+    terms = {**time.terms, "all": time.seconds}
+    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in terms.items()]
+    print_table(("term", "ms"), rows, right=True)
     if time.bytes:
         sent = ", ".join(f"{name} {readable(x)}" for name, x in time.bytes.items())
         click.echo(f"a device sends in a search: {sent}")
@@ -333,7 +334,7 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
         "and the time without inner edges (* planned)"
     )
     heads = ("TH", "delegates, of n", "outer edges, of m", *volumes, "wire", *times)
-    print_right((*heads, "all, ms"), rows)
+    print_table((*heads, "all, ms"), rows, right=True)
 
 
 def print_plan(
@@ -379,7 +380,7 @@ def print_plan(
         print_arrays(plan)
     click.echo()
     if rows := gpu_rows(plan, whole=whole):
-        print_right(GPU_COLUMNS[: len(rows[0])], rows)
+        print_table(GPU_COLUMNS[: len(rows[0])], rows, right=True)
     for note in plan["notes"]:
         click.echo(f"note: {note}")
     if whole and plan["thresholds"]:
@@ -418,4 +419,4 @@ def print_arrays(plan: Mapping[str, Any]) -> None:
         label = LABELS.get(name, name.replace("_", " "))
         rows.append([label, readable(size), readable(plan["total"][name])])
     click.echo()
-    print_right(("bytes", one, "all devices"), rows)
+    print_table(("bytes", one, "all devices"), rows, right=True)

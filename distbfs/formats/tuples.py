@@ -112,9 +112,9 @@ class Spool:
     path: its path in this process
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        """Create an empty spool in a folder, None: that of temporary files; OSError."""
-        self._folder = folder or Path(tempfile.gettempdir())
+    def __init__(self) -> None:
+        """Create an empty spool in the system's folder of temporary files; OSError."""
+        self._folder = Path(tempfile.gettempdir())
         self._name: Path | None = None
         try:
             self._handle = os.open(self._folder, os.O_TMPFILE | os.O_RDWR, 0o600)
@@ -148,13 +148,11 @@ def open_tuples(
     *,
     name: str = "",
     options: ReaderOptions | None = None,
-    folder: Path | None = None,
     keep: Sequence[str] = (),
 ) -> FileTuples:
     """Parse a file on rank 0 and return its tuples on every rank; collective.
 
-    name: the format, empty to detect it; folder: of the spool, visible to all ranks
-    (the system's folder for temporary files if None)
+    name: the format, empty to detect it
     keep: columns that are kept as attributes, NAME or NAME=PLACE; see ``read_kept``
 
     Raises the same error on all ranks: InputError for an invalid file, UsageError for
@@ -166,7 +164,7 @@ def open_tuples(
         summary, ids, spool = None, None, None
         kept: dict[str, Values] = {}
         if world.rank == 0:
-            wanted = path, name, asked, folder
+            wanted = path, name, asked
             summary, ids, spool, kept = _spool(world, wanted, keep, stack)
         summary = world.broadcast(summary)
         if "fault" in summary:
@@ -206,21 +204,21 @@ def _shared(
 
 def _spool(
     world: World,
-    wanted: tuple[Path, str, ReaderOptions, Path | None],
+    wanted: tuple[Path, str, ReaderOptions],
     keep: Sequence[str],
     stack: ExitStack,
 ) -> tuple[dict[str, Any], IdMap | None, Spool | None, dict[str, Values]]:
     """Parse a file into a new spool, and read the columns to keep.
 
     Returns a summary for the ranks, or the error in it, ids, spool and columns.
-    wanted: file, format, options, folder of the spool; stack: closes the spool
+    wanted: file, format, options; stack: closes the spool
     """
-    path, name, options, folder = wanted
+    path, name, options = wanted
     notes: list[str] = []
     kept: dict[str, Values] = {}
     try:
         paths = data_files(path)
-        reader, spool, edges, ids = _as_wanted(paths, name, options, folder, notes)
+        reader, spool, edges, ids = _as_wanted(paths, name, options, notes)
         stack.callback(spool.close)
         place = str(spool.name()) if world.size > 1 else ""
         if keep:
@@ -228,7 +226,7 @@ def _spool(
     except (DistbfsError, OSError) as error:
         kind, message = type(error).__name__, str(error)
         if not isinstance(error, DistbfsError):
-            where = f"{folder or tempfile.gettempdir()}: cannot write the spool"
+            where = f"{tempfile.gettempdir()}: cannot write the spool"
             message = f"{where} of {path}: {error.strerror or error}"
             kind = DiskFull.__name__
         return {"fault": kind, "message": message}, None, None, {}
@@ -265,13 +263,12 @@ def _as_wanted(
     paths: Sequence[Path],
     name: str,
     options: ReaderOptions,
-    folder: Path | None,
     notes: list[str],
 ) -> tuple[Reader, Spool, EdgeFile, IdMap | None]:
     """Parse a file; to relabel it, first try its ids as numbers, then as text."""
     reader = make_reader(paths[0], name, options)
     try:
-        return reader, *_parse(reader, paths, options, folder)
+        return reader, *_parse(reader, paths, options)
     except InputError as error:
         if not getattr(reader, "text_ids", False):
             raise
@@ -281,17 +278,17 @@ def _as_wanted(
             raise InputError(f"{error}; --relabel takes ids of any text") from error
         options = replace(options, relabel="text")
         reader = make_reader(paths[0], name, options)
-        out = _parse(reader, paths, options, folder)
+        out = _parse(reader, paths, options)
         said = str(error).replace(NO_ID, "is not a number")
         notes.append(f"ids are taken as text ({said})")
         return reader, *out
 
 
 def _parse(
-    reader: Reader, paths: Sequence[Path], options: ReaderOptions, folder: Path | None
+    reader: Reader, paths: Sequence[Path], options: ReaderOptions
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is removed on failure."""
-    spool = Spool(folder)
+    spool = Spool()
     numbers = Numbers() if options.relabel == "numbers" else None
 
     def take(pairs: Ids) -> None:

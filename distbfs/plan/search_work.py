@@ -23,7 +23,7 @@ RIKEN code of Graph500.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -61,12 +61,6 @@ class SearchWork:
     vertices: float
     partners: float
 
-    @classmethod
-    def mean(cls, every: list[SearchWork]) -> SearchWork:
-        """Return the mean of the counts."""
-        names = [field.name for field in fields(cls)]
-        return cls(*(sum(getattr(x, n) for x in every) / len(every) for n in names))
-
 
 def expected_work(
     histogram: DegreeHistogram, domains: int, threshold: int, devices: int = 1
@@ -74,9 +68,8 @@ def expected_work(
     """Return the expected work of one domain of ``devices``; fast at any scale."""
     graph = _Work(histogram, domains, threshold, devices)
     roots = graph.roots()
-    if not roots:
-        return SearchWork(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return SearchWork.mean([graph.search(root) for root in roots])
+    counts = [astuple(graph.search(root)) for root in roots] or np.zeros((1, 6))
+    return SearchWork(*np.mean(counts, axis=0).tolist())
 
 
 class InnerGraph:

@@ -51,22 +51,21 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table with a header; numbers to the right."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False
+) -> None:
+    """Print a table with a header; numbers to the right.
+
+    right: so are all columns but the first
+    """
     table = Table(box=None, pad_edge=False)
     for index, name in enumerate(columns):
-        numeric = bool(rows) and isinstance(rows[0][index], (int, float))
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        number = bool(rows) and isinstance(rows[0][index], (int, float))
+        table.add_column(
+            name,
+            justify="right" if number or (right and index) else "left",
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*(shown(value) for value in row))
     print_lines(table)
-
-
-def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of texts with all columns but the first to the right."""
-    widths = [max(len(r[k]) for r in [columns, *rows]) for k in range(len(columns))]
-    table = [
-        [row[0], *(text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True))]
-        for row in [columns, *rows]
-    ]
-    print_table(table[0], table[1:])

@@ -1,5 +1,6 @@
 """Read files with both parsers, which must agree."""
 
+import tempfile
 from contextlib import contextmanager
 from itertools import chain
 
@@ -11,6 +12,14 @@ from distbfs.device import cc
 from distbfs.errors import InputError
 from distbfs.formats import pairs
 from distbfs.formats.base import ReaderOptions, read_files
+
+
+@contextmanager
+def spooling(folder):
+    """Let spools be made in a folder, where a test sees them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from distbfs.formats import new_ids, text, tuples
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IntegerIds, TextIds, id_map
 from distbfs.formats.tuples import open_tuples
-from formats.reading import compiling
+from formats.reading import compiling, spooling
 
 FUZZ = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -45,7 +46,8 @@ def scratch(tmp_path_factory):
 
 def opened(path, name="", **options):
     options = ReaderOptions(relabel="numbers", **options)
-    return open_tuples(Solo(), path, name=name, options=options, folder=path.parent)
+    with spooling(path.parent):
+        return open_tuples(Solo(), path, name=name, options=options)
 
 
 def named(source):
@@ -226,17 +228,18 @@ def test_names_of_columns_are_passed_over(tmp_path):
 
 
 def test_a_small_file_makes_no_large_graph(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = tmp_path / "a.el"
     path.write_text(f"0 1\n1 {LARGEST}\n")
     with pytest.raises(InputError, match="vertices for 2 edges; allowed: 1048576"):
-        open_tuples(Solo(), path, folder=tmp_path)
+        open_tuples(Solo(), path)
     assert list(tmp_path.iterdir()) == [path]
     with opened(path) as source:
         assert source.n == 3
     monkeypatch.setattr(tuples, "FEW_VERTICES", 100)
     path.write_text("0 1\n1 600\n")
     with pytest.raises(InputError, match="601 vertices for 2 edges; allowed: 512"):
-        open_tuples(Solo(), path, folder=tmp_path)
+        open_tuples(Solo(), path)
     with open_tuples(Solo(), path, options=ReaderOptions(n=601)) as source:
         assert source.n == 601
 

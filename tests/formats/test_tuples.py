@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -37,9 +38,10 @@ class Second(Solo):
 
 
 @pytest.fixture
-def spools(tmp_path):
+def spools(tmp_path, monkeypatch):
     folder = tmp_path / "spools"
     folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
 
@@ -61,7 +63,7 @@ def collect(source, start, stop):
 def test_slices_may_be_asked_for_again_and_again(edges, spools, monkeypatch):
     monkeypatch.setattr(tuples, "CHUNK", 64)
     path, pairs = edges
-    with open_tuples(Solo(), path, folder=spools) as source:
+    with open_tuples(Solo(), path) as source:
         assert (source.n, source.tuples) == (101, 2500)
         for pieces in (1, 3, 7):
             for index in range(pieces):
@@ -75,7 +77,7 @@ def test_slices_may_be_asked_for_again_and_again(edges, spools, monkeypatch):
 def test_describe(edges, spools):
     path, _ = edges
     digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
-    with open_tuples(Solo(), path, folder=spools) as source:
+    with open_tuples(Solo(), path) as source:
         assert json.loads(json.dumps(source.describe())) == {
             "family": "file",
             "name": "g.el",
@@ -86,7 +88,7 @@ def test_describe(edges, spools):
         }
     path.write_text("1 1\n")
     options = ReaderOptions(one_based=True)
-    with open_tuples(Solo(), path, options=options, folder=spools) as source:
+    with open_tuples(Solo(), path, options=options) as source:
         assert source.describe()["one_based"] is True
         assert source.n == 1
 
@@ -108,7 +110,7 @@ def test_other_ranks_map_the_spool_while_it_has_a_name(edges, spools):
             return super().allreduce(values, op)
 
     world = First()
-    first = open_tuples(world, path, folder=spools)
+    first = open_tuples(world, path)
     assert list(spools.iterdir()) == []
     assert others[0].describe() == first.describe()
     first.close()
@@ -128,7 +130,7 @@ def test_file_systems_without_nameless_files(edges, spools, monkeypatch):
 
     monkeypatch.setattr(tuples.os, "open", refusing)
     path, pairs = edges
-    with open_tuples(Solo(), path, folder=spools) as source:
+    with open_tuples(Solo(), path) as source:
         assert list(spools.iterdir()) == []
         assert np.array_equal(collect(source, 0, 2500), pairs)
 
@@ -140,7 +142,7 @@ def test_a_spool_that_another_rank_cannot_see(edges, spools):
             return np.zeros_like(values)
 
     with pytest.raises(InputError, match="choose a shared folder"):
-        open_tuples(Blind(), edges[0], folder=spools)
+        open_tuples(Blind(), edges[0])
     assert list(spools.iterdir()) == []
 
 
@@ -148,7 +150,7 @@ def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
     path = tmp_path / "a.el"
     path.write_text("1 2\n3 x\n")
     with pytest.raises(InputError, match=r"a\.el:2: 'x' is not an id"):
-        open_tuples(Solo(), path, folder=spools)
+        open_tuples(Solo(), path)
     assert list(spools.iterdir()) == []
     with pytest.raises(InputError, match="as rank 0 said"):
         open_tuples(Second({"fault": "InputError", "message": "as rank 0 said"}), path)
@@ -160,9 +162,10 @@ def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
         open_tuples(Solo(), path, name="matrix-market", options=ReaderOptions(n=3))
 
 
-def test_no_place_for_the_spool(edges, tmp_path):
+def test_no_place_for_the_spool(edges, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(ResourceError, match="cannot write the spool"):
-        open_tuples(Solo(), edges[0], folder=tmp_path / "none")
+        open_tuples(Solo(), edges[0])
 
 
 def test_a_spool_of_another_size_is_refused(tmp_path):

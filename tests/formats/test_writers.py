@@ -19,6 +19,7 @@ from distbfs.formats.tuples import open_tuples
 from distbfs.formats.writing import Edges, lines_of, placed, writer_for
 from distbfs.registry import READERS, WRITERS, lookup
 from formats.packing import PACK
+from formats.reading import spooling
 from formats.test_relabel import NUMBERS, WORDS, Solo
 
 FUZZ = settings(
@@ -57,7 +58,7 @@ def made(n, pairs, ids=None, step=7):
 def back(path, **options):
     """Read a file; return n and the edges, sorted, each with u <= v."""
     reading = ReaderOptions(**options)
-    with open_tuples(Solo(), path, options=reading, folder=path.parent) as source:
+    with spooling(path.parent), open_tuples(Solo(), path, options=reading) as source:
         pieces = list(source.chunks(0, source.tuples))
         u, v = (
             np.concatenate([np.zeros(0, int), *x])
