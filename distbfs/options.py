@@ -131,6 +131,42 @@ BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper, 
 COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 
 
+@dataclass(frozen=True, kw_only=True)
+class DirectedOption:
+    """Whether edges lead one way.
+
+    directed: Edges lead one way, from the first id to the second. Stores of such a
+        graph have one part.
+    """
+
+    directed: bool = option(INPUT, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFacts(DirectedOption):
+    """Facts about a graph file that it does not state itself.
+
+    one_based: Where ids of an edge list, a table or NumPy pairs begin; other formats
+        define it.  [zero-based; KONECT: one-based]
+    columns: Names of the two columns with the ids, in a Parquet or Arrow table or in
+        the first line of an edge list.  Default: src and dst, source and target,
+        from and to, or u and v, else the first two.
+    header: Leave out the first line of an edge list, which names columns or states
+        sizes, or take it as an edge.  [left out if it has usual names, or names above
+        numbers]
+    bipartite: Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind
+        bip): rows are the first vertices, columns the vertices after them.
+    first_id: Number of the first vertex, 0 or 1, in options and in results.  [as in the
+        file]
+    """
+
+    one_based: bool | None = option(INPUT, "--one-based/--zero-based")
+    columns: tuple[str, str] | None = option(INPUT, metavar="SRC DST")
+    header: bool | None = option(INPUT)
+    bipartite: bool = option(INPUT, default=False)
+    first_id: int | None = option(INPUT, low=0, high=1)
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """Options of the construction and separation of a graph.

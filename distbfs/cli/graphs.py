@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.graph.degrees import DegreeHistogram, merge
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, FileFacts
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
@@ -35,8 +35,6 @@ from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.schema import Manifest
 from distbfs.store.write import write_graph
 from distbfs.types import TupleSource
-
-READ = ("one_based", "first_id", "columns", "header", "bipartite", "directed")
 
 
 def read_file(
@@ -49,7 +47,7 @@ def read_file(
             n=n,
             relabel="numbers" if reading.relabel else "",
             progress=done,
-            **{name: getattr(reading, name) for name in READ},
+            **{x.name: getattr(reading, x.name) for x in fields(FileFacts)},
         )
         name, keep = reading.format or "", getattr(reading, "keep", ())
         return open_tuples(terminal.world, path, name=name, options=options, keep=keep)

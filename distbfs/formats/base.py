@@ -13,7 +13,7 @@ from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.new_ids import Words
 from distbfs.formats.text import BOM, HashedFile, Progress, TextFile
-from distbfs.options import check_choice, check_range
+from distbfs.options import FileFacts, check_choice, check_declared, check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids
 
@@ -26,37 +26,24 @@ Take: TypeAlias = Callable[[Ids], None]
 HEAD_BYTES = 64 << 10
 
 
-@dataclass(frozen=True)
-class ReaderOptions:
-    """Facts about a file that it does not state itself.
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions(FileFacts):
+    """The way in which a file is read.
 
-    one_based: ids in the file start at 1, not at 0; None: as the format defines
-    first_id: the caller's id of the first vertex, 0 or 1; None: that of the file
     n: number of vertices, None for one more than the largest id
-    directed: edges lead only from the first id to the second
-    columns: names of the two columns of a table that hold ids
-    header: the first line of a text is not an edge, None: detected
-    bipartite: rows and columns of a matrix are two sets of vertices
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     progress: called with the number of bytes of the file read so far
     """
 
-    one_based: bool | None = None
     n: int | None = None
     relabel: str = ""
-    directed: bool = False
-    columns: tuple[str, str] | None = None
-    header: bool | None = None
-    bipartite: bool = False
     progress: Progress | None = None
-    first_id: int | None = None
 
     def __post_init__(self) -> None:
         if self.n is not None:
             check_range("n", self.n, 1)
         check_choice("relabel", self.relabel, ("", "numbers", "text"))
-        if self.first_id is not None:
-            check_range("first_id", self.first_id, 0, 1)
+        check_declared(self)
         stated = {self.one_based, self.first_id, self.n} - {None}
         if self.relabel and stated:
             raise UsageError("relabelled ids have neither a base nor a size; give none")

@@ -20,6 +20,7 @@ from distbfs.options import (
     BuildOptions,
     EngineOptions,
     ExchangeOptions,
+    FileFacts,
     SearchOptions,
     SubgraphFactors,
     option,
@@ -109,52 +110,16 @@ class StoreOptions(PartsOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectedOption:
-    """Whether edges lead one way.
-
-    directed: Edges lead one way, from the first id to the second. Stores of such a
-        graph have one part.
-    """
-
-    directed: bool = option(INPUT, default=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FirstIdOption:
-    """The number of the first vertex.
-
-    first_id: Number of the first vertex, 0 or 1, in options and in results.  [as in the
-        file]
-    """
-
-    first_id: int | None = option(INPUT, low=0, high=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileOptions(DirectedOption, FirstIdOption):
+class FileOptions(FileFacts):
     """Options of reading a graph file.
 
     format: Format of the file.  [recognised by content and name]
     relabel: Take ids with gaps, or any text: vertices are numbered anew, and results
         name them by these ids.
-    one_based: Where ids of an edge list, a table or NumPy pairs begin; other formats
-        define it.  [zero-based; KONECT: one-based]
-    columns: Names of the two columns with the ids, in a Parquet or Arrow table or in
-        the first line of an edge list.  Default: src and dst, source and target,
-        from and to, or u and v, else the first two.
-    header: Leave out the first line of an edge list, which names columns or states
-        sizes, or take it as an edge.  [left out if it has usual names, or names above
-        numbers]
-    bipartite: Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind
-        bip): rows are the first vertices, columns the vertices after them.
     """
 
     format: str | None = option(INPUT, allowed=tuple(registry.READERS))
     relabel: bool = option(INPUT, default=False)
-    one_based: bool | None = option(INPUT, "--one-based/--zero-based")
-    columns: tuple[str, str] | None = option(INPUT, metavar="SRC DST")
-    header: bool | None = option(INPUT)
-    bipartite: bool = option(INPUT, default=False)
 
     def refuse_for_store(self, path: Path) -> None:
         """Raise UsageError for options of files, except first_id, beside a store."""

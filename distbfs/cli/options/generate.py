@@ -7,11 +7,11 @@ from typing import Any
 
 from distbfs import registry
 from distbfs.cli.command import Choice, argument, borrowed, command_of
-from distbfs.cli.options import SCALES, DirectedOption, Speech, StoreOptions
+from distbfs.cli.options import SCALES, Speech, StoreOptions
 from distbfs.generate.families import parameters_of
 from distbfs.generate.parameters import Parameter
 from distbfs.generate.uniform import MAX_VERTICES
-from distbfs.options import INPUT, option
+from distbfs.options import INPUT, DirectedOption, option
 
 
 def family_options() -> type:
