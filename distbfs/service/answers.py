@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,10 @@ from distbfs.service.operations import (
     Request,
     Search,
 )
-from distbfs.service.rank_calls import Step
+from distbfs.service.rank_calls import Searched, Step
 from distbfs.service.vertex_names import Names
 
 Source = int | tuple[int, ...]  # a vertex, or those of a set
-Searched = tuple[float, list[Any]]  # seconds, and the values of the steps
 
 
 @dataclass
@@ -41,25 +41,13 @@ class Answers:
     metrics: Metrics
     parents: bool
 
-    def make(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
-        """Return the answer to a request of one search.
+    def make(self, request: Request, searches: Sequence[Searched]) -> Answer:
+        """Return the answer to a request, from the searches of its sources.
 
-        seconds: of the search; values: of the request's steps. Raises ServiceError
-        ``too_large``.
+        Raises ServiceError ``too_large``.
         """
-        made: Answer = getattr(self, f"_{request.op}")(request, seconds, values)
+        made: Answer = getattr(self, f"_{request.op}")(request, *searches)
         return made
-
-    def make_many(
-        self, request: Request, search: Callable[[int], Searched]
-    ) -> MultiBfsAnswer:
-        """Return the answer to a request of several searches, made in turn.
-
-        search: searches from a source, with the request's steps
-        """
-        fields = (self._fields(request, x, *search(x)) for x in request.sources)
-        searches = [Search(**each) for each in fields]
-        return MultiBfsAnswer(searches=searches, **self._ids(request))
 
     def check(self, request: Request) -> None:
         """Refuse a result that is too large for an answer, before any search."""
@@ -67,18 +55,18 @@ class Answers:
             text = f"{why}; ask for distances, or the result 'summary'"
             raise ServiceError("too_large", text)
 
-    def steps(self, request: Request) -> tuple[list[Step], bool]:
-        """Return a request's steps after a search, and whether it needs parents."""
+    def steps(self, request: Request) -> list[Step]:
+        """Return a request's steps after each of its searches."""
         if request.op == "path":
-            return [["path", request.target, self.limits.inline]], True
+            return [["path", request.target, self.limits.inline]]
         if request.op == "all_paths":
-            return [["all_paths", request.target, self.limits.inline // 2]], False
+            return [["all_paths", request.target, self.limits.inline // 2]]
         if not request.operation.with_results:
-            return [["at", request.targets]], False
+            return [["at", request.targets]]
         steps: list[Step] = [["counts"], ["traversed"]]
-        if not self._whole(request):
-            return steps, False
-        return [*steps, ["block"]], self._with_parents(request)
+        if self._whole(request):
+            steps.append(["block", self._with_parents(request)])
+        return steps
 
     def _with_parents(self, request: Request) -> bool:
         return bool(request.parents and self.parents)
@@ -108,10 +96,10 @@ class Answers:
         return ""
 
     def _fields(
-        self, request: Request, source: Source, seconds: float, values: Sequence[Any]
+        self, request: Request, source: Source, searched: Searched
     ) -> dict[str, Any]:
         """Return the fields of ``Search``."""
-        counts, nedge, *block = values
+        seconds, (counts, nedge, *block) = searched
         self.metrics.traversed(nedge, seconds)
         fields: dict[str, Any] = {
             "reached": sum(counts),
@@ -129,7 +117,7 @@ class Answers:
         as_arrays = request.arrays == "npy"
         for level, parent in block:
             fields["level"] = level if as_arrays else level.tolist()
-            if parent is not None and request.parents:
+            if parent is not None:
                 keep = as_arrays and self.names.first is not None
                 each = self.names.numbers if keep else self.names.each
                 fields["parent"] = each(parent)
@@ -143,22 +131,26 @@ class Answers:
             return {"ids": self.names.all()}
         return {"first_id": self.names.first} if self.names.first else {}
 
-    def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
-        source: Any = request.start
-        fields = self._fields(request, source, seconds, values)
+    def _bfs(self, request: Request, searched: Searched) -> Answer:
+        fields = self._fields(request, request.starts[0], searched)
         return BfsAnswer(**fields, **self._ids(request))
 
-    def _distances(self, request: Request, _: float, values: Sequence[Any]) -> Answer:
-        levels = values[0]
+    def _multi_bfs(self, request: Request, *searches: Searched) -> Answer:
+        each = map(partial(self._fields, request), request.starts, searches)
+        made = [Search(**fields) for fields in each]
+        return MultiBfsAnswer(searches=made, **self._ids(request))
+
+    def _distances(self, request: Request, searched: Searched) -> Answer:
+        levels = searched[1][0]
         if request.arrays == "npy":
             levels = np.array(levels, dtype=np.int32)
         return DistancesAnswer(distances=levels)
 
-    def _reachable(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        return ReachableAnswer(reachable=[level >= 0 for level in values[0]])
+    def _reachable(self, _: Request, searched: Searched) -> Answer:
+        return ReachableAnswer(reachable=[level >= 0 for level in searched[1][0]])
 
-    def _path(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        [(distance, path)] = values
+    def _path(self, _: Request, searched: Searched) -> Answer:
+        distance, path = searched[1][0]
         most = self.limits.inline
         if path is None and distance >= 0:
             text = f"the path has {distance + 1} vertices; allowed: {most}"
@@ -167,8 +159,8 @@ class Answers:
             path = self.names.each(np.array(path, dtype=np.int64))
         return PathAnswer(distance=distance, path=path)
 
-    def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        [(distance, number, pairs)] = values
+    def _all_paths(self, _: Request, searched: Searched) -> Answer:
+        distance, number, pairs = searched[1][0]
         most = self.limits.inline
         if pairs is None and distance >= 0:
             text = f"the paths have more than {most // 2} edges, which are more than"

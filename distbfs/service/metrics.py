@@ -88,17 +88,14 @@ class Metrics:
         for value in values:
             self._histograms[name].add(value)
 
-    def batched(self, requests: int, sources: int) -> None:
-        """Record the requests, and their distinct sources, that a search answers."""
-        self.observe("batch_requests", requests)
-        self.observe("batch_sources", sources)
-        self._shared += requests if requests > 1 else 0
-
-    def searched(self, seconds: float) -> None:
-        """Record a search."""
+    def searched(self, seconds: float, requests: int, sources: int) -> None:
+        """Record a search that answers some requests for distinct sources."""
         self._count += 1
         self._ends.append(time.monotonic())
+        self._shared += requests if requests > 1 else 0
         self.observe("search_seconds", seconds)
+        self.observe("batch_requests", requests)
+        self.observe("batch_sources", sources)
 
     def traversed(self, nedge: int, seconds: float) -> None:
         """Record the input tuples that a search traversed."""

@@ -263,17 +263,17 @@ class Request(Struct):
     op: ClassVar[str]
 
     @property
-    def start(self) -> int | tuple[int, ...] | None:
-        """The source, or the vertices of a set, ascending; a single one as a vertex.
+    def starts(self) -> tuple[int | tuple[int, ...], ...]:
+        """The source of each of its searches; a set as its vertices, ascending.
 
-        None if the operation does not search once.
+        A set of one vertex is that vertex.
         """
         if not self.operation.begins:
-            return None
+            return tuple(self.sources)
         if self.source is not UNSET:
-            return int(self.source)
-        several = sorted(set(self.sources))
-        return several[0] if len(several) == 1 else tuple(several)
+            return (int(self.source),)
+        several = tuple(sorted(set(self.sources)))
+        return (several if len(several) > 1 else several[0],)
 
     if TYPE_CHECKING:
 

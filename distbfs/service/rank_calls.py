@@ -1,10 +1,10 @@
 """Collective work of a service's ranks: follow the calls of rank 0.
 
-A call is a JSON object sent to every rank: ``{"do": "search", "source": s, "parents":
-p, "steps": [...]}`` searches once and then runs steps, each a list of a name and its
-arguments; ``{"do": "together", "sources": [...], "asked": [[source, targets], ...]}``
-searches from many sources at once; ``{"do": "look"}`` checks whether any rank got a
-signal; ``{"do": "end"}`` is the last.
+A call is a JSON object sent to every rank: ``{"do": "search", "sources": [...],
+"asked": [...]}`` searches from one source after another, and runs after each the steps
+of each request, lists of a name and its arguments; ``{"do": "together", "asked":
+[[source, targets], ...]}`` searches from many sources at once; ``{"do": "look"}``
+checks whether any rank got a signal; ``{"do": "end"}`` is the last.
 """
 
 from __future__ import annotations
@@ -28,11 +28,29 @@ from distbfs.timing import Trace, kept
 from distbfs.types import Array, Stop
 
 Step = Sequence[Any]
+Searched = tuple[float, list[Any]]  # seconds, and for each request values of its steps
 OFTEN = 256  # vertices of a path between two looks at the deadline
 
 
+def never() -> bool:
+    """Return False."""
+    return False
+
+
+def as_search(seconds: float, levels: Levels) -> tuple[float, list[Searched]]:
+    """Return levels of targets, by request, as the values of one search."""
+    return seconds, [(seconds, [[each] for each in levels])]
+
+
+def as_array(name: str, *arguments: Any) -> Step:
+    """Return a step, with targets as int64 [k]."""
+    if name == "at":
+        return name, np.array(arguments[0], dtype=np.int64)
+    return name, *arguments
+
+
 class ServiceRank:
-    """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
+    """One rank of a service; rank 0 calls ``start``, ``look`` and ``end``.
 
     flag: whether this rank was asked to stop
     together: searches from many sources at once, None if not supported
@@ -65,48 +83,24 @@ class ServiceRank:
             if call["do"] == "look":
                 self.flag.agreed(world)
                 continue
-            run = self._at_once if call["do"] == "together" else self._run
             with suppress(SearchStopped, ValidationError):
-                run(call, lambda: False)  # rank 0 decides when a search is stopped
-
-    def search(
-        self,
-        source: int | tuple[int, ...],
-        steps: Sequence[Step],
-        *,
-        parents: bool,
-        stop: Stop,
-    ) -> tuple[float, list[Any]]:
-        """Search on all ranks (rank 0); return (seconds, result of each step).
-
-        stop: called between levels and between steps, and within long ones;
-        SearchStopped when it returns True
-        """
-        call = {"do": "search", "source": source, "parents": parents, "steps": steps}
-        return self._run(self._on_all_ranks(call), stop)
+                self._run(call, lambda: False)  # rank 0 decides when it is stopped
 
     @property
     def ahead(self) -> bool:
-        """Whether ``start_together`` returns while searches go on."""
+        """Whether searches from many sources go on after ``start``."""
         return self.together is not None and self.together.ahead
 
-    def near(
-        self, source: int, asked: Sequence[Sequence[int]]
-    ) -> tuple[float, Levels] | None:
-        """Return levels from one source by edge lookups; see ``Together.near``."""
-        return None if self.together is None else self.together.near(source, asked)
+    def start(self, call: dict[str, Any], stop: Stop) -> Started[list[Searched]]:
+        """Begin searches (rank 0).
 
-    def start_together(
-        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> Started[Levels]:
-        """Begin to search from many sources at once; see ``Together.start``.
-
-        Unless ``ahead``, all ranks search at its end.
+        Unless ``ahead``, all ranks search at its end. ``stop`` is called between levels
+        and between steps, and within long ones; SearchStopped when it returns True.
         """
-        if self.together is not None and self.together.ahead:
-            return self.together.start(sources, asked, stop)
-        call = {"do": "together", "sources": sources, "asked": asked}
-        return Started(lambda: self._at_once(self._on_all_ranks(call), stop))
+        if self.together is None or not self.ahead or call["do"] != "together":
+            return Started(lambda: self._run(self._on_all_ranks(call), stop), never)
+        begun = self.together.start(call["asked"], stop)
+        return Started(lambda: as_search(*begun.finish()), begun.ended)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
         """Send a call to all ranks and return it; a single rank sends nothing."""
@@ -125,33 +119,53 @@ class ServiceRank:
         """Release the other ranks (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
-    def _at_once(self, call: dict[str, Any], stop: Stop) -> tuple[float, Levels]:
-        if self.together is None:
-            raise ValueError("requests for many sources cannot be batched here")
-        return self.together.levels(call["sources"], call["asked"], stop)
+    def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Searched]]:
+        """Carry out a call to search; return (seconds, the searches)."""
+        if self.together is not None and call["do"] == "together":
+            return as_search(*self.together.levels(call["asked"], stop))
+        each = [self.search(x, call["asked"], stop) for x in call["sources"]]
+        return sum(seconds for seconds, _ in each), each
 
-    def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
-        steps: list[Any] = [
-            ["at", np.array(step[1], dtype=np.int64)] if step[0] == "at" else step
-            for step in call["steps"]
-        ]
-        if (answer := self._between(call["source"], steps, stop)) is not None:
+    def search(
+        self, source: int | tuple[int, ...], asked: Sequence[Sequence[Step]], stop: Stop
+    ) -> Searched:
+        """Search from a source or a set, for requests with some steps each."""
+        steps = [step for own in asked for step in own]
+        if (answer := self._looked_up(source, steps)) is not None:
             return answer
-        wanted = next((step[1] for step in steps if step[0] == "at"), None)
-        result = self.session.search(
-            call["source"], parents=call["parents"], stop=stop, wanted=wanted
-        )
-        values = []
-        for name, *arguments in steps:
-            self._go_on(stop)
-            more = [stop] if name == "path" else []
-            with kept(self._trace, name):
-                values.append(self._steps[name](result, *arguments, *more))
+        if (answer := self._between(source, steps, stop)) is not None:
+            return answer
+        asked = [[as_array(*step) for step in own] for own in asked]
+        wanted = next((x[1] for own in asked for x in own if x[0] == "at"), None)
+        parents = any(x[0] == "path" or (x[0] == "block" and x[1]) for x in steps)
+        result = self.session.search(source, parents=parents, stop=stop, wanted=wanted)
+        values = [[self._value(result, stop, *step) for step in own] for own in asked]
         return result.seconds, values
+
+    def _value(self, result: Result, stop: Stop, name: str, *arguments: Any) -> Any:
+        """Return the value of a step after a search."""
+        self._go_on(stop)
+        more = [stop] if name == "path" else []
+        with kept(self._trace, name):
+            return self._steps[name](result, *arguments, *more)
+
+    def _looked_up(
+        self, source: int | tuple[int, ...], steps: Sequence[Step]
+    ) -> Searched | None:
+        """Return levels of targets from one source by edge lookups.
+
+        None for other steps, or if lookups do not suffice.
+        """
+        if self.together is None or isinstance(source, tuple):
+            return None
+        if any(step[0] != "at" for step in steps):
+            return None
+        near = self.together.near(source, [targets for _, targets in steps])
+        return near and as_search(*near)[1][0]
 
     def _between(
         self, source: int | tuple[int, ...], steps: Sequence[Step], stop: Stop
-    ) -> tuple[float, list[Any]] | None:
+    ) -> Searched | None:
         """Answer a step with one target by a search from both ends; None for others."""
         if len(steps) != 1 or not self.session.both_ends:
             return None
@@ -165,8 +179,8 @@ class ServiceRank:
             path = self.session.path(source, end, stop=stop)
         seconds, distance = time.perf_counter() - began, len(path or ()) - 1
         if name == "at":
-            return seconds, [[distance]]
-        return seconds, [(distance, path if distance < longest[0] else None)]
+            return seconds, [[[distance]]]
+        return seconds, [[(distance, path if distance < longest[0] else None)]]
 
     def _go_on(self, stop: Stop) -> None:
         """Raise SearchStopped on all ranks if one is to stop (collective)."""
@@ -211,8 +225,11 @@ class ServiceRank:
             return distance, 0, None
         return distance, count_back(pairs, target), pairs.tolist()
 
-    def _block(self, result: Result) -> tuple[Array | None, Array | None]:
-        """Return level and parent of all vertices, on rank 0."""
+    def _block(
+        self, result: Result, parents: object
+    ) -> tuple[Array | None, Array | None]:
+        """Return level, and parent if requested, of all vertices, on rank 0."""
         level, parent = result.to_numpy()
         world = self.session.world
-        return gather_on_first(world, level), gather_on_first(world, parent)
+        parent = gather_on_first(world, parent) if parents else None
+        return gather_on_first(world, level), parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -25,8 +25,8 @@ class Ticket:
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
-    start: of a request for one search; small: whether it asks for some vertices' levels
-    from one source, not from a set
+    starts: of its searches; small: whether it asks for some vertices' levels from one
+    source, not from a set
     """
 
     request: Request
@@ -37,12 +37,12 @@ class Ticket:
     until: float
     waited: float = 0.0
     searched: float = 0.0
-    start: Any = None
+    starts: Sequence[Any] = ()
     small: bool = False
 
     def __post_init__(self) -> None:
-        self.start = self.request.start
-        self.small = self.request.operation.small and type(self.start) is int
+        self.starts = self.request.starts
+        self.small = self.request.operation.small and type(self.starts[0]) is int
 
     @property
     def late(self) -> bool:
@@ -73,6 +73,7 @@ class Tickets:
         self._limit = limit
         self._together = together
         self._waiting: deque[Ticket] = deque()
+        self.unanswered: set[Ticket] = set()  # that wait, or are searched for
         self._changing = Lock()
         self.arrivals = Arrivals()
 
@@ -86,12 +87,13 @@ class Tickets:
                 text = f"{self._limit} requests wait already; try again"
                 raise ServiceError("busy", text, ticket.request.id)
             self._waiting.append(ticket)
+            self.unanswered.add(ticket)
         self.arrivals.ring()
 
     def take(self, timeout: float, *, half: bool = False) -> list[Ticket]:
         """Return the oldest ticket and all others that the same search answers.
 
-        Those are requests for the same source, or small requests for any if a batch
+        Those are requests for the same sources, or small requests for any if a batch
         pays. Reads arrivals before, and while none waits; may return none, and does
         after ``timeout`` seconds.
 
@@ -101,16 +103,13 @@ class Tickets:
         with self._changing:
             if not self._waiting:
                 return []
-            first = self._waiting.popleft()
-            if first.start is None:
-                return [first]
-            if gathered := self._small(first, half=half):
-                return gathered
-            source = first.start
-            same = [ticket for ticket in self._waiting if ticket.start == source]
-            for ticket in same:
+            first = self._waiting[0]
+            group = self._small(first, half=half) or [
+                ticket for ticket in self._waiting if ticket.starts == first.starts
+            ]
+            for ticket in group:
                 self._waiting.remove(ticket)
-            return [first, *same]
+            return group
 
     def read_until(self, ended: Callable[[], bool], seconds: float) -> None:
         """Read arrivals until a function returns True, or for some seconds."""
@@ -123,25 +122,24 @@ class Tickets:
         if self._together is None or not first.small:
             return []
         fewest, most = self._together
-        all_here = 1 + len(self._waiting)
-        if all_here < fewest:
+        if len(self) < fewest:
             return []
-        if half and all_here >= 2 * fewest:
-            most = min(most, (all_here + 1) // 2)
-        small = [ticket for ticket in (first, *self._waiting) if ticket.small]
-        sources = {*islice(dict.fromkeys(ticket.start for ticket in small), most)}
+        if half and len(self) >= 2 * fewest:
+            most = min(most, (len(self) + 1) // 2)
+        small = [ticket for ticket in self._waiting if ticket.small]
+        sources = {*islice(dict.fromkeys(ticket.starts for ticket in small), most)}
         if len(sources) < fewest:
             return []
-        group = [ticket for ticket in small if ticket.start in sources]
-        for ticket in group[1:]:
-            self._waiting.remove(ticket)
-        return group
+        return [ticket for ticket in small if ticket.starts in sources]
 
-    def drop(self, ticket: Ticket) -> None:
-        """Remove a ticket that still waits."""
+    def end(self, tickets: Collection[Ticket]) -> set[Ticket]:
+        """Take tickets out; return those that are not answered yet."""
         with self._changing:
-            if ticket in self._waiting:
+            ended = self.unanswered.intersection(tickets)
+            self.unanswered -= ended
+            for ticket in ended.intersection(self._waiting):
                 self._waiting.remove(ticket)
+        return ended
 
     def wake(self) -> None:
         """Make ``take`` return early."""

@@ -8,28 +8,33 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 from distbfs.errors import SearchStopped, ServiceError, ValidationError
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
 from distbfs.ranks.signals import StopFlag
-from distbfs.service.answers import Answers, Searched
+from distbfs.service.answers import Answers
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Answer, Request
-from distbfs.service.rank_calls import ServiceRank
+from distbfs.service.rank_calls import Searched, ServiceRank
 from distbfs.service.request_queue import Ended, Ticket, Tickets
-from distbfs.service.shared_traversal import MOST, Levels
+from distbfs.service.shared_traversal import MOST
 from distbfs.service.vertex_names import Names
 
 LOG = logging.getLogger("distbfs.service")
-Landed = tuple[list[Ticket], float, Levels]
+Landed = tuple[list[Ticket], float, list[Searched]]
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
+
+
+def log(names: str, text: str) -> None:
+    """Write a line of the log on requests with some names."""
+    LOG.info("%s %s", names, text, extra={"request": names})
 
 
 def log_together(tickets: Sequence[Ticket], how: str) -> None:
@@ -39,15 +44,10 @@ def log_together(tickets: Sequence[Ticket], how: str) -> None:
     """
     for op in dict.fromkeys(ticket.request.op for ticket in tickets):
         alike = [ticket for ticket in tickets if ticket.request.op == op]
-        LOG.info(
-            "%s %s: %s, waited %.3f ms, searched %.3f ms",
-            names := " ".join(ticket.name for ticket in alike),
-            op,
-            how,
-            max(ticket.waited for ticket in alike) * 1e3,
-            max(ticket.searched for ticket in alike) * 1e3,
-            extra={"request": names},
-        )
+        waited = max(ticket.waited for ticket in alike) * 1e3
+        searched = max(ticket.searched for ticket in alike) * 1e3
+        times = f"waited {waited:.3f} ms, searched {searched:.3f} ms"
+        log(" ".join(ticket.name for ticket in alike), f"{op}: {how}, {times}")
 
 
 class Service:
@@ -78,15 +78,12 @@ class Service:
         many = None if both is None else (both.fewest, MOST)
         self.tickets = Tickets(limits.queue, many)
         self._trouble = trouble
-        self._unanswered: set[Ticket] = set()
-        self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
         self.answers = Answers(self.names, limits, self.metrics, self._parents)
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
-        self._running = 0
-        self._flight: tuple[list[Ticket], Started[Levels]] | None = None
+        self._flight: tuple[list[Ticket], Started[list[Searched]]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
         self.metrics.gauges = {
             "distbfs_queue_length": ("Requests that wait.", lambda: len(self.tickets)),
@@ -131,7 +128,7 @@ class Service:
         facts = self.stats() if request.op == "stats" else self.health()
         answer = operation.answer(id=request.id, **facts)
         self.metrics.answered(request.op, "ok")
-        LOG.info("%s %s: ok", name, request.op, extra={"request": name})
+        log(name, f"{request.op}: ok")
         return answer
 
     def submit(
@@ -158,20 +155,18 @@ class Service:
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
-        with self._answering:
-            self.tickets.put(ticket)
-            self._unanswered.add(ticket)
+        self.tickets.put(ticket)
 
     def expire(self) -> None:
         """Answer requests whose deadline has passed, even while a search is stuck."""
-        for ticket in [ticket for ticket in self._unanswered.copy() if ticket.late]:
-            self.tickets.drop(ticket)
-            self._end([(ticket, ticket.why_lost())])
+        for ticket in self.tickets.unanswered.copy():
+            if ticket.late:
+                self._end([(ticket, ticket.why_lost())])
 
     def refused(self, error: ServiceError, op: str, name: str) -> None:
         """Count and log an error of a request."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
-        LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
+        log(name, f"{error.code}: {error}")
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service: ready, draining, or stuck with a reason."""
@@ -185,7 +180,7 @@ class Service:
             **self.health(),
             "graph": self.graph,
             "queue": len(self.tickets),
-            "running": self._running,
+            "running": len(flight[0]) if (flight := self._flight) else 0,
             "limits": self.limits,
             **self.metrics.as_dict(),
         }
@@ -208,14 +203,10 @@ class Service:
         while True:
             if self._flight is None:
                 group = self.tickets.take(TICK, half=self._half)
-                landed = None
             else:
                 self.tickets.read_until(self._flight[1].ended, SHORT)
                 group = self.tickets.take(0)
-                landed = self._land(*self._flight)
-            self._running = len(group)
-            self._serve(group, landed)
-            self._running = 0 if self._flight is None else len(self._flight[0])
+            self._serve(group)
             if flag.requested:
                 self.drain()
             elif time.monotonic() - looked > LOOK:
@@ -228,36 +219,23 @@ class Service:
             if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(self, group: list[Ticket], landed: Landed | None) -> None:
-        """Answer the requests of one search, or leave it running.
+    def _serve(self, group: list[Ticket]) -> None:
+        """Answer the requests of a search, or leave it running.
 
-        landed: requests of the search before, answered while a search flies, or before
-        one that cannot; None for none
+        Requests of the search before are answered while it runs, or before it.
         """
+        landed = self._land()
         wanted = self._still_wanted(group)
-        several = len({ticket.start for ticket in wanted}) > 1
-        flies = several and self.ranks.ahead
-        if flies:
+        several = len({ticket.starts for ticket in wanted}) > 1
+        if wanted:
             with self._stopped_for(wanted):
-                self._flight = wanted, self._start_together(wanted)
+                self._flight = wanted, self._begin(wanted, several=several)
         if landed is not None:
             began = time.perf_counter()
-            self._answer_together(*landed)
+            self._answer_all(*landed)
             self._half = halves_pay(landed[1], time.perf_counter() - began)
-        if flies or not wanted:
-            return
-        self.tickets.arrivals.leave()
-        with self._stopped_for(wanted):
-            if wanted[0].start is None:
-                self._several_searches(wanted[0])
-            elif several:
-                self._answer_together(wanted, *self._start_together(wanted).finish())
-            elif all(ticket.small for ticket in wanted) and (
-                near := self._near(wanted)
-            ):
-                self._answer_together(wanted, *near)
-            else:
-                self._one_search(wanted)
+        if not (several and self.ranks.ahead) and (landed := self._land()):
+            self._answer_all(*landed)
 
     def _still_wanted(self, group: list[Ticket]) -> list[Ticket]:
         """Return the tickets that somebody waits for; end the others."""
@@ -280,93 +258,65 @@ class Service:
             text = str(error)
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
-    def _land(self, group: list[Ticket], started: Started[Levels]) -> Landed | None:
-        """Wait for the running search; return the arguments of ``_answer_together``.
+    def _begin(self, group: list[Ticket], *, several: bool) -> Started[list[Searched]]:
+        """Begin searches from a group's sources, from ``several`` ones at once."""
+        call: dict[str, Any]
+        if several:
+            asked = [(ticket.starts[0], ticket.request.targets) for ticket in group]
+            call = {"do": "together", "asked": asked}
+        else:
+            steps = [self.answers.steps(ticket.request) for ticket in group]
+            call = {"do": "search", "sources": group[0].starts, "asked": steps}
+        return self.ranks.start(call, all_lost(group))
+
+    def _land(self) -> Landed | None:
+        """Wait for the running searches; return the arguments of ``_answer_all``.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
         """
-        self._flight = None
+        if self._flight is None:
+            return None
+        group, started = self._flight
         if not started.ended():
             self.tickets.arrivals.leave()
-        with self._stopped_for(group):
-            return (group, *started.finish())
-        return None
-
-    def _start_together(self, group: list[Ticket]) -> Started[Levels]:
-        """Search from many sources at once for small requests."""
-        asked = [(ticket.start, ticket.request.targets) for ticket in group]
-        sources = list(dict.fromkeys(source for source, _ in asked))
-        return self.ranks.start_together(sources, asked, all_lost(group))
-
-    def _answer_together(
-        self, group: list[Ticket], seconds: float, levels: Levels
-    ) -> None:
-        """Answer small requests with the levels of their targets."""
-        self._answer_all(group, seconds, [[each] for each in levels])
-
-    def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
-        """Return (seconds, levels) of small requests for one source by edge lookups.
-
-        None if these do not suffice.
-        """
-        targets = [ticket.request.targets for ticket in group]
-        return self.ranks.near(group[0].start, targets)
-
-    def _one_search(self, group: list[Ticket]) -> None:
-        """Search once and answer requests for the same source."""
-        needs = [self.answers.steps(ticket.request) for ticket in group]
-        seconds, values = self.ranks.search(
-            group[0].start,
-            [step for steps, _ in needs for step in steps],
-            parents=any(parents for _, parents in needs),
-            stop=all_lost(group),
-        )
-        left = iter(values)
-        own = [list(islice(left, len(steps))) for steps, _ in needs]
-        self._answer_all(group, seconds, own)
+        try:
+            with self._stopped_for(group):
+                return (group, *started.finish())
+            return None
+        finally:
+            self._flight = None
 
     def _answer_all(
-        self, group: list[Ticket], seconds: float, values: Sequence[list[Any]]
+        self, group: list[Ticket], spent: float, searches: list[Searched]
     ) -> None:
-        """Answer requests of one search, each with the values of its steps."""
+        """Answer requests of the same searches.
+
+        spent: seconds of all searches; their values are those of each request's steps
+        """
         if len(group) > 1:  # two threads that run Python take turns at every answer
             self.tickets.arrivals.stay()
-        self.metrics.searched(seconds)
-        self.metrics.batched(len(group), len({ticket.start for ticket in group}))
+        sources = len({ticket.starts for ticket in group})
+        for seconds, _ in searches:
+            self.metrics.searched(seconds, len(group), sources)
         now, make = time.monotonic(), self.answers.make
         ended: list[tuple[Ticket, Ended]] = []
-        for ticket, own in zip(group, values, strict=True):
+        for k, ticket in enumerate(group):
             if now >= ticket.until:
                 ended.append((ticket, ticket.why_lost()))
                 continue
-            ticket.searched = seconds
+            ticket.searched = spent
+            own = [(seconds, values[k]) for seconds, values in searches]
             try:
-                ended.append((ticket, make(ticket.request, seconds, own)))
+                ended.append((ticket, make(ticket.request, own)))
             except ServiceError as error:
                 ended.append((ticket, error))
         self._end(ended)
 
-    def _several_searches(self, ticket: Ticket) -> None:
-        """Search from one source after another, and answer."""
-        steps, parents = self.answers.steps(ticket.request)
-
-        def search(source: int) -> Searched:
-            seconds, values = self.ranks.search(
-                source, steps, parents=parents, stop=lambda: ticket.lost
-            )
-            ticket.searched += seconds
-            self.metrics.searched(seconds)
-            return seconds, values
-
-        self._end([(ticket, self.answers.make_many(ticket.request, search))])
-
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
         """Answer the tickets of one search that have no answer yet."""
-        with self._answering:
-            ended = [pair for pair in results if pair[0] in self._unanswered]
-            self._unanswered.difference_update([ticket for ticket, _ in ended])
-            lone = not self._unanswered
+        left = self.tickets.end([ticket for ticket, _ in results])
+        ended = [(ticket, result) for ticket, result in results if ticket in left]
         alike: dict[str, list[Ticket]] = {}
         good = []
         for ticket, result in ended:
@@ -380,8 +330,8 @@ class Service:
             alike["ok"] = good
         for op, number in Counter([x.request.op for x in good]).items():
             self.metrics.answered(op, "ok", number)
-        if lone and good:  # only the searching thread has results; it reads the next
-            self.tickets.arrivals.stay()
+        if good and not self.tickets.unanswered:
+            self.tickets.arrivals.stay()  # this thread, which searches, reads the next
         for ticket, result in ended:
             ticket.done(result)
         for how, tickets in alike.items():

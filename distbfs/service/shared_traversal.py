@@ -63,25 +63,24 @@ class Together:
         self.fewest = FEWEST if look is None else LOOKED_UP
 
     def levels(
-        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
+        self, asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, Levels]:
         """Search from sources; return (seconds, the requested levels).
 
-        sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
-        come as lists in this order, -1 = unreached. Raises SearchStopped when ``stop``
-        returns True.
+        asked: pairs (source, targets), of up to MOST sources, whose levels come as
+        lists in this order, -1 = unreached. Raises SearchStopped when ``stop`` returns
+        True.
         """
-        return self.start(sources, asked, stop).finish()
+        return self.start(asked, stop).finish()
 
-    def start(
-        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> Started[Levels]:
+    def start(self, asked: Sequence[Sequence[Any]], stop: Stop) -> Started[Levels]:
         """Begin ``levels``; to be finished before the next search of any kind."""
+        sources = dict.fromkeys(source for source, _ in asked)
         row = {source: k for k, source in enumerate(sources)}
         targets = [targets for _, targets in asked]
         own = np.array([row[source] for source, _ in asked], dtype=np.int64)
         rows = own.repeat([*map(len, targets)])
-        ids = np.array(sources, dtype=np.int64)
+        ids = np.array([*sources], dtype=np.int64)
         begun = self._begin(ids, rows, _joined(targets), stop)
 
         def finish() -> tuple[float, Levels]:

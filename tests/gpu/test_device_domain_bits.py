@@ -124,7 +124,7 @@ def test_beside_the_searches_of_a_session(parts):
     for _ in range(20):
         sources = rng.permutation(source.n)[:MOST].tolist()
         asked = [(root, rng.integers(0, source.n, 50).tolist()) for root in sources]
-        _, answers = at_once.levels(sources, asked, lambda: False)
+        _, answers = at_once.levels(asked, lambda: False)
         for (root, targets), levels in zip(asked, answers, strict=True):
             assert levels == source.distances(root)[targets].tolist()
         level, _ = session.search(sources[0]).to_numpy()

@@ -76,8 +76,8 @@ def make_service(source=SOURCE, *, options=None, metrics=None, ids=None, **limit
     session = slow_session(made, chosen)
     limits = Limits(**limits)
     ranks = ServiceRank(session, StopFlag())
-    ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
+        ranks.together.near = lambda *_: None  # a search, which can be held up
         ranks.together.fewest = FEWEST  # as where no edges are looked up
     known = {"vertices": source.n}
     return Service(ranks, limits, known, metrics or Metrics(), ids=ids)

@@ -160,11 +160,12 @@ def test_ends_of_what_is_allowed(fields):
 def test_what_is_asked_for():
     data = b'{"id": 7, "op": "distances", "source": 0, "targets": [3, 9]}'
     made = CHECKER.check(data)
-    assert (made.id, made.op, made.start, made.targets) == (7, "distances", 0, [3, 9])
+    assert (made.id, made.op, made.starts) == (7, "distances", (0,))
+    assert made.targets == [3, 9]
     assert (made.arrays, made.deadline) == ("json", UNSET)
     whole = CHECKER.check(b'{"op": "bfs", "source": 1.0, "deadline": 2, "id": "a"}')
     assert (whole.id, whole.deadline) == ("a", 2)
-    assert (whole.op, whole.start, whole.sources) == ("bfs", 1, UNSET)
+    assert (whole.op, whole.starts, whole.sources) == ("bfs", (1,), UNSET)
     assert (whole.result, whole.parents) == ("inline", True)
     [line] = encode(PathAnswer(id=3, distance=-1, path=None))
     assert line == b'{"id":3,"ok":true,"distance":-1,"path":null}\n'
@@ -235,21 +236,21 @@ def test_whole_numbers_may_be_written_as_fractions():
     made = CHECKER.check(b'{"op": "health", "id": 0.0}')
     assert (made.id, type(made.id)) == (0, int)
     made = CHECKER.check(b'{"op": "reachable", "source": 3.0, "targets": [1e0]}')
-    assert (made.start, made.targets) == (3, [1])
+    assert (made.starts, made.targets) == ((3,), [1])
     assert CHECKER.check(b'{"op": "bfs", "source": 1, "deadline": 2.0}').deadline == 2
 
 
 def test_sources_of_a_set_are_one_start():
     asked = b'{"op": "distances", "sources": [9, 1, 9], "targets": [3]}'
-    assert CHECKER.check(asked).start == (1, 9)
+    assert CHECKER.check(asked).starts == ((1, 9),)
     one = CHECKER.check(b'{"op": "path", "sources": [4, 4], "target": 3}')
-    assert (one.op, one.start, one.target) == ("path", 4, 3)
+    assert (one.op, one.starts, one.target) == ("path", (4,), 3)
 
 
 def test_an_operation_of_a_route():
     """The path names it; the body may do so as well."""
     for body in (b'{"source": 1}', b'{"op": "bfs", "source": 1}'):
         made = CHECKER.check(body, "bfs")
-        assert (made.op, made.start, made.result) == ("bfs", 1, "inline")
+        assert (made.op, made.starts, made.result) == ("bfs", (1,), "inline")
     with pytest.raises(ServiceError, match='op is "path"; allowed: bfs'):
         CHECKER.check(b'{"op": "path", "source": 1}', "bfs")

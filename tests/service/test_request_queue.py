@@ -38,7 +38,9 @@ def test_one_source_is_searched_once():
         [("bfs", 3), ("path", 4), ("multi_bfs", 3), ("distances", 3), ("path", 3)]
     ):
         queue.put(ticket(k, op, source))
-    assert [numbers(queue.take(0)) for _ in range(4)] == [[0, 3, 4], [1], [2], []]
+    several = MODELS["multi_bfs"](id=5, sources=[3, 4])
+    queue.put(Ticket(several, lambda _: None, lambda: False, "r5", 0.0, 1e18))
+    assert [numbers(queue.take(0)) for _ in range(4)] == [[0, 2, 3, 4], [1], [5], []]
 
 
 def test_a_full_queue_is_busy():
@@ -82,7 +84,7 @@ def test_nothing_is_lost_and_the_oldest_goes_first(wanted):
     left = list(range(len(wanted)))
     while group := numbers(queue.take(0)):
         assert group[0] == left[0]
-        assert len({wanted[number] for number in group}) == 1
+        assert len({wanted[number][1] for number in group}) == 1
         for number in group:
             left.remove(number)
     assert not left

@@ -507,7 +507,7 @@ def test_a_client_may_say_more_than_may_be_open(tmp_path):
         talker.say(*({"id": k, **asked} for k in range(9)))
         talker.socket.shutdown(socket.SHUT_WR)
         assert service.ranks.session.begun.acquire(timeout=SECONDS)
-        assert len(service._unanswered) == 2
+        assert len(service.tickets.unanswered) == 2
         service.ranks.session.go.set()
         assert [talker.hear()["id"] for _ in range(9)] == list(range(9))
         assert talker.hear() is None
@@ -578,7 +578,7 @@ def test_too_many_clients(tmp_path):
         with Talker(path) as one, Talker(path) as two:
             for talker in (one, two):
                 talker.say({"op": "distances", "source": 3, "targets": [3]})
-            wait_for(lambda: len(service._unanswered) == 2)
+            wait_for(lambda: len(service.tickets.unanswered) == 2)
             with Talker(path) as three:
                 assert code_of(three.ask({"op": "health"})) == "busy"
                 assert three.hear() is None

@@ -44,12 +44,12 @@ def test_levels_of_many_sources(seed):
     rng = np.random.default_rng(1)
     sources = rng.permutation(SOURCE.n)[:64].tolist()
     asked = [(sources[k % 64], rng.integers(0, SOURCE.n, k % 5)) for k in range(90)]
-    seconds, answers = at_once.levels(sources, asked, lambda: False)
+    seconds, answers = at_once.levels(asked, lambda: False)
     assert seconds > 0
     for (source, targets), levels in zip(asked, answers, strict=True):
         assert levels == SOURCE.distances(source)[targets].tolist()
     with pytest.raises(SearchStopped):
-        at_once.levels(sources, asked, lambda: True)
+        at_once.levels(asked, lambda: True)
 
 
 def test_with_lookups_two_sources_share_a_search(monkeypatch):
@@ -69,9 +69,9 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
         permutation = None if seed is None else Permutation(SOURCE.n, seed)
         made, _ = build(SOURCE, 2 * ranks, world, threshold=4, permute_seed=seed)
         at_once = together(parts_in_threads(world, made, permutation))
-        answers = [at_once.levels(roots, asked, lambda: False)[1] for _ in range(2)]
+        answers = [at_once.levels(asked, lambda: False)[1] for _ in range(2)]
         with pytest.raises(SearchStopped):
-            at_once.levels(roots, asked, lambda: world.rank == 0)
+            at_once.levels(asked, lambda: world.rank == 0)
         return answers
 
     wanted = [SOURCE.distances(root)[targets].tolist() for root, targets in asked]
@@ -169,6 +169,7 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
 def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
     """Its level and path are those of a search; several targets share one."""
     ranks, paths = ServiceRank(session(seed=seed), StopFlag()), []
+    ranks.together.near = lambda *_: None
     whole = type(ranks.session).path
 
     def path(own, source, target, **options):
@@ -178,7 +179,7 @@ def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
     monkeypatch.setattr(type(ranks.session), "path", path)
 
     def ask(source, *steps):
-        return ranks.search(source, steps, parents=True, stop=lambda: False)[1]
+        return ranks.search(source, [steps], lambda: False)[1][0]
 
     for source in (7, (7, 8)):
         for target in range(0, SOURCE.n, 9):
@@ -193,7 +194,7 @@ def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
             if source == 7:
                 assert level == SOURCE.distances(7)[target]
     with pytest.raises(SearchStopped):
-        ranks.search(7, [["path", 8, 4]], parents=True, stop=lambda: True)
+        ranks.search(7, [[["path", 8, 4]]], lambda: True)
 
 
 @pytest.mark.parametrize("seed", [None, 5])

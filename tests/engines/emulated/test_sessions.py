@@ -1139,7 +1139,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
     """Nothing of CuPy or of the driver is called after the wait of its search."""
     timed, cut = Launch.timed, DeviceArray.__getitem__
     cupy, driver = cuda.cupy, cuda.driver
-    asked = [["at", [3, 5, 3]]]
+    asked = [[["at", [3, 5, 3]]]]
 
     def wait_once(launch, *arguments, **options):
         seconds = timed(launch, *arguments, **options)
@@ -1150,11 +1150,12 @@ def test_a_lone_query_waits_once(device, monkeypatch):
 
     with opened(engine="xbfs") as session:
         ranks = ServiceRank(session, StopFlag())
-        ranks.search(1, asked, parents=False, stop=lambda: False)
+        ranks.together.near = lambda *_: None
+        ranks.search(1, asked, lambda: False)
         for root in (2, 4, 2):
             monkeypatch.setattr(Launch, "timed", wait_once)
             before = device.launches
-            values = ranks.search(root, asked, parents=False, stop=lambda: False)[1]
+            values = ranks.search(root, asked, lambda: False)[1]
             for owner, name, value in (
                 (cuda, "cupy", cupy),
                 (cuda, "driver", driver),
@@ -1162,7 +1163,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
             ):
                 monkeypatch.setattr(owner, name, value)
             assert device.launches - before == 2, "search, what comes back"
-            assert values == [alone_levels(root, [3, 5, 3])]
+            assert values == [[alone_levels(root, [3, 5, 3])]]
 
 
 def alone_levels(root, ids):

@@ -254,7 +254,7 @@ def test_queries_of_a_service():
     layout = held.vertices.layout
     at_once = together(SimpleNamespace(world=SoloWorld(), held=held, layout=layout))
     roots = list(range(0, source.n, 8))
-    _, levels = at_once.levels(roots, [(v, [0, v, 7]) for v in roots], lambda: False)
+    _, levels = at_once.levels([(v, [0, v, 7]) for v in roots], lambda: False)
     for root, own in zip(roots, levels, strict=True):
         assert own == source.distances(root)[[0, root, 7]].tolist()
 

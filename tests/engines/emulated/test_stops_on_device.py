@@ -395,11 +395,11 @@ def test_what_sessions_call(device):
     meeting._near.record = recorded  # they may have ended before they are asked
     together = Together(meeting.start, meeting.near, ahead=True)
     with pytest.raises(SearchStopped, match="before they began"):
-        together.levels([root], [(root, [3])], After(1))
+        together.levels([(root, [3])], After(1))
     with pytest.raises(SearchStopped, match=r"were stopped$"):
-        together.levels([root], [(root, [3])], After(2))
+        together.levels([(root, [3])], After(2))
     wanted = [[source.distances(root)[3]]]
-    assert together.levels([root], [(root, [3])], never)[1] == wanted
+    assert together.levels([(root, [3])], never)[1] == wanted
 
 
 def test_what_a_question_raises_is_raised(device):

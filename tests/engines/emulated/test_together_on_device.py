@@ -50,13 +50,13 @@ def check_answers(source, asked, answers):
 
 def test_levels_of_many_sources(device):
     at_once = together(session_of(HostGraph(SOURCE)))
-    sources, asked = asked_of(SOURCE)
+    _, asked = asked_of(SOURCE)
     for _ in range(2):
-        seconds, levels = at_once.levels(sources, asked, lambda: False)
+        seconds, levels = at_once.levels(asked, lambda: False)
         assert seconds > 0
         check_answers(SOURCE, asked, levels)
     with pytest.raises(SearchStopped):
-        at_once.levels(sources, asked, lambda: True)
+        at_once.levels(asked, lambda: True)
 
 
 def test_where_it_cannot_be(device):
@@ -77,13 +77,13 @@ def test_a_domain_of_devices(device, monkeypatch, count):
     at_once = together(session)
     sources, asked = asked_of(SOURCE)
     for root in sources[:2]:
-        seconds, levels = at_once.levels(sources, asked, lambda: False)
+        seconds, levels = at_once.levels(asked, lambda: False)
         assert seconds > 0
         check_answers(SOURCE, asked, levels)
         level, _ = session.search(root).to_numpy()
         np.testing.assert_array_equal(level, SOURCE.distances(root))
     with pytest.raises(SearchStopped):
-        at_once.levels(sources, asked, lambda: True)
+        at_once.levels(asked, lambda: True)
     session.close()
 
 
@@ -158,7 +158,8 @@ def test_a_domain_without_room_for_it(device, monkeypatch):
 def test_ranks_follow_the_first(device, monkeypatch):
     """Also in a traversal that the first gives up, and in the next."""
     monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
-    sources, asked = asked_of(SOURCE)
+    _, asked = asked_of(SOURCE)
+    call = {"do": "together", "asked": asked}
 
     def rank(world):
         rows, _ = resident_parts(SOURCE, world.size, world)
@@ -177,9 +178,9 @@ def test_ranks_follow_the_first(device, monkeypatch):
             ranks.follow()
         else:
             with pytest.raises(SearchStopped):
-                ranks.start_together(sources, asked, lambda: True).finish()
-            _, levels = ranks.start_together(sources, asked, lambda: False).finish()
-            check_answers(SOURCE, asked, levels)
+                ranks.start(call, lambda: True).finish()
+            _, [(_, values)] = ranks.start(call, lambda: False).finish()
+            check_answers(SOURCE, asked, [levels for [levels] in values])
             ranks.end()
         [close] = session.at_close
         close()
