@@ -2,8 +2,8 @@
 
 That thread waits for all sockets and for other threads at once, so that a lone request
 passes from the socket to the search without waking another thread. While it searches,
-the thread of the event loop (the *front*) reads instead: the loop watches one
-descriptor, which reports arrivals only then. While the searching thread begins a search
+another thread (the *front*) reads instead: it watches one descriptor, which reports
+arrivals only then. While the searching thread begins a search
 that goes on by itself, or sends the answers of a batch, nobody reads: with two threads
 in Python, each step would wait for the other thread to give up the interpreter.
 
@@ -20,7 +20,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Sized
-from threading import Lock
+from threading import RLock
 
 SPIN = 200e-6  # seconds, the default of haltpoll
 
@@ -30,6 +30,8 @@ class Arrivals:
 
     ``wait``, ``leave`` and ``stay`` are for the searching thread, ``read`` for the
     front; the others for any thread.
+
+    turn: held by the thread that reads, and for all else that is done with clients
     """
 
     def __init__(self) -> None:
@@ -38,8 +40,8 @@ class Arrivals:
         # one ring is one event, and needs no reset
         self._sockets.register(self._bell, select.EPOLLIN | select.EPOLLET)
         self._shown.register(self._sockets, 0)
-        self._readers: dict[int, Callable[[], object]] = {}
-        self._adding = Lock()
+        self._readers: dict[int, tuple[int, Callable[[], object]]] = {}
+        self.turn = RLock()
         self._asleep = self._away = False
         self._alone = len(os.sched_getaffinity(0)) == 1
         self._soon = False  # whether the last wait ended within SPIN
@@ -51,21 +53,28 @@ class Arrivals:
         """Return the descriptor the front watches: readable when ``read`` is due."""
         return self._shown.fileno()
 
-    def add(self, handle: int, read: Callable[[], object]) -> None:
-        """Call a function, on either thread, whenever a descriptor is readable.
+    def add(
+        self, handle: int, read: Callable[[], object], events: int = select.EPOLLIN
+    ) -> None:
+        """Call a function, on either thread, whenever a descriptor is ready.
 
         Repeated as long as it is; also at its end and on its errors.
+        events: of epoll, that are waited for; 0 stops the calls
         """
-        with self._adding:
-            if handle not in self._readers:
-                self._sockets.register(handle, select.EPOLLIN)
-            self._readers[handle] = read
+        before, _ = self._readers.get(handle, (0, None))
+        if not events:
+            self.remove(handle)
+            return
+        if not before:
+            self._sockets.register(handle, events)
+        elif events != before:
+            self._sockets.modify(handle, events)
+        self._readers[handle] = events, read
 
     def remove(self, handle: int) -> None:
         """Stop watching a descriptor; call this before closing it."""
-        with self._adding:
-            if self._readers.pop(handle, None) is not None:
-                self._sockets.unregister(handle)
+        if self._readers.pop(handle, None) is not None:
+            self._sockets.unregister(handle)
 
     def wait(self, timeout: float, ready: Sized) -> None:
         """Read the first arrivals, or return at a ring or after ``timeout`` seconds.
@@ -110,12 +119,14 @@ class Arrivals:
             self._away = False
             self._shown.modify(self._sockets, 0)
 
-    def read(self) -> None:
-        """Read arrivals, on the front."""
-        self._dispatch(self._sockets.poll(0))
+    def read(self, timeout: float = 0) -> None:
+        """Read arrivals, on the front; wait for them, and until it may."""
+        if self._shown.poll(timeout):
+            self._dispatch(self._sockets.poll(0))
 
     def _dispatch(self, events: list[tuple[int, int]]) -> None:
-        for handle, _ in events:
-            read = self._readers.get(handle)
-            if read is not None:
-                read()
+        with self.turn:
+            for handle, _ in events:
+                _, read = self._readers.get(handle, (0, None))
+                if read is not None:
+                    read()

@@ -2,79 +2,91 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import logging
 import os
 import socket
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from distbfs.errors import InputError, ServiceError, UsageError
-from distbfs.service.connection import WATCH, Connection
-from distbfs.service.json_lines import LineConnection
+from distbfs.service.connection import Connection, Encoding
+from distbfs.service.json_lines import Lines
 from distbfs.service.service import Service
 
-LOG = logging.getLogger("distbfs.service")
 SETTLE = 0.2  # seconds to send the last answers
-SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-RARELY = 10.0  # seconds between two such warnings
+WATCH = 0.1  # seconds until a disconnected client is noticed
+NEVER = float("inf")
 AGAIN = 1.0  # seconds until clients are accepted again after an error
 BACKLOG = 128  # most clients waiting to be accepted
 LONGEST_PATH = 107  # bytes of a Unix socket's path
-Made: TypeAlias = Callable[
-    [socket.socket, Callable[[Connection], object], "ServiceError | None"], Connection
-]
 
 
 class Door:
-    """A listening socket on which clients connect, on the loop of the front.
+    """A listening socket on which clients connect.
 
-    made: function from (connected socket, function to call at its end, refusal of its
-    requests or None) to the client
+    encoding: returns the encoding of a client's data
     """
 
     def __init__(
-        self, service: Service, listening: socket.socket, made: Made | None = None
+        self,
+        service: Service,
+        listening: socket.socket,
+        encoding: Callable[[], Encoding] | None = None,
     ) -> None:
         self.service, self._listening = service, listening
-        self._made = made or partial(LineConnection, service)
+        self._encoding = encoding or partial(Lines, service)
+        self._arrivals = service.tickets.arrivals
+        self._again = NEVER  # when clients are accepted again after an error
         self.clients: set[Connection] = set()
         listening.setblocking(False)
 
-    async def meet(self) -> None:
-        """Accept clients, until cancelled."""
-        with self._listening:
-            while True:
-                await self._meet_next()
+    def open(self) -> None:
+        """Let clients in from now on."""
+        with self._arrivals.turn:
+            self._arrivals.add(self._listening.fileno(), self.meet)
 
-    async def _meet_next(self) -> None:
-        loop = asyncio.get_running_loop()
+    def look(self) -> None:
+        """Look after all clients; see ``Connection.look``."""
+        with self._arrivals.turn:
+            for client in [*self.clients]:
+                client.look()
+        if time.monotonic() >= self._again:
+            self._again = NEVER
+            self.open()
+
+    def close(self) -> None:
+        """Disconnect all clients."""
+        with self._arrivals.turn:
+            self._arrivals.remove(self._listening.fileno())
+            self._listening.close()
+            for client in [*self.clients]:
+                client.close()
+
+    def meet(self) -> None:
+        """Accept a client; after an error none for a while, with a warning."""
         try:
-            connected, _ = await loop.sock_accept(self._listening)
+            connected, _ = self._listening.accept()
             self.let_in(connected)
+        except BlockingIOError:
+            pass  # it has left
         except OSError as error:
-            context = {"message": "a connecting client", "exception": error}
-            loop.call_exception_handler(context)
-            await asyncio.sleep(AGAIN)
+            self._arrivals.remove(self._listening.fileno())
+            self._again = time.monotonic() + AGAIN
+            self.service.warn(f"{error.strerror}: no client is accepted meanwhile")
 
     def let_in(self, connected: socket.socket) -> None:
         """Accept a client; without room, refuse its requests."""
-        refused = self.no_room()
+        encoding = self._encoding()
+        encoding.refused = self.no_room()
         if len(self.clients) > 2 * self.service.limits.clients:
             connected.close()
             return
-        self.add(self._made(connected, self.clients.discard, refused))
-
-    def add(self, connection: Connection) -> None:
-        """Accept a client."""
-        self.clients.add(connection)
-        connection.start()
+        leave = self.clients.discard
+        self.clients.add(Connection(self.service, connected, encoding, leave))
 
     def no_room(self) -> ServiceError | None:
         """Return the reason why one more client has no room, None if it has.
@@ -87,7 +99,7 @@ class Door:
                 connection.drop_if_left()
         idle = [x for x in self.clients if x.idle]
         if len(self.clients) >= most and idle:
-            min(idle, key=lambda x: x.since).close(if_idle=True)
+            min(idle, key=lambda x: x.since).close()
         if len(self.clients) < most:
             return None
         text = f"{most} connections are open already; try again"
@@ -97,10 +109,13 @@ class Door:
 class StreamDoor(Door):
     """Serves one client on a connected socket; the service ends with it."""
 
-    async def meet(self) -> None:
+    def open(self) -> None:
         """Start reading."""
-        service, connected = self.service, self._listening
-        self.add(LineConnection(service, connected, self._left, lasting=True))
+        service, encoding = self.service, Lines(self.service)
+        with self._arrivals.turn:
+            self.clients.add(
+                Connection(service, self._listening, encoding, self._left, lasting=True)
+            )
 
     def _left(self, connection: Connection) -> None:
         self.clients.discard(connection)
@@ -108,24 +123,21 @@ class StreamDoor(Door):
 
 
 class Front:
-    """Runs doors on an event loop in a thread; a context manager.
+    """Serves doors in a thread; a context manager.
 
-    The thread accepts clients, and reads while the main thread cannot (``Arrivals``).
+    The thread looks after clients, and reads while the main thread cannot
+    (``Arrivals``).
     """
 
     def __init__(self, service: Service, doors: Sequence[Door]) -> None:
         self._service, self._doors = service, list(doors)
-        self._ready = threading.Event()
         self._ends = False
-        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="front", daemon=True)
-        self._said = -RARELY
 
     def __enter__(self) -> None:
+        for door in self._doors:
+            door.open()
         self._thread.start()
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
 
     def __exit__(self, *error: object) -> None:
         self._ends = True
@@ -133,39 +145,23 @@ class Front:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._talk())
+            self._serve()
         except BaseException as error:  # noqa: BLE001
-            self._error = error
             self._service.fail(error)
-        finally:
-            self._ready.set()
 
-    async def _talk(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._note)
-        arrivals = self._service.tickets.arrivals
-        self._loop.add_reader(arrivals, arrivals.read)
-        tasks = [self._loop.create_task(door.meet()) for door in self._doors]
-        self._loop.call_soon(self._ready.set)
-        while not self._ends:
-            await asyncio.sleep(WATCH)
-            self._service.expire()
-            for client in [client for door in self._doors for client in door.clients]:
-                client.look()
-        await asyncio.sleep(SETTLE)
-        for task in tasks:
-            task.cancel()
-        for client in [client for door in self._doors for client in door.clients]:
-            client.close()
-
-    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Warn now and then that no client can be accepted; pass on other errors."""
-        error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in SHORT:
-            loop.default_exception_handler(context)
-        elif loop.time() - self._said >= RARELY:
-            self._said = loop.time()
-            LOG.warning("%s: no client is accepted meanwhile", error.strerror)
+    def _serve(self) -> None:
+        arrivals, looked, end = self._service.tickets.arrivals, 0.0, NEVER
+        while (now := time.monotonic()) < end:
+            if self._ends:
+                end = min(end, now + SETTLE)
+            if now - looked >= WATCH:
+                looked = now
+                self._service.expire()
+                for door in self._doors:
+                    door.look()
+            arrivals.read(WATCH)
+        for door in self._doors:
+            door.close()
 
 
 def clear_place(path: Path) -> None:
@@ -221,6 +217,8 @@ def _listening(
 ) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family != socket.AF_UNIX:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # of clients, too
     try:
         made.bind(place)
         made.listen(BACKLOG)

@@ -20,10 +20,9 @@ import h11
 
 from distbfs.errors import ServiceError, legible
 from distbfs.service.checker import too_long, unknown_op
-from distbfs.service.connection import Connection
+from distbfs.service.connection import Encoding
 from distbfs.service.doors import Door
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
-from distbfs.service.limits import Limits
 from distbfs.service.metrics import TEXT
 from distbfs.service.openapi import describe_api
 from distbfs.service.operations import OPERATIONS, Request, refusal
@@ -104,19 +103,23 @@ class HttpRequest:
         return self.path[4:] if self.path.startswith("/v1/") else None
 
 
-class HttpSplitter:
-    """Splits bytes into requests; keeps at most the allowed bytes of a body.
+class Http(Encoding):
+    """Requests of HTTP, of which one is open at a time.
 
-    The rest of a longer body is read, since some clients read no answer before that.
-
-    go: called if a client sends the body only on request
+    At most the allowed bytes of a body are kept; the rest of a longer one is read,
+    since some clients read no answer before that.
     """
 
-    def __init__(self, limits: Limits, go: Callable[[], object]) -> None:
-        self._limits, self._go = limits, go
-        self._begin(b"")
+    ends = select.POLLRDHUP  # whoever says no more has left
+    kept = 30.0
 
-    def _begin(self, data: bytes) -> None:
+    def __init__(self, site: Site) -> None:
+        self._site, self._service = site, site.service
+        self._limits = site.service.limits
+        self._part, self._name = HttpRequest(), ""  # that is being answered
+        self._expect(b"")
+
+    def _expect(self, data: bytes) -> None:
         """Expect a new request; some of its data are here."""
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD)
         self.begun: HttpRequest | None = None  # whose head is complete
@@ -127,7 +130,7 @@ class HttpSplitter:
     def feed(self, data: bytes) -> list[HttpRequest]:
         """Return complete requests, then a broken one if there is one; b"": the end."""
         made = []
-        self.within = self.within or bool(data)
+        self.within, self.interim = self.within or bool(data), b""
         try:
             self._parser.receive_data(data)
             while (event := self._parser.next_event()) is not h11.NEED_DATA:
@@ -137,11 +140,11 @@ class HttpSplitter:
                     self._keep(self.begun, event.data)
                 elif isinstance(event, h11.EndOfMessage) and self.begun is not None:
                     made.append(self.begun)
-                    self._begin(self._parser.trailing_data[0])
+                    self._expect(self._parser.trailing_data[0])
                 else:  # the end
                     break
             if self._parser.they_are_waiting_for_100_continue and data and not made:
-                self._go()
+                self.interim = b"HTTP/1.1 100 Continue\r\n\r\n"
         except h11.RemoteProtocolError:
             if data:
                 made.append(self._refuse("bad_request", NO_HTTP))
@@ -177,40 +180,14 @@ class HttpSplitter:
         if request.fault is None:
             request.body += data
 
-
-class HttpConnection(Connection):
-    """A client that speaks HTTP, with one request open at a time."""
-
-    ENDS = select.POLLRDHUP  # whoever says no more has left
-    KEPT = 30.0
-
-    def __init__(
-        self,
-        site: Site,
-        connected: socket.socket,
-        left: Callable[[Connection], object],
-        refused: ServiceError | None,
-    ) -> None:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        parts = HttpSplitter(site.service.limits, self._let_go)
-        super().__init__(site.service, connected, parts, left, refused)
-        self._site = site
-        self._part = HttpRequest()  # that is being answered
-
-    def _let_go(self) -> None:
-        """Tell a client to send the body of its request."""
-        if self.idle:
-            with self._sending:
-                self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-
     def op_of(self, part: HttpRequest) -> str:
         """Return the operation of a path."""
         return part.op or ""
 
-    def ends(self, part: HttpRequest) -> bool:
-        """Return whether the client is disconnected after a part."""
-        self._part = part
-        part.close = part.close or super().ends(part)
+    def begin(self, part: HttpRequest, name: str) -> bool:
+        """Begin with a part; return whether the client is disconnected after it."""
+        self._part, self._name = part, name
+        part.close = part.close or super().begin(part, name)
         return part.close
 
     def request_of(self, part: HttpRequest) -> Request | Sent:
@@ -293,4 +270,4 @@ def _check_kind(headers: dict[str, str]) -> None:
 
 def http_door(service: Service, listening: socket.socket, guard: Guard) -> Door:
     """Return a door for clients of HTTP on a listening TCP socket."""
-    return Door(service, listening, partial(HttpConnection, Site(service, guard)))
+    return Door(service, listening, partial(Http, Site(service, guard)))

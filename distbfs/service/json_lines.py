@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable
 from typing import Any
 
 from distbfs.errors import ServiceError
 from distbfs.service.checker import too_long
-from distbfs.service.connection import Connection
+from distbfs.service.connection import Encoding
 from distbfs.service.encoding import Buffer, encode
 from distbfs.service.operations import Request, refusal
 from distbfs.service.service import Service
 
 
-class Splitter:
-    """Splits bytes into lines of at most ``limit`` bytes; buffers no more than that."""
+class Lines(Encoding):
+    """One request per line; more may come before the answers."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, service: Service) -> None:
+        self._service, self._limit = service, service.limits.line
+        self.most = service.limits.pipeline
         self._rest = bytearray()
         self._skipping = False
-
-    @property
-    def within(self) -> bool:
-        """Whether a line has begun and not ended."""
-        return self._skipping or bool(self._rest)
 
     def feed(self, data: bytes) -> list[bytes | None]:
         """Return complete lines without their ends, None for one that was too long.
@@ -51,27 +45,8 @@ class Splitter:
                 self._rest.clear()
                 self._skipping = True
                 lines.append(None)
+        self.within = self._skipping or bool(self._rest)
         return lines
-
-    def late(self) -> None:
-        """Leave a line without its end unanswered."""
-
-
-class LineConnection(Connection):
-    """A client that sends one request per line, and more before it has the answers."""
-
-    def __init__(
-        self,
-        service: Service,
-        connected: socket.socket,
-        left: Callable[[Connection], object],
-        refused: ServiceError | None = None,
-        *,
-        lasting: bool = False,
-    ) -> None:
-        parts = Splitter(service.limits.line)
-        super().__init__(service, connected, parts, left, refused, lasting=lasting)
-        self.most = service.limits.pipeline
 
     def request_of(self, part: bytes | None) -> Request:
         """Return the request in a line."""

@@ -30,6 +30,7 @@ Landed = tuple[list[Ticket], float, list[Searched]]
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
+RARELY = 10.0  # seconds between two warnings
 
 
 def log(names: str, text: str) -> None:
@@ -83,6 +84,7 @@ class Service:
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
+        self._warned = -RARELY
         self._flight: tuple[list[Ticket], Started[list[Searched]]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
         self.metrics.gauges = {
@@ -167,6 +169,12 @@ class Service:
         """Count and log an error of a request."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         log(name, f"{error.code}: {error}")
+
+    def warn(self, text: str) -> None:
+        """Log a warning now and then; others in between are dropped."""
+        if time.monotonic() - self._warned >= RARELY:
+            self._warned = time.monotonic()
+            LOG.warning("%s", text)
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service: ready, draining, or stuck with a reason."""

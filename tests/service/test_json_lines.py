@@ -1,15 +1,19 @@
 """Lines are cut alike however they arrive, and never held beyond the limit."""
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs.service.json_lines import Splitter
+from distbfs.service.json_lines import Lines
+from distbfs.service.limits import Limits
 
 LIMIT = 8
 
 
 def cut(pieces, limit=LIMIT):
-    splitter = Splitter(limit)
+    limits = SimpleNamespace(line=limit, pipeline=Limits().pipeline)
+    splitter = Lines(SimpleNamespace(limits=limits))
     lines = []
     for piece in pieces:
         lines += splitter.feed(piece) if piece else []

@@ -416,16 +416,18 @@ def test_a_client_that_does_not_read_is_dropped(tmp_path):
         assert other.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
 
 
-def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
+def test_an_answer_leaves_while_the_front_is_held_up(tmp_path, monkeypatch):
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         assert talker.ask({"op": "health"})["ok"]
         block(service)
         talker.say({"op": "distances", "source": 3, "targets": [3]})
         session, held = service.ranks.session, threading.Event()
         assert session.begun.acquire(timeout=SECONDS)
-        front = next(x for x in threading.enumerate() if x.name == "front")
-        loop = front._target.__self__._loop
-        loop.call_soon_threadsafe(held.wait, SECONDS)
+        holds = threading.Event()
+        monkeypatch.setattr(
+            service, "expire", lambda: holds.set() or held.wait(SECONDS)
+        )
+        assert holds.wait(SECONDS)
         session.go.set()
         talker.socket.settimeout(SECONDS / 2)
         try:
@@ -514,22 +516,31 @@ def test_a_client_may_say_more_than_may_be_open(tmp_path):
 
 
 def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
-    """The searching thread takes a few of its lines; the rest is for the front."""
-    readers, line = [], Checker.check
+    """A few of its lines are handled at once, then others get their turn."""
+    handled, line = [], Checker.check
 
     def noted(checker, data):
-        readers.append(threading.current_thread().name)
+        handled.append(data)
         return line(checker, data)
 
     monkeypatch.setattr(Checker, "check", noted)
-    with serving(tmp_path) as (service, path), Talker(path) as talker:
-        talker.say(*[b"x"] * 200)
+    asked = {"op": "distances", "source": 3, "targets": [3]}
+    with (
+        serving(tmp_path) as (service, path),
+        Talker(path) as talker,
+        Talker(path) as other,
+    ):
+        for each in (talker, other):
+            assert each.ask({"op": "health"})["ok"]
+        handled.clear()
+        with service.tickets.arrivals.turn:
+            talker.say(*[b"x"] * 200)
+            other.say(asked)
+        assert other.hear()["ok"]
         for _ in range(200):
             assert code_of(talker.hear()) == "bad_request"
-        most = service.limits.pipeline
-        assert "front" not in readers[:most]
-        assert set(readers[most:]) == {"front"}
-        assert talker.ask({"op": "health"})["ok"]
+        assert handled.index(json.dumps(asked).encode()) <= service.limits.pipeline
+        assert len(handled) == 201
 
 
 def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
