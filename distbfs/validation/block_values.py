@@ -81,6 +81,13 @@ class Lookup:
         level, parent = answers
         return level.astype(np.int64), parent.astype(np.int64, copy=False)
 
+    def value(self, name: str, vertex: int) -> int:
+        """Return the "level" or "parent" of a vertex; see ``fetch``."""
+        values = dict(
+            zip(("level", "parent"), self.fetch(np.array([vertex])), strict=True)
+        )
+        return int(values[name][0])
+
     def mark(self, ids: Ids) -> None:
         """Mark vertices, on whatever rank they are."""
         if self.whole:

@@ -44,7 +44,13 @@ from distbfs.validation.cuda_device import (
     ValidationSeat,
 )
 from distbfs.validation.derived_cuda import levels_on_devices
-from distbfs.validation.faults import Asked, Tally, Validation, checked_roots
+from distbfs.validation.faults import (
+    Asked,
+    Examples,
+    Tally,
+    Validation,
+    checked_roots,
+)
 from distbfs.validation.states import (
     CHUNK,
     DIVISORS,
@@ -124,7 +130,8 @@ def validate_on_devices(
     check = _Check(world, seats, n, parts, roots, asked, copies)
     with cuda.memory_of("validation"), closing(check):
         tally = check.run(min(chunk, MAX_CHUNK))
-        return tally.outcome(world, check, asked, roots, started)
+        examples = Examples(check.value, check.ends_of)
+        return tally.outcome(world, examples, asked, roots, started)
 
 
 def _check_arguments(
@@ -154,8 +161,8 @@ def _check_arguments(
             )
 
 
-class _Check:
-    """One validation; arguments as for ``validate_on_devices``."""
+class _Check(Devices):
+    """The devices of one validation; arguments as for ``validate_on_devices``."""
 
     def __init__(
         self,
@@ -167,7 +174,6 @@ class _Check:
         asked: Asked,
         copies: DeviceCopies | None,
     ) -> None:
-        self._world = world
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
         facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
         of_rank = world.allgather(facts)
@@ -175,81 +181,74 @@ class _Check:
         device_of = np.zeros(parts, dtype=np.uint32)
         for start, x in zip(accumulate([0, *counts]), of_rank, strict=False):
             device_of[x[2::2]] = start + x[1::2]
-        self._known = Inputs(n, parts, roots, asked, device_of)
+        known = Inputs(n, parts, roots, asked, device_of)
         first, total = sum(counts[: world.rank]), sum(counts)
         devices = [
-            CheckingDevice(
-                seat, k, slice_bounds(seat.tuples.tuples, total, k), self._known
-            )
+            CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k), known)
             for k, seat in enumerate(seats, first)
         ]
-        self._all = Devices(world, devices, counts, self._known, copies)
+        super().__init__(world, devices, counts, known, copies)
 
     def run(self, chunk: int) -> Tally:
         """Return the findings of all passes on this rank's devices (collective)."""
-        devices, known, parents = self._all, self._known, self._known.asked.parents
+        known, parents = self.known, self.known.asked.parents
         if not known.asked.levels:
-            levels_on_devices(devices)
+            levels_on_devices(self)
         form, chunk = self._form(chunk)
-        here = {x.index: x for device in devices.own for x in device.seat.shards}
+        here = {x.index: x for device in self.own for x in device.seat.shards}
         absent = [x for x in range(known.parts) if form.whole and x not in here]
 
         def take(device: CheckingDevice) -> None:
             others = [x for k, x in here.items() if known.seats[k] != device.own]
             device.take(form, chunk, others if form.whole else (), absent)
 
-        devices.each(take)
+        self.each(take)
         if not form.asked:
             far = form.far - form.code if parents and form.pairs else form.print
-            devices.each(lambda device: device.pack(far))
+            self.each(lambda device: device.pack(far))
         if not (form.asked or form.alone):
-            devices.spread(form)
+            self.spread(form)
             if parents and form.pairs:  # a mark replaces a bit of them
                 # mutant: form.print -> far
                 #   : test_one_wrong_parent_or_level_of_another_device
-                devices.each(lambda device: device.pack(form.print))
+                self.each(lambda device: device.pack(form.print))
         if form.whole and parents:
-            devices.spread_parents(form)
+            self.spread_parents(form)
         if form.pairs:
             self._rounds(partial(self._ask, "tuples") if form.asked else self._look)
         else:
-            devices.each(CheckingDevice.advance)
+            self.each(CheckingDevice.advance)
         if form.whole:
-            devices.gather_marks(form)
+            self.gather_marks(form)
         if form.asked and parents:
             self._rounds(partial(self._ask, "vertices"))
         else:
-            devices.each(lambda device: device.of_each_part("check_vertices"))
+            self.each(lambda device: device.of_each_part("check_vertices"))
         tally = Tally()
-        for report in devices.each(CheckingDevice.report):
+        for report in self.each(CheckingDevice.report):
             tally.add_report(report)
         return tally
 
-    def close(self) -> None:
-        """Stop the iteration over pieces, and the threads."""
-        self._all.close()
-
     def _form(self, chunk: int) -> tuple[StateLayout, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
-        devices = self._all
-        deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
-        widest *= self._known.asked.parents
+        deepest, widest = self.most_of(CheckingDevice.deepest, self._parent_bytes)
+        widest *= self.known.asked.parents
         asked, sizes = form_asked(deepest), [chunk]
         forms = [form_alone(), asked]
-        if devices.total > 1:
+        if self.total > 1:
             forms = [form_of_all(deepest, widest, whole=False), asked]
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
-            if devices.reachable:
+            if self.reachable:
                 forms.insert(0, form_of_all(deepest, widest, whole=True))
         for form, size in product(forms, sizes):
-            if devices.most_of(partial(self._missing, form, size))[0] <= 0:
+            if self.most_of(partial(self._missing, form, size))[0] <= 0:
                 return form, size
         return asked, sizes[-1]
 
     def _parent_bytes(self, device: CheckingDevice) -> int:
         """Return the largest number of bytes of a parent on a device."""
         kinds = [x.parent.dtype for x in device.seat.shards if x.parent is not None]
-        kinds += [np.dtype(id_type(self._known.n)), np.dtype(device.seat.tuples.dtype)]
+        kinds += [np.dtype(id_type(self.known.n)), np.dtype(device.seat.tuples.dtype)]
         return max([kind.itemsize for kind in kinds])
 
     @staticmethod
@@ -263,11 +262,11 @@ class _Check:
         more = True
         while more:
             left = np.array([sum(look())], dtype=np.int64)
-            more = bool(self._world.allreduce(left)[0])
+            more = bool(self.world.allreduce(left)[0])
 
     def _look(self) -> list[bool]:
         """Check tuples by the table; return which devices have more."""
-        left = self._all.each(CheckingDevice.advance)
+        left = self.each(CheckingDevice.advance)
         self._pass_on()
         return left
 
@@ -276,34 +275,29 @@ class _Check:
 
         The states come from the owners of the tuples' ends, or of parents.
         """
-        devices, ids = self._all, np.dtype(id_type(self._known.n))
-        asked = devices.exchange(devices.each(lambda device: device.ask(what)), ids)
-        states = devices.each(CheckingDevice.answer, asked)
-        answers = devices.exchange(states, np.dtype(np.uint32))
-        left = devices.each(CheckingDevice.check_asked, answers)
+        ids = np.dtype(id_type(self.known.n))
+        asked = self.exchange(self.each(lambda device: device.ask(what)), ids)
+        states = self.each(CheckingDevice.answer, asked)
+        answers = self.exchange(states, np.dtype(np.uint32))
+        left = self.each(CheckingDevice.check_asked, answers)
         self._pass_on()
         return left
 
     def _pass_on(self) -> None:
         """Send all pairs to the devices that check them (collective)."""
-        devices = self._all
-        if devices.total > 1:
-            pairs = devices.each(CheckingDevice.deal_pairs)
-            came = devices.exchange(pairs, np.dtype(id_type(self._known.n)))
-            devices.each(CheckingDevice.look, came)
+        if self.total > 1:
+            pairs = self.each(CheckingDevice.deal_pairs)
+            came = self.exchange(pairs, np.dtype(id_type(self.known.n)))
+            self.each(CheckingDevice.look, came)
 
     def ends_of(self, position: int) -> tuple[int, int]:
         """Return the ends of a tuple (collective)."""
-        a, b = self._all.most_of(
+        a, b = self.most_of(
             lambda device: device.end(position, 0),
             lambda device: device.end(position, 1),
         )
         return a, b
 
-    def level_of(self, vertex: int) -> int:
-        """Return the level of a vertex (collective)."""
-        return self._all.most_of(lambda device: device.value("level", vertex))[0]
-
-    def parent_of(self, vertex: int) -> int:
-        """Return the parent of a vertex (collective)."""
-        return self._all.most_of(lambda device: device.value("parent", vertex))[0]
+    def value(self, name: str, vertex: int) -> int:
+        """Return the "level" or "parent" of a vertex (collective)."""
+        return self.most_of(lambda device: device.value(name, vertex))[0]

@@ -16,20 +16,17 @@ if TYPE_CHECKING:
     from distbfs.validation.between import Devices
     from distbfs.validation.cuda_device import CheckingDevice
 
-MOST_NARROW = 126  # the last level that stays in a byte
 BITS = StateLayout(bits=1, far=1, code=0)
 
 
 def levels_on_devices(devices: Devices) -> None:
-    """Derive levels, int8 or int32, for the shards of all devices (collective).
+    """Derive levels, int32, for the shards of all devices (collective).
 
     Level by level: each device has a bit for every vertex of the previous level.
     """
     devices.each(begin)
     depth, more = 0, True
     while more:
-        if depth == MOST_NARROW + 1:  # mutant: + 1: -> + 3: : test_depths
-            devices.each(widen)
         counts = devices.each(partial(next_level, depth=depth))
         left = np.array([sum(counts)], dtype=np.int64)
         more = bool(devices.world.allreduce(left)[0])
@@ -44,23 +41,12 @@ def begin(device: CheckingDevice) -> None:
     cp = cuda.cupy()
     device.have(
         [
-            ResultShard(x.index, cp.full(x.count, UNREACHED, np.int8), x.parent)
+            ResultShard(x.index, cp.full(x.count, UNREACHED, np.int32), x.parent)
             for x in device.seat.shards
         ]
     )
     device.take(BITS, chunk=1)
     device.states.fill(0)
-
-
-def widen(device: CheckingDevice) -> None:
-    """Widen the levels of a device to int32."""
-    device.have(
-        [
-            ResultShard(x.index, x.level.astype(np.int32), x.parent)
-            for x in device.seat.shards
-        ]
-    )
-    device.hold()
 
 
 def next_level(device: CheckingDevice, depth: int) -> int:

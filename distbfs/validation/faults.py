@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from distbfs.types import Ids, Marks, Root, World
 
 # The kinds in the order of their messages; ``at`` is an ``Example``.
@@ -106,17 +108,16 @@ class Validation:
     checked: str
 
 
-class Examples(Protocol):
-    """Values that messages show; methods are collective."""
+@dataclass(frozen=True)
+class Examples:
+    """Values that messages show; the functions are collective.
 
-    def ends_of(self, position: int) -> tuple[int, int]:
-        """Return the ends of a tuple."""
+    value: returns the "level" or "parent" of a vertex, parents -1 where there are
+    levels only; ends_of: returns the ends of a tuple, by its position
+    """
 
-    def level_of(self, vertex: int) -> int:
-        """Return the level of a vertex."""
-
-    def parent_of(self, vertex: int) -> int:
-        """Return the parent of a vertex, -1 where there are levels only."""
+    value: Callable[[str, int], int]
+    ends_of: Callable[[int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -129,17 +130,17 @@ class Example:
     @property
     def level(self) -> int:
         """The level of the vertex."""
-        return self.values.level_of(self.vertex)
+        return self.values.value("level", self.vertex)
 
     @property
     def parent(self) -> int:
         """The parent of the vertex."""
-        return self.values.parent_of(self.vertex)
+        return self.values.value("parent", self.vertex)
 
     @property
     def level_above(self) -> int:
         """The level of its parent."""
-        return self.values.level_of(self.parent)
+        return self.values.value("level", self.parent)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -149,7 +150,7 @@ class Example:
     @property
     def levels(self) -> list[int]:
         """The levels of its ends."""
-        return [self.values.level_of(end) for end in self.ends]
+        return [self.values.value("level", end) for end in self.ends]
 
 
 def checked_roots(root: Root, n: int) -> Ids:
@@ -180,18 +181,16 @@ class Tally:
         self.report: Ids = np.zeros(REPORT_WORDS, dtype=np.int64)
         self.report[FIRST:REACHED] = NOWHERE
 
-    def add(self, kind: str, count: int, position: int) -> None:
-        """Add faults of one kind, the first at a position."""
-        if count:
-            row, report = KINDS[kind], self.report
-            report[row] += count
-            report[FIRST + row] = min(report[FIRST + row], position)
+    def add(self, kind: str, wrong: Marks, positions: Ids) -> None:
+        """Add faults of one kind where marked, bool [k].
 
-    def add_marked(self, kind: str, wrong: Marks, positions: Ids) -> None:
-        """Add faults where marked, bool [k]; positions: int64 [k], ascending."""
+        positions: int64 [k], ascending
+        """
         where = np.flatnonzero(wrong)
         if len(where):
-            self.add(kind, len(where), int(positions[where[0]]))
+            row, report = KINDS[kind], self.report
+            report[row] += len(where)
+            report[FIRST + row] = min(report[FIRST + row], positions[where[0]])
 
     def add_report(self, report: Ids) -> None:
         """Add another report."""

@@ -28,7 +28,6 @@ do not lead to a vertex that is its own parent are a fault by rule 1.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +50,7 @@ from distbfs.validation.faults import (
     DEPTH,
     REACHED,
     Asked,
+    Examples,
     Tally,
     Validation,
     checked_roots,
@@ -100,28 +100,13 @@ def validate(
     tally.report[DEPTH] = int(level.max(initial=UNREACHED)) + 1
     _check_tuples(lookup, source, tally, chunk, directed=directed, threads=threads)
     _check_vertices(lookup, level, parent, roots, chunk, tally)
-    return tally.outcome(world, HostValues(source, lookup), asked, roots, started)
 
-
-@dataclass(frozen=True)
-class HostValues:
-    """Values for messages, as ``Examples``."""
-
-    source: TupleSource
-    lookup: Lookup
-
-    def ends_of(self, position: int) -> tuple[int, int]:
-        """Return the ends of a tuple."""
-        u, v = next(self.source.chunks(position, position + 1))
+    def ends_of(position: int) -> tuple[int, int]:
+        u, v = next(source.chunks(position, position + 1))
         return int(u[0]), int(v[0])
 
-    def level_of(self, vertex: int) -> int:
-        """Return the level of a vertex (collective)."""
-        return int(self.lookup.fetch(np.array([vertex]))[0][0])
-
-    def parent_of(self, vertex: int) -> int:
-        """Return the parent of a vertex (collective)."""
-        return int(self.lookup.fetch(np.array([vertex]))[1][0])
+    examples = Examples(lookup.value, ends_of)
+    return tally.outcome(world, examples, asked, roots, started)
 
 
 def _check_blocks(
@@ -134,9 +119,8 @@ def _check_blocks(
         fits &= level.dtype == np.int32 and level.shape == shape
     if parent is not None:
         fits &= parent.dtype in (np.int32, np.int64) and parent.shape == shape
-    flags = np.zeros((3, world.size), dtype=np.int64)
-    flags[:, world.rank] = (not fits, level is not None, parent is not None)
-    wrong, *there = world.allreduce(flags.reshape(-1), "sum").reshape(3, -1)
+    facts = np.array([not fits, level is not None, parent is not None])
+    wrong, *there = np.stack(world.allgather(facts), axis=1)
     if wrong.any():
         raise UsageError(
             f"the result on rank {wrong.argmax()} is not one int32 level and one int32 "
@@ -167,28 +151,28 @@ def _check_vertices(
         level, marked = levels[piece].astype(np.int64), marks[piece]
         ids = lookup.low + start + np.arange(len(level), dtype=np.int64)
         is_root = np.isin(ids, roots)
-        tally.add_marked("level_range", (level < UNREACHED) | (level >= n), ids)
-        tally.add_marked("root_level", (level == 0) != is_root, ids)
+        tally.add("level_range", (level < UNREACHED) | (level >= n), ids)
+        tally.add("root_level", (level == 0) != is_root, ids)
         if parents is None:
-            tally.add_marked("nearer", (level >= 1) & ~is_root & ~marked, ids)
+            tally.add("nearer", (level >= 1) & ~is_root & ~marked, ids)
             continue
         parent = parents[piece].astype(np.int64)
         allowed = (parent >= 0) & (parent < n)
         own = parent == ids
-        tally.add_marked("parent_range", ~allowed & (parent != UNREACHED), ids)
+        tally.add("parent_range", ~allowed & (parent != UNREACHED), ids)
         # mutant: != is_root -> & is_root & False : test_every_single_fault_is_found
-        tally.add_marked("root_parent", own != is_root, ids)
+        tally.add("root_parent", own != is_root, ids)
         # mutant: != (parent != UNREACHED) -> & (level < 0)
         #   : test_every_single_fault_is_found
-        tally.add_marked("set", (level >= 0) != (parent != UNREACHED), ids)
+        tally.add("set", (level >= 0) != (parent != UNREACHED), ids)
         tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
         above, _ = lookup.fetch(parent[tree])
         # mutant: == level[tree] - 1 -> <= level[tree]
         #   : test_messages_name_rule_count_and_example
         right = above == level[tree] - 1
-        tally.add_marked("step", ~right, ids[tree])
+        tally.add("step", ~right, ids[tree])
         # mutant: & ~marked[tree] -> & False : test_every_single_fault_is_found
-        tally.add_marked("edge", right & ~marked[tree], ids[tree])
+        tally.add("edge", right & ~marked[tree], ids[tree])
 
 
 def _check_tuples(

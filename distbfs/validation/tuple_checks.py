@@ -26,7 +26,7 @@ def scan(
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position_of = position + np.arange(len(u), dtype=np.int64)
-    tally.add_marked("outside", ~inside, position_of)
+    tally.add("outside", ~inside, position_of)
     ends, position_of = np.stack((u[inside], v[inside])), position_of[inside]
     level, parent = (x.reshape(2, -1) for x in lookup.fetch(ends.ravel()))
     reached = level >= 0
@@ -42,8 +42,8 @@ def scan(
             child &= parent[b] == ends[a]
         children.append(ends[b, child])
     lookup.mark(np.concatenate(children))
-    tally.add_marked("half", half, position_of)
-    tally.add_marked("span", span, position_of)
+    tally.add("half", half, position_of)
+    tally.add("span", span, position_of)
     tally.report[NEDGE] += np.count_nonzero(leaves)
 
 
