@@ -50,7 +50,10 @@ class Answers:
         return made
 
     def check(self, request: Request) -> None:
-        """Refuse a result that is too large for an answer, before any search."""
+        """Refuse what no search can answer: parents that it has not, or too large."""
+        if request.op == "path" and not self.parents:
+            text = "the service runs with --no-parents; ask for distances"
+            raise ServiceError("bad_request", text)
         if self._whole(request) and (why := self._too_many(request)):
             text = f"{why}; ask for distances, or the result 'summary'"
             raise ServiceError("too_large", text)

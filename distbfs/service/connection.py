@@ -172,11 +172,8 @@ class Connection:
             answer = encoding.request_of(part)
             if isinstance(answer, Request):
                 request = answer
-                service.answers.check(request)
-                answer = service.now(request, name)
-                if answer is None:
-                    service.submit(request, name, self._done, self._is_gone)
-                    return
+                service.submit(request, name, self._done, self._is_gone)
+                return
         except ServiceError as error:
             if request is not None:
                 error.id = request.id

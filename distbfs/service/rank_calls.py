@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -200,12 +201,10 @@ class ServiceRank:
         distance = int(result.at(np.array([target]))[0][0])
         if not 0 <= distance < longest:
             return distance, None
-        steps = 0
+        steps = count(1)
 
         def ask() -> None:
-            nonlocal steps
-            steps += 1
-            if steps % OFTEN == 0:
+            if next(steps) % OFTEN == 0:
                 self._go_on(stop)
 
         return distance, result._walk_back(target, ask)[::-1]

@@ -140,7 +140,3 @@ class Tickets:
             for ticket in ended.intersection(self._waiting):
                 self._waiting.remove(ticket)
         return ended
-
-    def wake(self) -> None:
-        """Make ``take`` return early."""
-        self.arrivals.ring()

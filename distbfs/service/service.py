@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -19,7 +17,7 @@ from distbfs.service.answers import Answers
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.operations import OPERATIONS, Answer, Request
+from distbfs.service.operations import OPERATIONS, Request
 from distbfs.service.rank_calls import Searched, ServiceRank
 from distbfs.service.request_queue import Ended, Ticket, Tickets
 from distbfs.service.shared_traversal import MOST
@@ -38,23 +36,21 @@ def log(names: str, text: str) -> None:
     LOG.info("%s %s", names, text, extra={"request": names})
 
 
-def log_together(tickets: Sequence[Ticket], how: str) -> None:
-    """Write the log of requests that end alike, one line for each operation.
+def log_together(tickets: Sequence[Ticket], text: str) -> None:
+    """Write one line of the log on requests that end alike.
 
     The longest wait and the longest search count.
     """
-    for op in dict.fromkeys(ticket.request.op for ticket in tickets):
-        alike = [ticket for ticket in tickets if ticket.request.op == op]
-        waited = max(ticket.waited for ticket in alike) * 1e3
-        searched = max(ticket.searched for ticket in alike) * 1e3
-        times = f"waited {waited:.3f} ms, searched {searched:.3f} ms"
-        log(" ".join(ticket.name for ticket in alike), f"{op}: {how}, {times}")
+    waited = max(ticket.waited for ticket in tickets) * 1e3
+    searched = max(ticket.searched for ticket in tickets) * 1e3
+    times = f"waited {waited:.3f} ms, searched {searched:.3f} ms"
+    log(" ".join(ticket.name for ticket in tickets), f"{text}, {times}")
 
 
 class Service:
     """Answers requests by searches of all ranks.
 
-    ``submit``, ``now`` and ``expire`` are for any thread, ``run`` for the main one.
+    ``submit`` and ``expire`` are for any thread, ``run`` for the main one.
 
     graph: the facts on graph and engine in ``stats`` (JSON values)
     trouble: returns which rank is stuck, "" if none is; from any thread
@@ -79,9 +75,9 @@ class Service:
         many = None if both is None else (both.fewest, MOST)
         self.tickets = Tickets(limits.queue, many)
         self._trouble = trouble
-        self._parents = ranks.session.options.parents
-        self.answers = Answers(self.names, limits, self.metrics, self._parents)
-        self._draining = threading.Event()
+        parents = ranks.session.options.parents
+        self.answers = Answers(self.names, limits, self.metrics, parents)
+        self.draining = False  # whether the service is ending and refuses requests
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._warned = -RARELY
@@ -89,27 +85,20 @@ class Service:
         self._half = False  # whether searches fly for half of the clients at a time
         self.metrics.gauges = {
             "distbfs_queue_length": ("Requests that wait.", lambda: len(self.tickets)),
-            "distbfs_stuck": ("1 while a rank is stuck, else 0.", lambda: self.stuck),
+            "distbfs_stuck": (
+                "1 while a rank is stuck, else 0.",
+                lambda: bool(self._trouble()),
+            ),
             "distbfs_graph_vertices": ("Vertices of the graph.", lambda: self.names.n),
         }
 
     # taken out of the queue by other threads
 
-    @property
-    def draining(self) -> bool:
-        """Whether the service is ending and refuses requests."""
-        return self._draining.is_set()
-
-    @property
-    def stuck(self) -> bool:
-        """Whether a rank is stuck."""
-        return bool(self._trouble())
-
     def drain(self) -> None:
         """Refuse new requests, answer those that wait, then end."""
-        self._draining.set()
+        self.draining = True
         self.ranks.flag.request()
-        self.tickets.wake()
+        self.tickets.arrivals.ring()
 
     def fail(self, error: BaseException) -> None:
         """End the service with an error of another thread."""
@@ -120,19 +109,6 @@ class Service:
         """Return a new name of a request for the log."""
         return f"r{next(self._numbers)}"
 
-    def now(self, request: Request, name: str) -> Answer | None:
-        """Return the answer to a request that needs no search, else None."""
-        operation = request.operation
-        if not operation.immediate:
-            return None
-        if request.op == "shutdown":
-            self.drain()
-        facts = self.stats() if request.op == "stats" else self.health()
-        answer = operation.answer(id=request.id, **facts)
-        self.metrics.answered(request.op, "ok")
-        log(name, f"{request.op}: ok")
-        return answer
-
     def submit(
         self,
         request: Request,
@@ -140,24 +116,31 @@ class Service:
         done: Callable[[Ended], None],
         gone: Callable[[], bool],
     ) -> None:
-        """Put a request into the queue.
+        """Put a request into the queue, or answer one that needs no search.
 
         name: of the request, for the log; done: receives the answer, once, on any
         thread; gone: see ``Ticket``. Raises ServiceError: ``draining`` while the
-        service ends, ``busy`` if the queue is full, ``bad_request`` for a path without
-        parents and for paths that the session does not support.
+        service ends, ``busy`` if the queue is full, ``too_large`` and ``bad_request``
+        as ``Answers.check``, and ``bad_request`` for paths that the session does not
+        support.
         """
+        if request.operation.immediate:
+            if request.op == "shutdown":
+                self.drain()
+            facts = self.stats() if request.op == "stats" else self.health()
+            answer = request.operation.answer(id=request.id, **facts)
+            self.metrics.answered(request.op, "ok")
+            log(name, f"{request.op}: ok")
+            done(answer)
+            return
+        self.answers.check(request)
         if self.draining:
             raise ServiceError("draining", "the service ends")
-        if request.op == "path" and not self._parents:
-            text = "the service runs with --no-parents; ask for distances"
-            raise ServiceError("bad_request", text)
         if request.op == "all_paths" and (why := self.ranks.session.paths.refusal):
             raise ServiceError("bad_request", why)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
-        ticket = Ticket(request, done, gone, name, arrived, until)
-        self.tickets.put(ticket)
+        self.tickets.put(Ticket(request, done, gone, name, arrived, until))
 
     def expire(self) -> None:
         """Answer requests whose deadline has passed, even while a search is stuck."""
@@ -325,25 +308,22 @@ class Service:
         """Answer the tickets of one search that have no answer yet."""
         left = self.tickets.end([ticket for ticket, _ in results])
         ended = [(ticket, result) for ticket, result in results if ticket in left]
-        alike: dict[str, list[Ticket]] = {}
-        good = []
+        alike: dict[tuple[str, str, str], list[Ticket]] = {}
         for ticket, result in ended:
+            op, code, how = ticket.request.op, "ok", "ok"
             if isinstance(result, ServiceError):
-                self.metrics.answered(ticket.request.op, result.code)
-                alike.setdefault(f"{result.code} ({result})", []).append(ticket)
-            else:
-                good.append(ticket)
+                code, how = result.code, f"{result.code} ({result})"
             result.id = ticket.request.id
-        if good:
-            alike["ok"] = good
-        for op, number in Counter([x.request.op for x in good]).items():
-            self.metrics.answered(op, "ok", number)
+            alike.setdefault((op, code, how), []).append(ticket)
+        for (op, code, _), tickets in alike.items():
+            self.metrics.answered(op, code, len(tickets))
+        good = any(code == "ok" for _, code, _ in alike)
         if good and not self.tickets.unanswered:
             self.tickets.arrivals.stay()  # this thread, which searches, reads the next
         for ticket, result in ended:
             ticket.done(result)
-        for how, tickets in alike.items():
-            log_together(tickets, how)
+        for (op, _, how), tickets in alike.items():
+            log_together(tickets, f"{op}: {how}")
 
 
 def halves_pay(searched: float, answered: float) -> bool:

@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
-from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch import cuda_bits, cuda_meet, one_device
+from distbfs.multisearch import cuda_meet
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
 from distbfs.multisearch.lookups import Lookups
@@ -170,13 +169,18 @@ def together(session: Session) -> Together | None:
     graph by engine openmp or on a device, and for parts, and devices of a domain, that
     ``traversals_of`` searches; None if there is too little memory, which is logged.
     """
-    held = session.held
+    held, graph = session.held, session.held.graph
+    alone = not held.rows and session.world.size == session.layout.parts == 1
     try:
-        if held.rows or session.world.size > 1 or session.layout.parts > 1:
+        if alone and graph is not None and graph.tails is None:
+            if not graph.active:
+                return None
+            meeting = cuda_meet.MeetingSearches(graph)
+            return Together(meeting.start, meeting.near, ahead=True)
+        if graph is not None or not alone:
+            # what looks back would read columns of tails in host memory at each vertex
             traversals = traversals_of(session)
             return None if traversals.most == 1 else by_level(session, traversals)
-        if held.graph is not None:
-            return _on_one_device(held.graph)
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
@@ -197,19 +201,3 @@ def lookups_of(part: Part, threads: int) -> Lookups | None:
         return Lookups(part, threads)
     except UsageError:
         return None
-
-
-def _on_one_device(graph: DeviceGraph) -> Together | None:
-    """Return a searcher for the graph of one device, None if it has no edges."""
-    if not graph.active:
-        return None
-    if graph.tails is None:
-        meeting = cuda_meet.MeetingSearches(graph)
-        return Together(meeting.start, meeting.near, ahead=True)
-    # what looks back from vertices would read columns in host memory at each of them
-    search = one_device.BitSearches(graph, width=cuda_bits.SEARCHES)
-
-    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        return search.search(sources, stop=stop).levels_at(rows, vertices)
-
-    return Together(at_the_end(levels))

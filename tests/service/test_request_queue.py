@@ -57,7 +57,7 @@ def test_a_full_queue_is_busy():
 
 def test_waiting_ends_with_a_ticket_or_a_wake():
     queue = Tickets(2)
-    for act in (lambda: queue.put(ticket(1)), queue.wake):
+    for act in (lambda: queue.put(ticket(1)), queue.arrivals.ring):
         timer = threading.Timer(0.02, act)
         timer.start()
         began = time.monotonic()

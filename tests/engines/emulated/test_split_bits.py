@@ -251,8 +251,16 @@ def test_queries_of_a_service():
     source = GRAPHS["kronecker"]
     made = HostGraph(source)
     held = held_graph(SoloWorld(), source.n, made.split(8))
-    layout = held.vertices.layout
-    at_once = together(SimpleNamespace(world=SoloWorld(), held=held, layout=layout))
+    session = SimpleNamespace(
+        world=SoloWorld(),
+        held=held,
+        vertices=held.vertices,
+        layout=held.vertices.layout,
+        options=SimpleNamespace(engine="xbfs"),
+        separated=None,
+        at_close=[],
+    )
+    at_once = together(session)
     roots = list(range(0, source.n, 8))
     _, levels = at_once.levels([(v, [0, v, 7]) for v in roots], lambda: False)
     for root, own in zip(roots, levels, strict=True):

@@ -134,7 +134,7 @@ def test_a_service_whose_searches_fly(device, monkeypatch, half):
         answers[answer.id] = answer.distances
         following = next(left, None)
         if following is None:
-            service._draining.set()
+            service.draining = True
         elif not service.draining:
             submit(following)
 
