@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import networkx as nx
@@ -76,6 +76,13 @@ def bounds(G: BackendGraph) -> dict[str, Any]:  # noqa: N803
     return facts
 
 
+def farthest(G: BackendGraph, extreme: Callable[..., int]) -> list[Any]:  # noqa: N803
+    """Return the nodes whose eccentricity is the largest, or the smallest."""
+    far = eccentricity(G)
+    wanted = extreme(far.values())
+    return [node for node, depth in far.items() if depth == wanted]
+
+
 def diameter(
     G: BackendGraph,  # noqa: N803
     e: None = None,  # noqa: ARG001
@@ -107,9 +114,7 @@ def periphery(
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
     """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
-    far = eccentricity(G)
-    largest = max(far.values())
-    return [node for node, depth in far.items() if depth == largest]
+    return farthest(G, max)
 
 
 def center(
@@ -121,9 +126,7 @@ def center(
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G):
         return list(of_nothing("center", G))
-    far = eccentricity(G)
-    smallest = min(far.values())
-    return [node for node, depth in far.items() if depth == smallest]
+    return farthest(G, min)
 
 
 def closeness_centrality(
