@@ -14,7 +14,7 @@ from distbfs.search.session import Session
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import ResultShard, ValidationSeat
-from distbfs.validation.faults import Validation
+from distbfs.validation.faults import Asked, Validation
 from distbfs.validation.kept import KeptEnds
 
 NCCL_EXCHANGES = ("nccl", "nvshmem")
@@ -71,9 +71,7 @@ def validation_on_devices(
             layout.n,
             layout.parts,
             outcome.roots,
-            levels=outcome.has_levels,
-            parents=outcome.has_parents,
-            directed=directed,
+            Asked(outcome.has_levels, outcome.has_parents, directed),
             copies=copies,
         )
 

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 MAX_CHUNK = 1 << 30
-LEVEL_TYPES = ("int8", "int16", "int32")
-PARENT_TYPES = ("int32", "int64")
+LEVEL_TYPES: Sequence[str] = ("int8", "int16", "int32")
+PARENT_TYPES: Sequence[str] = ("int32", "int64")
 
 
 def validate_on_device(
@@ -82,14 +82,16 @@ def validate_on_device(
     """Check the result of a search, when the current device has all of it.
 
     level, parent: as in a ``ResultShard``, by input ids
-    directed, chunk: see ``validate_on_devices``
+    directed: tuples lead from their first end to their second
+    chunk: see ``validate_on_devices``
 
     Raises UsageError for an invalid root or invalid arrays, ResourceError if device
     memory is short.
     """
     seat = ValidationSeat(tuples, [ResultShard(0, level, parent)])
+    asked = Asked(level is not None, parent is not None, directed)
     return validate_on_devices(
-        SoloWorld(), [seat], tuples.n, 1, root, directed=directed, chunk=chunk
+        SoloWorld(), [seat], tuples.n, 1, root, asked, chunk=chunk
     )
 
 
@@ -99,19 +101,15 @@ def validate_on_devices(
     n: int,
     parts: int,
     root: Root,
+    asked: Asked,
     *,
-    levels: bool | None = None,
-    parents: bool | None = None,
-    directed: bool = False,
     chunk: int = CHUNK,
     copies: DeviceCopies | None = None,
 ) -> Validation:
     """Check the result of a search by the tuples, on the devices that have it.
 
     seats: of this rank, none where it has no results; together they have all parts
-    root: as in ``host.validate``
-    levels, parents: which of them the result has (default: as the first shard)
-    directed: tuples lead from their first end to their second
+    root: as in ``host.validate``; asked: what the result has, on all ranks the same
     chunk: tuples of one piece; with several devices also less, as memory allows
     copies: between the devices of different ranks, numbered in the order of ``seats``;
     None on all ranks: data of other ranks pass through host memory
@@ -120,13 +118,8 @@ def validate_on_devices(
     where device memory is short.
     """
     started = time.perf_counter()
-    if levels is None:
-        levels = seats[0].shards[0].level is not None
-    if parents is None:
-        parents = seats[0].shards[0].parent is not None
-    _check_arguments(n, parts, seats, chunk, levels=levels, parents=parents)
+    _check_arguments(n, parts, seats, chunk, asked)
     roots = checked_roots(root, n)
-    asked = Asked(levels, parents, directed)
     check = _Check(world, seats, n, parts, roots, asked, copies)
     with cuda.memory_of("validation"), closing(check):
         tally = check.run(min(chunk, MAX_CHUNK))
@@ -135,13 +128,7 @@ def validate_on_devices(
 
 
 def _check_arguments(
-    n: int,
-    parts: int,
-    seats: Sequence[ValidationSeat],
-    chunk: int,
-    *,
-    levels: bool,
-    parents: bool,
+    n: int, parts: int, seats: Sequence[ValidationSeat], chunk: int, asked: Asked
 ) -> None:
     """Raise UsageError for arguments that the kernels do not support."""
     if n > MAX_VERTICES:
@@ -150,8 +137,10 @@ def _check_arguments(
         )
     if chunk < 1:
         raise UsageError(f"chunk is {chunk}; allowed: 1 or more")
-    wanted = [("level", LEVEL_TYPES)] * levels + [("parent", PARENT_TYPES)] * parents
-    for shard, (name, types) in product(chain(*(x.shards for x in seats)), wanted):
+    kinds = {"level": LEVEL_TYPES} if asked.levels else {}
+    kinds |= {"parent": PARENT_TYPES} if asked.parents else {}
+    shards = chain(*(x.shards for x in seats))
+    for shard, (name, types) in product(shards, kinds.items()):
         array, count = getattr(shard, name), local_count(n, parts, shard.index)
         right = array.dtype.name in types and array.shape == (count,)
         if not (right and array.flags.c_contiguous):

@@ -27,6 +27,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.ranks.world import SoloWorld
 from distbfs.validation.cuda import validate_on_device, validate_on_devices
 from distbfs.validation.cuda_device import ResultShard, ValidationSeat
+from distbfs.validation.faults import Asked
 from distbfs.validation.host import validate
 
 LARGE = {
@@ -240,10 +241,9 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
                     for x in values
                 ]
                 seats.append(ValidationSeat(tuples, [ResultShard(part, *arrays)]))
-            known = (source.n, devices, case[1])
-            found = validate_on_devices(
-                SoloWorld(), seats, *known, parents=kept is not None, chunk=100_000
-            )
+            has = Asked(levels=True, parents=kept is not None, directed=False)
+            known = (source.n, devices, case[1], has)
+            found = validate_on_devices(SoloWorld(), seats, *known, chunk=100_000)
             for field in ("errors", "valid", "nedge", "reached", "depth"):
                 assert getattr(found, field) == getattr(expected, field), (name, field)
 

@@ -31,6 +31,7 @@ from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.ranks.world import SoloWorld, run_guarded, start  # noqa: E402
 from distbfs.validation.cuda import validate_on_devices  # noqa: E402
 from distbfs.validation.cuda_device import ResultShard, ValidationSeat  # noqa: E402
+from distbfs.validation.faults import Asked  # noqa: E402
 from distbfs.validation.host import validate  # noqa: E402
 from distbfs.validation.kept import KeptEnds  # noqa: E402
 
@@ -96,9 +97,9 @@ def told(world, devices, copies, kept, source, root, level, parent):
         seats.append(
             ValidationSeat(tuples, shards, partial(on_device, device), kept[place])
         )
-    known = (source.n, parts, root)
-    options = {"parents": parent is not None, "chunk": 20_000, "copies": copies}
-    return validate_on_devices(world, seats, *known, **options)
+    has = Asked(levels=True, parents=parent is not None, directed=False)
+    known = (source.n, parts, root, has)
+    return validate_on_devices(world, seats, *known, chunk=20_000, copies=copies)
 
 
 def shard(part, parts, level, parent):

@@ -24,6 +24,7 @@ from distbfs.validation import cuda as module
 from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import CheckingDevice, ResultShard, ValidationSeat
+from distbfs.validation.faults import Asked
 from distbfs.validation.host import validate
 from distbfs.validation.kept import KeptEnds
 
@@ -57,7 +58,17 @@ def seats_of(tuples, level, parent, parts, devices, mine, kept=None):
 
 
 def told(
-    source, root, level, parent, shape, *, world=None, mine=None, kept=None, **options
+    source,
+    root,
+    level,
+    parent,
+    shape,
+    *,
+    world=None,
+    mine=None,
+    kept=None,
+    directed=False,
+    **options,
 ):
     """What devices say of a result; of those of this rank."""
     parts, devices = shape
@@ -70,9 +81,9 @@ def told(
         parent = parent.astype(next(x for x in types if holds(parent, x)))
     mine = range(devices) if mine is None else mine
     seats = seats_of(tuples, level, parent, parts, devices, mine, kept)
-    known = (source.n, parts, root)
-    has = {"levels": level is not None, "parents": parent is not None}
-    return validate_on_devices(world or SoloWorld(), seats, *known, **has, **options)
+    has = Asked(level is not None, parent is not None, directed)
+    known = (source.n, parts, root, has)
+    return validate_on_devices(world or SoloWorld(), seats, *known, **options)
 
 
 def same(verdicts, source, root, level, parent, **form):
