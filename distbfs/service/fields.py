@@ -65,10 +65,6 @@ class Kind:
         except msgspec.ValidationError as error:
             raise refused(name, value, kind.allowed) from error
 
-    def example(self, value: Any, names: Names) -> Any:  # noqa: ARG002
-        """Return a value of an example, which counts vertices from 0, as JSON."""
-        return value
-
 
 @dataclass(frozen=True)
 class Seconds(Kind):
@@ -100,10 +96,6 @@ class Vertex(Kind):
             raise refused(name, value, served.names.allowed)
         return vertex
 
-    def example(self, value: Any, names: Names) -> Any:
-        """Return the name of a vertex, the last one for larger numbers."""
-        return names.of(min(value, names.n - 1))
-
 
 @dataclass(frozen=True)
 class Vertices(Kind):
@@ -130,9 +122,12 @@ class Vertices(Kind):
             raise refused(f"{name}[{place}]", value[place], names.allowed)
         return vertices
 
-    def example(self, value: Any, names: Names) -> Any:
-        """Return the names of vertices."""
-        return [VERTEX.example(vertex, names) for vertex in value]
+
+def named(example: Any, names: Names) -> Any:
+    """Return an example with names of vertices, the last one for larger numbers."""
+    if isinstance(example, list):
+        return [named(vertex, names) for vertex in example]
+    return names.of(min(example, names.n - 1)) if isinstance(example, int) else example
 
 
 def one_of(*values: str) -> Kind:

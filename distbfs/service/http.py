@@ -66,12 +66,11 @@ class Site:
     def __init__(self, service: Service, guard: Guard) -> None:
         self.service, self.guard = service, guard
         described = encode(describe_api(service.names, service.limits))[0]
-        kept = [Sent(200, JSON, bytes(described))]
-        kept += [Sent(200, kind, (PAGE / x).read_bytes()) for x, kind in FILES.values()]
-        self.pages: dict[str, Callable[[], Sent]] = {
-            path: partial(Sent, *sent)
-            for path, sent in zip(("/openapi.json", *FILES), kept, strict=True)
+        self.pages: dict[str, Sent | Callable[[], Sent]] = {
+            path: Sent(200, kind, (PAGE / name).read_bytes())
+            for path, (name, kind) in FILES.items()
         }
+        self.pages["/openapi.json"] = Sent(200, JSON, bytes(described))
         self.pages["/healthz"] = lambda: self._state(bad=("stuck",))
         self.pages["/readyz"] = lambda: self._state(bad=("stuck", "draining"))
         self.pages["/metrics"] = lambda: Sent(200, TEXT, service.metrics.text())
@@ -215,7 +214,7 @@ class Http(Encoding):
         self._check_method(part, READ)
         if part.path == "/metrics":
             self._check_token(part)
-        return page()
+        return page() if callable(page) else page
 
     def _check_method(self, part: HttpRequest, allowed: str) -> None:
         if part.method not in allowed.split(", "):

@@ -27,6 +27,7 @@ from distbfs.service.fields import (
     VERTICES,
     Field,
     Served,
+    named,
     one_of,
 )
 from distbfs.service.limits import Limits
@@ -245,7 +246,7 @@ class Operation:
         if not names.n:
             return {}
         return {
-            field.name: field.kind.example(field.example, names)
+            field.name: named(field.example, names)
             for field in self.own
             if field.example is not None
         }
