@@ -76,6 +76,7 @@ class Connection:
     left: called when the client is disconnected
     lasting: whether it may send nothing, or half a request, for any time
     since: when it last became idle, or took or began something
+    gone: whether it is disconnected
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Connection:
         self._encoding, self._lasting = encoding, lasting
         self._handle = connected.fileno()
         self._arrivals = service.tickets.arrivals
-        self._gone = self._said_all = False
+        self.gone = self._said_all = False
         self.since = time.monotonic()
         self._parts: deque[Any] = deque()  # read and not handled yet
         self._begun = self._ended = 0  # requests, and those whose answers it has read
@@ -114,7 +115,7 @@ class Connection:
         """Wait for what the client does next; disconnect it if it is done."""
         if self._said_all and self.idle:
             self.close()
-        if self._gone:
+        if self.gone:
             return
         events = 0
         if not self._parts and not self._said_all:
@@ -172,7 +173,7 @@ class Connection:
             answer = encoding.request_of(part)
             if isinstance(answer, Request):
                 request = answer
-                service.submit(request, name, self._done, self._is_gone)
+                service.submit(request, self, name)
                 return
         except ServiceError as error:
             if request is not None:
@@ -180,16 +181,13 @@ class Connection:
             op = request.op if request else encoding.op_of(part)
             service.refused(error, op, name)
             answer = error
-        self._done(answer)
+        self.answer(answer)
 
-    def _is_gone(self) -> bool:
-        return self._gone
-
-    def _done(self, answer: Any) -> None:
+    def answer(self, result: Any) -> None:
         """Send an answer, as far as possible; on any thread."""
-        buffers = self._encoding.encode(answer)
+        buffers = self._encoding.encode(result)
         with self._arrivals.turn:
-            if self._gone:
+            if self.gone:
                 return
             behind = bool(self._unsent)
             self._unsent += buffers
@@ -252,9 +250,9 @@ class Connection:
 
     def close(self) -> None:
         """Disconnect the client."""
-        if self._gone:
+        if self.gone:
             return
-        self._gone = True
+        self.gone = True
         self._parts.clear()
         self._unsent.clear()
         self._arrivals.remove(self._handle)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
@@ -17,12 +17,20 @@ from distbfs.service.operations import Answer, Request
 Ended = Answer | ServiceError
 
 
+class Client(Protocol):
+    """The client that sent a request; ``gone``: whether it has disconnected."""
+
+    gone: bool
+
+    def answer(self, result: Ended) -> None:
+        """Send it an answer."""
+
+
 @dataclass(eq=False, slots=True)
 class Ticket:
     """One request in progress.
 
-    done: receives the answer, once, from any thread
-    gone: returns whether its client has disconnected; from any thread
+    client: receives the answer, once, from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
     starts: of its searches; small: whether it asks for some vertices' levels from one
@@ -30,8 +38,7 @@ class Ticket:
     """
 
     request: Request
-    done: Callable[[Ended], None]
-    gone: Callable[[], bool]
+    client: Client
     name: str
     arrived: float
     until: float
@@ -52,11 +59,11 @@ class Ticket:
     @property
     def lost(self) -> bool:
         """Whether the ticket need not be answered."""
-        return self.late or self.gone()
+        return self.late or self.client.gone
 
     def why_lost(self) -> ServiceError:
         """Return the error for a ticket that is lost, or whose search was stopped."""
-        if self.gone():
+        if self.client.gone:
             return ServiceError("gone", "nobody waits for the answer")
         spent = self.until - self.arrived
         return ServiceError("deadline", f"no answer within {spent:g} seconds")

@@ -19,7 +19,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Request
 from distbfs.service.rank_calls import Searched, ServiceRank
-from distbfs.service.request_queue import Ended, Ticket, Tickets
+from distbfs.service.request_queue import Client, Ended, Ticket, Tickets
 from distbfs.service.shared_traversal import MOST
 from distbfs.service.vertex_names import Names
 
@@ -109,20 +109,13 @@ class Service:
         """Return a new name of a request for the log."""
         return f"r{next(self._numbers)}"
 
-    def submit(
-        self,
-        request: Request,
-        name: str,
-        done: Callable[[Ended], None],
-        gone: Callable[[], bool],
-    ) -> None:
+    def submit(self, request: Request, client: Client, name: str) -> None:
         """Put a request into the queue, or answer one that needs no search.
 
-        name: of the request, for the log; done: receives the answer, once, on any
-        thread; gone: see ``Ticket``. Raises ServiceError: ``draining`` while the
-        service ends, ``busy`` if the queue is full, ``too_large`` and ``bad_request``
-        as ``Answers.check``, and ``bad_request`` for paths that the session does not
-        support.
+        client: receives the answer, once, on any thread; name: of the request, for the
+        log. Raises ServiceError: ``draining`` while the service ends, ``busy`` if the
+        queue is full, ``too_large`` and ``bad_request`` as ``Answers.check``, and
+        ``bad_request`` for paths that the session does not support.
         """
         if request.operation.immediate:
             if request.op == "shutdown":
@@ -131,7 +124,7 @@ class Service:
             answer = request.operation.answer(id=request.id, **facts)
             self.metrics.answered(request.op, "ok")
             log(name, f"{request.op}: ok")
-            done(answer)
+            client.answer(answer)
             return
         self.answers.check(request)
         if self.draining:
@@ -140,7 +133,7 @@ class Service:
             raise ServiceError("bad_request", why)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
-        self.tickets.put(Ticket(request, done, gone, name, arrived, until))
+        self.tickets.put(Ticket(request, client, name, arrived, until))
 
     def expire(self) -> None:
         """Answer requests whose deadline has passed, even while a search is stuck."""
@@ -321,7 +314,7 @@ class Service:
         if good and not self.tickets.unanswered:
             self.tickets.arrivals.stay()  # this thread, which searches, reads the next
         for ticket, result in ended:
-            ticket.done(result)
+            ticket.client.answer(result)
         for (op, _, how), tickets in alike.items():
             log_together(tickets, f"{op}: {how}")
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def ticket(number, op="distances", source=0):
     if op in ("path", "all_paths"):
         values["target"] = source
     request = MODELS[op](id=number, **values)
-    return Ticket(request, lambda _: None, lambda: False, f"r{number}", 0.0, 1e18)
+    return Ticket(request, SimpleNamespace(gone=False), f"r{number}", 0.0, 1e18)
 
 
 def numbers(group):
@@ -39,7 +40,7 @@ def test_one_source_is_searched_once():
     ):
         queue.put(ticket(k, op, source))
     several = MODELS["multi_bfs"](id=5, sources=[3, 4])
-    queue.put(Ticket(several, lambda _: None, lambda: False, "r5", 0.0, 1e18))
+    queue.put(Ticket(several, SimpleNamespace(gone=False), "r5", 0.0, 1e18))
     assert [numbers(queue.take(0)) for _ in range(4)] == [[0, 2, 3, 4], [1], [5], []]
 
 
@@ -70,7 +71,7 @@ def test_late_and_lost():
     one = ticket(1)
     assert not one.late
     assert not one.lost
-    one.gone = lambda: True
+    one.client.gone = True
     assert one.lost
     one.until = time.monotonic()
     assert one.late

@@ -99,7 +99,8 @@ def test_a_service_on_several_devices(device, monkeypatch):
         op = ("distances", "reachable")[k % 2]
         told = {"id": k, "op": op, "source": 7 * k, "targets": targets}
         request = service.checker.check(json.dumps(told).encode())
-        service.submit(request, "r", lambda x: answers.update({x.id: x}), lambda: False)
+        client = SimpleNamespace(answer=lambda x: answers.update({x.id: x}), gone=False)
+        service.submit(request, client, "r")
     service.drain()
     service.run(StopFlag())
     assert service.stats()["searches"] == 1
@@ -127,7 +128,7 @@ def test_a_service_whose_searches_fly(device, monkeypatch, half):
     def submit(k):
         told = {"id": k, "op": "distances", "source": k % SOURCE.n, "targets": targets}
         request = service.checker.check(json.dumps(told).encode())
-        service.submit(request, "r", answered, lambda: False)
+        service.submit(request, SimpleNamespace(answer=answered, gone=False), "r")
 
     def answered(answer):
         """Keep an answer and ask the next, as a client does."""
