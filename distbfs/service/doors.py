@@ -14,7 +14,7 @@ from pathlib import Path
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.connection import Connection, Encoding
-from distbfs.service.json_lines import Lines
+from distbfs.service.json_lines import LineEncoding
 from distbfs.service.service import Service
 
 SETTLE = 0.2  # seconds to send the last answers
@@ -38,7 +38,7 @@ class Door:
         encoding: Callable[[], Encoding] | None = None,
     ) -> None:
         self.service, self._listening = service, listening
-        self._encoding = encoding or partial(Lines, service)
+        self._encoding = encoding or partial(LineEncoding, service)
         self._arrivals = service.tickets.arrivals
         self._again = NEVER  # when clients are accepted again after an error
         self.clients: set[Connection] = set()
@@ -111,7 +111,7 @@ class StreamDoor(Door):
 
     def open(self) -> None:
         """Start reading."""
-        service, encoding = self.service, Lines(self.service)
+        service, encoding = self.service, LineEncoding(self.service)
         with self._arrivals.turn:
             self.clients.add(
                 Connection(service, self._listening, encoding, self._left, lasting=True)

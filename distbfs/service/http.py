@@ -102,7 +102,7 @@ class HttpRequest:
         return self.path[4:] if self.path.startswith("/v1/") else None
 
 
-class Http(Encoding):
+class HttpEncoding(Encoding):
     """Requests of HTTP, of which one is open at a time.
 
     At most the allowed bytes of a body are kept; the rest of a longer one is read,
@@ -269,4 +269,4 @@ def _check_kind(headers: dict[str, str]) -> None:
 
 def http_door(service: Service, listening: socket.socket, guard: Guard) -> Door:
     """Return a door for clients of HTTP on a listening TCP socket."""
-    return Door(service, listening, partial(Http, Site(service, guard)))
+    return Door(service, listening, partial(HttpEncoding, Site(service, guard)))

@@ -12,7 +12,7 @@ from distbfs.service.operations import Request, refusal
 from distbfs.service.service import Service
 
 
-class Lines(Encoding):
+class LineEncoding(Encoding):
     """One request per line; more may come before the answers."""
 
     def __init__(self, service: Service) -> None:

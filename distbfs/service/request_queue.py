@@ -17,7 +17,7 @@ from distbfs.service.operations import Answer, Request
 Ended = Answer | ServiceError
 
 
-class Client(Protocol):
+class Recipient(Protocol):
     """The client that sent a request; ``gone``: whether it has disconnected."""
 
     gone: bool
@@ -38,7 +38,7 @@ class Ticket:
     """
 
     request: Request
-    client: Client
+    client: Recipient
     name: str
     arrived: float
     until: float

@@ -19,7 +19,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Request
 from distbfs.service.rank_calls import Searched, ServiceRank
-from distbfs.service.request_queue import Client, Ended, Ticket, Tickets
+from distbfs.service.request_queue import Ended, Recipient, Ticket, Tickets
 from distbfs.service.shared_traversal import MOST
 from distbfs.service.vertex_names import Names
 
@@ -109,7 +109,7 @@ class Service:
         """Return a new name of a request for the log."""
         return f"r{next(self._numbers)}"
 
-    def submit(self, request: Request, client: Client, name: str) -> None:
+    def submit(self, request: Request, client: Recipient, name: str) -> None:
         """Put a request into the queue, or answer one that needs no search.
 
         client: receives the answer, once, on any thread; name: of the request, for the

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs.service.json_lines import Lines
+from distbfs.service.json_lines import LineEncoding
 from distbfs.service.limits import Limits
 
 LIMIT = 8
@@ -13,7 +13,7 @@ LIMIT = 8
 
 def cut(pieces, limit=LIMIT):
     limits = SimpleNamespace(line=limit, pipeline=Limits().pipeline)
-    splitter = Lines(SimpleNamespace(limits=limits))
+    splitter = LineEncoding(SimpleNamespace(limits=limits))
     lines = []
     for piece in pieces:
         lines += splitter.feed(piece) if piece else []

@@ -164,7 +164,7 @@ def test_ranks_follow_the_first(device, monkeypatch):
 
     def rank(world):
         rows, _ = resident_parts(SOURCE, world.size, world)
-        held = SimpleNamespace(rows=rows, parts=())
+        held = SimpleNamespace(rows=rows, parts=(), graph=None)
         session = SimpleNamespace(
             world=world,
             held=held,
