@@ -62,9 +62,11 @@ def vertices_table(n: int, active: int) -> ArrayTable:
     }
 
 
-def graph_table(n: int, active: int, m: int, *, directed: bool = False) -> ArrayTable:
-    """Return the arrays of a ``DeviceGraph`` that has no tails."""
-    rows = rows_table(active, m)
+def graph_table(
+    n: int, active: int, m: int, *, directed: bool = False, wide: bool = False
+) -> ArrayTable:
+    """Return the arrays of a ``DeviceGraph`` that has no tails; wide: see above."""
+    rows = rows_table(active, m, wide=wide)
     into = {f"in_{name}": plan for name, plan in rows.items()} if directed else {}
     return rows | into | vertices_table(n, active)
 

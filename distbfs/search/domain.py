@@ -93,7 +93,18 @@ class DomainDriver:
                 one.connect()
                 one.prepare()
                 cuda.cupy().cuda.Device().synchronize()
+        self._bare_known = False
         world.barrier()
+
+    def _count_bare(self) -> None:
+        """Tell all devices how many vertices no visible edge enters (collective)."""
+        self._bare_known = True
+        if not self._parts[0].part.graph.directed:
+            return
+        own = sum(part.arrays.params.bare_count for part in self._parts)
+        every = int(self._world.allreduce(np.array([own]))[0])
+        for part in self._parts:
+            part.own.bare_count = every
 
     def search(
         self,
@@ -116,6 +127,8 @@ class DomainDriver:
             if self._world.allreduce(answer, "max")[0]:
                 raise SearchStopped("the search was stopped before it began")
         clock = Stopwatch(self.trace)
+        if not self._bare_known:
+            self._count_bare()
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
@@ -150,6 +163,7 @@ class DomainDriver:
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
         """Restrict later searches to some edges of this rank's parts; None: all."""
+        self._bare_known = False
         for one, view in zip(self._parts, views, strict=True):
             with cuda.cupy().cuda.Device(one.device):
                 one.see(view)

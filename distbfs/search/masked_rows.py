@@ -57,7 +57,8 @@ class DomainRows:
         for part, some in zip(self._parts, seen, strict=True):
             with part.names.device:
                 ends = cuda.cupy().zeros(part.local_count, np.uint32)
-                ends[part.graph.vertices] = some.ends
+                each = np.uint32(1 + part.graph.directed)  # both where an edge leaves
+                ends[part.graph.vertices] = some.ends * each
                 every.append(ends)
         return every
 

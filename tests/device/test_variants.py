@@ -60,6 +60,12 @@ ONE_WAY = [
     ),
 ]
 ONE_WAY = [{**form, "DIRECTED": (1,)} for form in ONE_WAY]
+LARGE = {"OFFSET": ("u64",), "DIRECTED": (1,)}
+ONE_WAY_DOMAIN = [
+    {**LARGE, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+    {**LARGE, "COUNT": (0,), "IN_IDS": (1,), "SPLIT": (1,)},
+    {**LARGE, "COUNT": (1,), "IN_IDS": FLAG, "SPLIT": (1,), "MASKED": (1,)},
+]
 
 
 def shortened(names):
@@ -134,6 +140,7 @@ LOADS = {
                 "MASKED": (1,),
             },
             {**PLAIN, **WIDTH},
+            *ONE_WAY_DOMAIN,
         )
     ],
     "engines/cuda/xbfs/search.py": [

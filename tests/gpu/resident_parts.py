@@ -142,16 +142,18 @@ def resident_driver(
     overrides=None,
     devices=None,
     room=None,
+    directed=False,
     **options,
 ):
     """The driver of searches resident on devices, of all parts in this process.
 
     wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
     devices: of each part (default: the current one, where it is emulated)
-    room: of each, see ``construct_domain``
+    room, directed: see ``construct_domain``
     """
     world, options = SoloWorld(), SearchOptions.named(engine="xbfs", **options)
-    made, _ = resident_parts(source, parts, devices=devices, room=room)
+    form = {"devices": devices, "room": room, "directed": directed}
+    made, _ = resident_parts(source, parts, **form)
     searches = []
     for part in made:
         with part.names.device:

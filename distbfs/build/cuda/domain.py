@@ -16,6 +16,10 @@ position are lines of 128 bytes. Columns are positions.
 Leaves, which have one edge, are one class, the last numbers of each owner. Searches may
 leave all of them out; they begin at the same number, a multiple of the granule, in
 every part.
+
+Where edges are directed, each device keeps two sets of rows: of edges out of its
+vertices and of edges into them. Numbers follow the sum of both degrees, and offsets
+have 64 bits.
 """
 
 from __future__ import annotations
@@ -28,11 +32,11 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
-from distbfs.build.cuda.keys import Rule, segments
+from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule, segments
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
-from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, BothSides, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
     EVERY,
@@ -160,13 +164,15 @@ class MemberRows:
         return names * self.layout.parts + device
 
 
-def member_table(local: int, active: int, m: int, positions: int) -> ArrayTable:
+def member_table(
+    local: int, active: int, m: int, positions: int, *, directed: bool = False
+) -> ArrayTable:
     """Return the arrays of ``MemberRows`` without vertices that have loops alone.
 
     local, active, m: of the part; positions: of all parts
     """
     return {
-        **graph_table(active, active, m),
+        **graph_table(active, active, m, directed=directed, wide=directed),
         "members": ArrayPlan(np.uint32, 4 * -(-local // SET_BITS)),
         "names": ArrayPlan(np.uint32, positions),
     }
@@ -190,6 +196,7 @@ class Measured:
 
     members: uint32 [4 * blocks], as in ``Known``; ids, lengths, ends: uint32 [members],
     local id, keys of the row with repeats, ends of input tuples
+    out: keys of the row of edges out, where there are two; ``lengths`` is their sum
     alone, alone_ends: uint32, the vertices with loops alone
     """
 
@@ -197,6 +204,7 @@ class Measured:
     ids: Any
     lengths: Any
     ends: Any
+    out: Any
     alone: Any
     alone_ends: Any
     known: Known
@@ -223,9 +231,9 @@ class Planned:
 
     kernels: those of the numbering
     rows, ends: uint32, as ``MemberRows.rows``, and the ends of tuples there
-    lengths: uint32 [active], keys of each row, repeats counted; total: their sum
-    fit: of all columns, None: they must be on the device; split: how they are split,
-    None if they are not; writer: writes the rows
+    lengths: uint32 [active], keys of each row, repeats counted, and ranges of them;
+    of a directed graph for edges out, then for edges in
+    fit: of all columns, None: they must be on the device; kept: columns of a row there
     """
 
     part: int
@@ -234,28 +242,44 @@ class Planned:
     numbering: Numbering
     rows: Any
     ends: Any
-    lengths: Any
-    total: int
+    lengths: list[Any]
+    ranges: list[Any]
     fit: Fit | None
-    split: Split | None = None
-    writer: Any = None
+    kept: int = EVERY
+
+    def __post_init__(self) -> None:
+        """Set what ``allocate`` fills: how rows are split, and what writes them."""
+        self.splits: list[Split | None] = []
+        self.writers: list[RowsByRange] = []
 
     @property
-    def tailed(self) -> int:
-        """Number of rows that may have tails: the first ones."""
-        return 0 if self.split is None else self.split.tailed
+    def directed(self) -> bool:
+        """Whether there are rows of edges out and of edges in."""
+        return len(self.ranges) > 1
 
     def allocate(self) -> None:
         """Allocate the rows, and their tails in pinned host memory."""
-        active, total, split = self.numbering.active, self.total, self.split
-        columns = total if split is None else split.heads
-        with self.rows.device, cuda.memory_of(f"building part {self.part}"):
-            what = f"part {self.part} of {total} keys"
-            cuda.require(4 * columns + 16 * active, what)
-            numbers = self.numbering.numbers
-            self.writer = RowsByRange(
-                self.kernels, numbers, active, total, wide=False, split=split
-            )
+        active, numbers = self.numbering.active, self.numbering.numbers
+        for lengths, ranges in zip(self.lengths, self.ranges, strict=True):
+            split = None
+            if self.kept < EVERY:
+                split = Split.at(self.kept, self.numbering, ranges)
+            total = ranges.total
+            columns = total if split is None else split.heads
+            with self.rows.device, cuda.memory_of(f"building part {self.part}"):
+                what = f"part {self.part} of {total} keys"
+                cuda.require(4 * columns + 16 * active, what)
+                writer = RowsByRange(
+                    self.kernels,
+                    numbers,
+                    active,
+                    total,
+                    wide=self.directed,
+                    split=split,
+                    gaps=lengths.get() == 0 if self.directed else None,
+                )
+            self.splits.append(split)
+            self.writers.append(writer)
 
 
 @dataclass
@@ -277,9 +301,11 @@ class MemberBuilder(Builder):
     """One device while it builds its parts of this rank.
 
     places: of all vertices, once they are known
+    directed: rows of edges out and of edges in
     """
 
     places: Places | None = None
+    directed = False
 
     @cached_property
     def _numbering(self) -> Kernels:
@@ -288,11 +314,12 @@ class MemberBuilder(Builder):
     def measure(self, part: int) -> Measured:
         """Count the keys of the rows of a part."""
         cupy, launch = cuda.cupy(), self.kernels.launch
-        local = self.layout.local_count(part)
+        local, directed = self.layout.local_count(part), self.directed
         loop_ends, loops = cupy.zeros(local, np.uint32), cupy.zeros(1, np.uint64)
-        own = self.shape.own(part)
+        own, out = self.shape.own(part), cupy.zeros(directed * local, np.uint32)
+        self.keys.expect(int(directed))
 
-        def count_loops(u: Any, v: Any) -> None:
+        def count_first(u: Any, v: Any) -> None:
             launch(
                 "count_loops",
                 len(u),
@@ -304,11 +331,13 @@ class MemberBuilder(Builder):
                 loop_ends,
                 loops,
             )
+            if directed:
+                ends = np.uint64(len(u)), u, v
+                launch("count_own", len(u), BLOCK, *ends, *own, FIRST_ENDS, out)
 
-        lengths = self.keys.count(Rule("own", local, own, count_loops))
+        lengths = self.keys.count(Rule("own", local, (*own, BOTH_ENDS), count_first))
         with self.kernels.phase("degrees"):
             (members, count), _ = self._sets(lengths, MAX_DEGREE)
-            total = self.kernels.sum(lengths) + self.kernels.sum(loop_ends)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
             launch(
@@ -325,16 +354,21 @@ class MemberBuilder(Builder):
                 classes,
             )
             alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
+            if directed:  # a tuple counts at its source
+                out = out[ids]
+                ends = loop_ends[ids] + np.uint32(2) * out
+            every = (ends, loop_ends[alone])
             return Measured(
                 members,
                 ids,
                 degrees,
                 ends,
+                out,
                 alone,
-                loop_ends[alone],
+                every[1],
                 Known(members.get(), classes.get()),
                 int(loops.get()[0]),
-                total,
+                sum(int(x.sum(dtype=np.uint64)) for x in every),
             )
 
     def place(self, known: Sequence[Known], granules: int) -> Places:
@@ -391,54 +425,41 @@ class MemberBuilder(Builder):
             ranks = numbering.vertices
             numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
             ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
-            m.lengths = m.ids = m.ends = None
-            lengths = numbering.sorted
+            lengths, fit = [numbering.sorted], None
+            if self.directed:
+                out = m.out[ranks]
+                lengths = [out, numbering.sorted - out]
+            m.lengths = m.ids = m.ends = m.out = None
             del numbering.sorted, ranks
-            ranges, fit = Ranges(self._numbering, lengths), None
+            ranges = [Ranges(self._numbering, x) for x in lengths]
+            every = BothSides(ranges)
             cuda.release()
             if room is not None:
                 local, active = self.layout.local_count(part), numbering.active
                 held = (rows, ends, numbering.numbers, m.members, places.names)
                 kept = sum(x.nbytes for x in held)
-                for_build = (lengths, places.members, places.positions)
+                for_build = (*lengths, places.members, places.positions)
                 freed = sum(x.nbytes for x in for_build)
-                fixed = kept + 8 * (active + 1)
+                fixed = kept + 8 * len(ranges) * (active + 1)
+                m_of_rows = every.total // len(ranges)
                 at_least = numbering.at_least
-                fixed += room.state(local, most_active, ranges.total, at_least)
+                fixed += room.state(local, most_active, m_of_rows, at_least)
                 have, after = (
                     room.free(kept + freed + more, SPARE_VERTEX * local)
                     for more in (0, self.keys.held_bytes)
                 )
-                fit = Fit(fixed, have, after, numbering, ranges)
-        total = ranges.total
+                fit = Fit(fixed, have, after, numbering, every)
         return Planned(
-            part, self._numbering, places, numbering, rows, ends, lengths, total, fit
+            part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
         )
 
     def rows(self, planned: Planned, measured: Measured, granules: int) -> MemberRows:
         """Build the rows of a part, range by range."""
-        part, places, numbering = planned.part, planned.places, planned.numbering
-        active, lengths, planned.lengths = numbering.active, planned.lengths, None
-        own = (*self.shape.own(part), np.uint32(self.shape.blocks))
-        rule = Rule(
-            "positioned",
-            active,
-            (*own, places.members, places.positions),
-            lengths=lengths,
-            key_bytes=KEY_BYTES if planned.split is None else DEALT_BYTES,
-        )
-        seen = 0
-        for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
-            seen += len(keys)
-            if seen <= planned.total:
-                with self.kernels.phase("rows"):
-                    self._write(planned, keys, low)
-            del keys
-        if seen != planned.total:
-            raise InputError("the edge tuples changed while the graph was built")
-        with self.kernels.phase("rows"):
-            cuda.release()
-            made = planned.writer.finish()
+        part, numbering = planned.part, planned.numbering
+        made = self._rows_of(planned, 0)
+        if planned.directed:
+            into = self._rows_of(planned, 1)
+            made |= {f"in_{name}": x for name, x in into.items() if name != "m"}
         graph = DeviceGraph(
             n=self.layout.local_count(part),
             tuples=self.source.tuples,
@@ -447,7 +468,7 @@ class MemberBuilder(Builder):
             source={},
             seconds=self.clock.seconds,
             members=measured.members,
-            **{**numbering.arrays(), "vertices": planned.rows[:active]},
+            **{**numbering.arrays(), "vertices": planned.rows[: numbering.active]},
             **made,
         )
         actives = np.zeros(self.shape.parts, dtype=np.int64)
@@ -456,15 +477,45 @@ class MemberBuilder(Builder):
             part,
             graph,
             planned.rows,
-            places.names,
+            planned.places.names,
             granules,
             actives,
             graph.m,
         )
 
-    def _write(self, planned: Planned, keys: Any, low: int) -> None:
+    def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
+        """Return columns and offsets of one set of rows; side: 1 of edges in."""
+        places, active, part = planned.places, planned.numbering.active, planned.part
+        split, total, seen = planned.splits[side], planned.ranges[side].total, 0
+        lengths = planned.lengths[side]
+        planned.lengths[side] = planned.ranges[side] = None
+        ends = FIRST_ENDS if planned.directed else BOTH_ENDS
+        own = (*self.shape.own(part), np.uint32(self.shape.blocks), ends)
+        rule = Rule(
+            "positioned",
+            active,
+            (*own, places.members, places.positions),
+            lengths=lengths,
+            key_bytes=KEY_BYTES if split is None else DEALT_BYTES,
+            turned=side > 0,
+        )
+        for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
+            seen += len(keys)
+            if seen <= total:
+                with self.kernels.phase("rows"):
+                    self._write(planned.writers[side], split, active, keys, low)
+            del keys
+        if seen != total:
+            raise InputError("the edge tuples changed while the graph was built")
+        with self.kernels.phase("rows"):
+            cuda.release()
+            return planned.writers[side].finish()
+
+    def _write(
+        self, writer: RowsByRange, split: Split | None, active: int, keys: Any, low: int
+    ) -> None:
         """Write sorted keys of rows from ``low`` on; those with tails are apart."""
-        writer, tailed = planned.writer, planned.tailed
+        tailed = 0 if split is None else split.tailed
         if low < tailed:
             some, keys = segments(self.kernels, keys, low, [tailed], 32)
             if len(some):
@@ -473,7 +524,7 @@ class MemberBuilder(Builder):
             keys -= np.uint64((tailed - low) << 32)
             low = tailed
         if len(keys):
-            writer.write(keys, (low, planned.numbering.active, len(keys)))
+            writer.write(keys, (low, active, len(keys)))
 
 
 def least_degrees() -> Array:
@@ -508,6 +559,7 @@ def construct_domain(
     world: World,
     parts: int,
     *,
+    directed: bool = False,
     buffer_bytes: int | None = None,
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
@@ -517,6 +569,7 @@ def construct_domain(
 ) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
+    directed: edges lead from u to v alone
     buffer_bytes, devices, clock, done, making: as in ``construct_on_devices``
     room: of each device, where rows may have tails in the memory of their host, all
     after the same number of columns; the devices are of one host
@@ -540,6 +593,8 @@ def construct_domain(
             done=done,
             making=making,
         )
+        for builder in crew.builders.values():
+            builder.directed = directed
         measured = crew.each(lambda builder, _, part: builder.measure(part))
         known = _all_known(world, placement, measured)
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
@@ -556,7 +611,8 @@ def construct_domain(
         made = _rows(crew, measured, known, granules, world, room)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
-    m, searched = int(world.allreduce(counts)[0]), searched_numbers(known)
+    m = int(world.allreduce(counts)[0])
+    searched = None if directed else searched_numbers(known)
     for part in made:
         part.actives, part.edges = actives, m
         if searched is not None:
@@ -628,7 +684,7 @@ def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> N
         tails = 0
         for one in planned:
             if one.fit is not None:
-                one.split = one.fit.at(kept)
-                tails += one.split.tails
+                one.kept = kept
+                tails += one.fit.at(kept).tails
         check_hosts(world, room, tails)
     agreed(world, allocate)

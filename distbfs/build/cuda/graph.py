@@ -19,7 +19,7 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import BothSides, Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
-from distbfs.build.cuda.rows import filled, make_rows
+from distbfs.build.cuda.rows import make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -81,7 +81,6 @@ def assemble_directed(
     for side, name in zip(sides, ("", "in_"), strict=True):
         with kernels.phase("numbering"):
             lengths = [degrees.pop(0)[numbering.vertices]]
-            empty = lengths[0].get() == 0
         chunks, budget = side()
         rows = make_rows(
             *(kernels, chunks, numbering, lengths, budget),
@@ -90,9 +89,6 @@ def assemble_directed(
             kept=kept,
         )
         edges.append(rows.pop("m"))
-        with kernels.phase("rows"):
-            offsets = rows["offsets"]
-            offsets.set(filled(offsets.get(), empty))
         made |= {f"{name}{key}": value for key, value in rows.items()}
     if edges[0] != edges[1]:
         raise InputError("edges in and edges out differ in number")

@@ -38,6 +38,7 @@ SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
 MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
 HOLD_SHARE = 4  # tuples from the host are kept if they take at most 1 / HOLD_SHARE
 LARGEST_KEY = (1 << 64) - 1
+BOTH_ENDS, FIRST_ENDS = np.uint32(1), np.uint32(0)  # of a tuple that have rows
 
 
 class PartKernels(Kernels):
@@ -108,6 +109,7 @@ class Rule:
     lengths: keys of each row where they are known, uint32 [rows]
     bits: of a column in a key, at least 32; 32 for ids of 32 bits
     key_bytes: memory for a key until it is written
+    turned: tuples lead the other way
     """
 
     name: str
@@ -117,6 +119,7 @@ class Rule:
     lengths: DeviceArray | None = None
     bits: int = 32
     key_bytes: int = KEY_BYTES
+    turned: bool = False
 
     @property
     def most_rows(self) -> int:
@@ -187,7 +190,7 @@ class KeyPasses:
         def both(u: DeviceArray, v: DeviceArray) -> None:
             if first is not None:
                 first(u, v)
-            work(u, v)
+            work(*((v, u) if rule.turned else (u, v)))
 
         self.kernels.each(self._chunks, "keys", both)
         self.passes += 1

@@ -37,12 +37,13 @@ struct Found {
     }
 };
 
-/* Rows are the local ids of this part, columns the ids of all their neighbours. */
+/* Rows are the local ids of this part, columns the ids of all their neighbours; or, unless
+ * `both`, of those that tuples lead to. */
 struct Own {
-    u32 parts, part;
+    u32 parts, part, both;
     __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
         if (x % parts == part) found.add((u32)(x / parts), y);
-        if (y % parts == part) found.add((u32)(y / parts), x);
+        if (both && y % parts == part) found.add((u32)(y / parts), x);
     }
 };
 
@@ -182,15 +183,15 @@ INLINE void count_keys(u64 count, const ID *__restrict__ u, const ID *__restrict
 
 /* append_by Own; u, v: [count]; keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_own(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 low, u32 last, u32 bits,
-    u64 capacity, u64 *keys, u64 *size) {
-    append_by(count, u, v, Own{parts, part}, low, last, bits, capacity, keys, size);
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 both, u32 low, u32 last,
+    u32 bits, u64 capacity, u64 *keys, u64 *size) {
+    append_by(count, u, v, Own{parts, part, both}, low, last, bits, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
 extern "C" __global__ void __launch_bounds__(THREADS) count_own(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 *lengths) {
-    count_keys(count, u, v, Own{parts, part}, lengths);
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 both, u32 *lengths) {
+    count_keys(count, u, v, Own{parts, part, both}, lengths);
 }
 
 /* append_by Separated; u, v: [count]; normals: [parts * blocks] or [blocks]
@@ -220,9 +221,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
 }
 
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
- * build/cuda/domain.py. */
+ * build/cuda/domain.py; both: as in Own. */
 struct Positioned {
-    u32 parts, part, blocks;
+    u32 parts, part, blocks, both;
     const uint4 *__restrict__ members; /* [parts * blocks], ranks over all parts */
     const u32 *__restrict__ positions; /* [members], by rank */
     __device__ __forceinline__ u32 number(u32 position) const {
@@ -235,7 +236,7 @@ struct Positioned {
     }
     __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
         u32 xp = (u32)(x % parts), yp = (u32)(y % parts);
-        bool own_x = xp == part, own_y = yp == part;
+        bool own_x = xp == part, own_y = both && yp == part;
         if (!own_x && !own_y) return;
         u32 a = position(xp, (u32)(x / parts)), b = position(yp, (u32)(y / parts));
         if (own_x) found.add(number(a), b);
@@ -246,10 +247,10 @@ struct Positioned {
 /* append_by Positioned; u, v: [count]; members: [parts * blocks]; positions: [members]
  * keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks, u32 both,
     const uint4 *members, const u32 *positions, u32 low, u32 last, u32 bits, u64 capacity,
     u64 *keys, u64 *size) {
-    const Positioned rule = {parts, part, blocks, members, positions};
+    const Positioned rule = {parts, part, blocks, both, members, positions};
     append_by(count, u, v, rule, low, last, bits, capacity, keys, size);
 }
 

@@ -27,7 +27,7 @@ class RowsByRange:
 
     active: rows; total: keys, repeats counted; wide: offsets of 64 bits
     split: how rows are split, None if all columns are on the device
-    gaps: some rows may have no keys
+    gaps: bool [active], the rows without keys; None: there are none
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RowsByRange:
         *,
         wide: bool,
         split: Split | None = None,
-        gaps: bool = False,
+        gaps: Marks | None = None,
     ) -> None:
         cupy = cuda.cupy()
         self._gaps = gaps
@@ -140,7 +140,7 @@ class RowsByRange:
         offsets = cupy.full(rows + 1, NO_KEYS, np.uint64)
         count = self._write(keys, 0, columns, offsets)
         offsets[rows:].set(np.array([count], np.uint64))
-        if self._gaps:
+        if self._gaps is not None:
             places = offsets.get()
             offsets.set(filled(places, places[:-1] == NO_KEYS))
         lengths = cupy.diff(offsets)
@@ -172,6 +172,8 @@ class RowsByRange:
         self._offsets[self._active :].set(np.array([written], self._offsets.dtype))
         if self._large and not self._wide and written < WIDE:
             self._offsets = self._offsets.astype(np.uint32)
+        if self._gaps is not None:
+            self._offsets.set(filled(self._offsets.get(), self._gaps))
         columns = self._columns[: written + COLUMN_PAD]
         columns[written:].set(np.zeros(COLUMN_PAD, dtype=np.uint32))
         wasteful = (self._total - written) * WASTE > self._total
@@ -181,6 +183,10 @@ class RowsByRange:
         if self._split is not None:
             tails = self._tails[: self._in_tails]
             kept, tailed, *_ = self._split
+            if self._gaps is not None:
+                self._tail_offsets[tailed:].set(np.array([self._in_tails], np.uint64))
+                starts = filled(self._tail_offsets.get(), self._gaps[:tailed])
+                self._tail_offsets.set(starts)
             made["tails"] = Tails(kept, tailed, self._tail_offsets, tails)
         return made
 
@@ -242,10 +248,9 @@ def make_rows(
     both: a pair is two directed edges
     kept: columns of a row on the device; None: as the budget has room, and no row is
     empty
-
-    Offsets of empty rows that have no tail are not set.
     """
     with kernels.phase("numbering"):
+        gaps = None if kept is None else lengths[0].get() == 0
         ranges, active = Ranges(kernels, lengths.pop()), numbering.active
         if kept is None:
             split = budget.split(numbering, ranges)
@@ -264,7 +269,7 @@ def make_rows(
             *(kernels, numbering.numbers, active, total),
             wide=wide,
             split=split,
-            gaps=kept is not None,
+            gaps=gaps,
         )
         buffer = cuda.cupy().empty(capacity, np.uint64)
     chunks.expect(len(bounds) - 1)

@@ -70,6 +70,7 @@ INLINE void see(const Seen &r, u32 v, u32 x) {
 /* Sets the bit of the edge that leads to column x of row v, in the row of its end. */
 INLINE void see_back(const Seen &r, u32 v, u32 x) {
     if (!r.in_adj) return see(r, v, x);
+    if (v == NONE || x == NONE) return;
     const u64 end = r.in_row[v + 1], at = lower_bound(r.in_adj, r.in_row[v], end, x);
     if (at < end && r.in_adj[at] == x) atomicOr(r.in_bits + (at >> 5), 1u << (at & 31));
 }

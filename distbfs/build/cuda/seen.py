@@ -102,6 +102,12 @@ class NamedRows:
     first: int = 0
     incoming: tuple[DeviceArray, DeviceArray] | None = None
 
+    @property
+    def sides(self) -> list[int]:
+        """Columns of each set of rows on the device."""
+        into = self.incoming
+        return [self.m] if into is None else [self.m, len(into[1]) - COLUMN_PAD]
+
     @classmethod
     def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
         """Return the rows of a graph; columns: the names of their columns."""
@@ -111,6 +117,7 @@ class NamedRows:
             graph.active,
             graph.m - graph.held_back,
             tails=graph.tails,
+            incoming=graph.pulled if graph.directed else None,
             **columns,
         )
 
@@ -122,7 +129,6 @@ def rows_of_graph(graph: DeviceGraph) -> NamedRows:
         n=graph.n,
         names=graph.vertices,
         places=graph.numbers,
-        incoming=graph.pulled if graph.directed else None,
     )
 
 
@@ -348,8 +354,7 @@ class SeenMaker:
         """Check for the memory of bits and of ``more`` while they are made."""
         rows = self._rows
         local = rows.n // max(rows.devices, rows.parts)
-        need = total_bytes(mask_table(local, rows.active, rows.m))
-        need *= 1 if rows.incoming is None else 2
+        need = sum(total_bytes(mask_table(local, rows.active, m)) for m in rows.sides)
         what = f"a masked search of {self._edges} directed edges"
         cuda.release()
         cuda.require(need + more, what)
@@ -364,7 +369,7 @@ class SeenMaker:
         p.low = p.high = p.tail_bits = p.in_bits = 0
         back: dict[str, DeviceArray] = {}
         if rows.incoming is not None:
-            back = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
+            back = allocate(mask_table(rows.n, rows.active, rows.sides[1]), cp.zeros)
             p.in_bits = back["bits"].data.ptr
         kept: Array | None = None
         if tails is None:

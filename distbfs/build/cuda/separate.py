@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
-from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
+from distbfs.build.cuda.keys import BOTH_ENDS, KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.shares import DealerSeat
@@ -214,7 +214,7 @@ class Builder:
                 "count_loops", len(u), BLOCK, np.uint64(len(u)), u, v, *own, ends, loops
             )
 
-        rule = Rule("own", local, own, count_loops, bits=self.shape.bits)
+        rule = Rule("own", local, (*own, BOTH_ENDS), count_loops, bits=self.shape.bits)
         for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
             with self.kernels.phase("degrees"):
                 self._measure(keys, low, degrees, ends)

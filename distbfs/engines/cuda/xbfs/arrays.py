@@ -67,6 +67,7 @@ NARROW = 126  # the largest level of one byte, as in search.cuh
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
+NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,7 @@ class Arrays:
             last=NO_LIMIT,
         )
         self.held = self.params.held
+        self.params.kept = NO_LIMIT  # a form for tails may search without them
         if g.tails is not None:
             self._point_at_tails(g.tails, g.in_tails)
         self._overrides = overrides
@@ -360,6 +362,7 @@ class Arrays:
         self.params.wide_edges = 0 if forced else m // MARK_SHARE
         self.params.row_edges = ROW_EDGES * self.grid * WARPS
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
+        self.params.pull_tails = NO_TAILS
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         self.params.set(**self._overrides)
@@ -499,7 +502,7 @@ class Arrays:
         self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
-        total, tails = cp.zeros(1, dtype=cp.float64), 0.0
+        total, tails, most = cp.zeros(1, dtype=cp.float64), 0.0, 0
         rest = 0 if g.tails is None else g.tails.tailed
         into, _ = g.pulled
         rows = uints(g.offsets[rest:]), uints(into[rest:])
@@ -507,9 +510,10 @@ class Arrays:
         if g.tails is not None:
             long = g.row_lengths(0, rest).astype(np.float64)
             tails = float(long @ g.row_lengths(0, rest, incoming=True))
+            most = int(long.max(initial=0))
         top = min(g.active, MOST_HUBS + 1)
         degrees = g.row_lengths(0, top)
-        self.longest = int(degrees.max())  # of the first class, which comes first
+        self.longest = int(max(degrees.max(), most))
         if g.directed:  # which numbers follow only in the mean: see device_graph.py
             degrees = np.cumsum(degrees) // np.arange(1, top + 1)
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
@@ -521,9 +525,9 @@ class Arrays:
         hubs = min(hubs, MOST_HUBS)
         longest = cp.zeros(1, np.uint32)
         self._run("longest", uints(g.offsets), hubs, g.active, longest)
-        self.squares = float(total.get()[0]) + tails
-        pieces = -(-int(longest.get()[0]) // PIECE)
-        return hubs, self.squares / max(g.m, 1), max(pieces, 1)
+        self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
+        self.longest = max(self.longest, most)
+        return hubs, self.squares / max(g.m, 1), max(-(-most // PIECE), 1)
 
     def _make_neighbours(self) -> None:
         """Make arrays of first to eighth neighbours; ``see`` fills them."""
@@ -563,7 +567,7 @@ class Arrays:
                 g.active,
                 *self._devices,
                 k + 1,
-                int(some),
+                int(seen is not None and not g.directed),
                 len(column),
                 column,
             )
@@ -616,6 +620,8 @@ class Arrays:
         self.see(seen)
         own = self.params
         params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
+        if self.graph.directed:
+            params.in_seen, params.bare = own.in_seen, own.bare
 
     def leaves_on(self, rows: int) -> Any:
         """Return the number of visible columns of the first rows that are not searched.

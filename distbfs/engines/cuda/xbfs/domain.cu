@@ -13,10 +13,12 @@
  * The form PLAIN has only all levels from one root; some devices may take it, and not others.
  * Where rows have tails in host memory (SPLIT), each device reads its own, and where some
  * edges are not seen (MASKED), it looks at the bits of its own columns besides (rows.cuh).
+ * Where edges lead one way (DIRECTED), pushes follow edges out and pulls look at edges in; a
+ * level of vertices without edges out is the last one.
  * Data: domain.cuh; meetings: domain_meet.cuh.  Sources: those of search.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 | OFFSET=u64 COUNT=0 IN_IDS=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 DIRECTED=1 | OFFSET=u64 COUNT=1 IN_IDS=0,1 SPLIT=1 MASKED=1 DIRECTED=1
  */
 #include "domain.cuh"
 #include "domain_late.cuh"
@@ -112,6 +114,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
         }
         if (lead) {
             j.known = 1;
+            if (DIRECTED && own.hubs >> 32) j.deepest = level;
             j.going = j.count && pushes_alone(r, j) && !ends(p, j.s);
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * its control may be written again only then */
@@ -137,7 +140,8 @@ INLINE void begin(const Member &r, JointState &j) {
     const u32 root = p.root == ELSEWHERE ? NONE : number_of(p, p.root);
     const bool some = root != NONE;
     s.depth = s.base = s.k = s.tails = 0, s.dirty = 1, s.phase = PUSHING, s.step = START;
-    s.count = some, s.hubs = some && root < p.hubs, s.left = (u32)r.active_all;
+    s.count = some, s.hubs = some && root < p.hubs;
+    s.left = (u32)(r.active_all - (DIRECTED ? p.bare_count : 0)); /* of all parts */
     /* mutant: degree_at(p, root, -> (u64)(p.row[root + 1] -
      * : test_split_domains::test_each_way_with_the_least_on_the_devices */
     s.edges = some ? degree_at(p, root, p.row[root]) : 0;
@@ -246,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 __syncthreads();
                 if (first) {
                     j.s.phase = FINISHING;
-                    if (!j.count && s.depth) j.s.depth--; /* it has found nothing */
+                    if (!DIRECTED && !j.count && s.depth) j.s.depth--; /* it has found nothing */
                 }
                 __syncthreads();
                 break;
@@ -291,6 +295,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (by_queue) {
                     j.complete = 0, j.s.step = GRID_PUSH;
                     take(r, j, received);
+                    if (DIRECTED && __ldcg(&mail->hubs) >> 32) j.deepest = s.depth;
                 } else {
                     j.s.base = s.depth - 1, j.s.k = 1, j.s.step = MARK_PUSH;
                     j.s.phase = ends(p, s) ? FINISHING : PULLING;

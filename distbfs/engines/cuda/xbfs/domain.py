@@ -29,6 +29,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     last_and_targets,
     mask,
     too_deep,
+    ways,
 )
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
@@ -133,7 +134,7 @@ class MemberSearch:
         self._met = 0
         self._trace: Any = None
         self._counts: Any = None
-        self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
+        self._launches: dict[tuple[bool, bool, bool, bool], programs.Launch] = {}
         self._masked = False
         self._outside, self._together = 0, False  # see ``Member``; ``_search_leaves``
         self._turn, self._word = 0, StopWord()
@@ -152,7 +153,7 @@ class MemberSearch:
         own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
         control = self._kept.data.ptr + CONTROL_AT
-        self.params = structure(HEADER, "Member")(
+        self.params = structure(HEADER, "Member", ways(self.part.graph))(
             own=own, device=control, **self.shared.arguments()
         )
         self.own = self.params.own
@@ -184,21 +185,31 @@ class MemberSearch:
         """The vertices of this part that are searched, by id, uint32."""
         return self.part.graph.vertices[: self.own.active]
 
-    def _launch(self, count: int) -> programs.Launch:
-        """Return the search without (0) or with (1) counters.
+    def _form(self, *, records: bool) -> tuple[bool, bool, bool, bool]:
+        """Return (counters, tails, masks, nothing but all levels) of a search's form.
 
-        In the form in which nothing else can be asked, if nothing is.
+        Of a directed graph there are fewer: the one that counts serves tails and masks.
         """
-        plain = not (count or self._masked) and self.arrays.plain(self.own)
-        form = count, self._masked, plain
+        graph, masked = self.part.graph, self._masked
+        split = graph.tails is not None
+        if not graph.directed:
+            plain = not (records or masked) and self.arrays.plain(self.own)
+            return records, split, masked, plain
+        every = records or masked or (split and not self.in_ids)
+        return every, split or every, every, False
+
+    def _launch(self, form: tuple[bool, bool, bool, bool]) -> programs.Launch:
+        """Return the search in a form, see ``_form``."""
         if form not in self._launches:
+            count, split, masked, plain = form
             module = programs.Module(
                 KERNELS / "domain.cu",
                 OFFSET=self.arrays.offset,
-                COUNT=count,
+                COUNT=int(count),
                 IN_IDS=int(self.in_ids),
-                SPLIT=int(self.part.graph.tails is not None),
-                **mask(self._masked),
+                SPLIT=int(split),
+                **mask(masked),
+                **ways(self.part.graph),
                 **({"PLAIN": 1} if plain else {}),
             )
             self._launches[form] = self.arrays.search_launch(module, self.params)
@@ -213,15 +224,16 @@ class MemberSearch:
 
     def _recorded(self, records: bool) -> TimedGraph:
         """Return the search with or without counters as a graph."""
-        launch = self._launch(int(records))
+        launch = self._launch(self._form(records=records))
         return launch.record(then=self._results, back=self._copy)
 
     def prepare(self, *, records: bool = False) -> None:
         """Load the kernels, so that no device waits for it in a search."""
         self._recorded(records)
+        cp, (counted, *_) = cuda.cupy(), self._form(records=records)
         if records and self._trace is None:
-            cp = cuda.cupy()
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
+        if counted and self._counts is None:
             self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
 
     def ready(
@@ -264,7 +276,8 @@ class MemberSearch:
         p.stop = self._word.address
         self.prepare(records=records)
         p.trace = self._trace.data.ptr if records else 0
-        p.counts = self._counts.data.ptr if records else 0
+        counted, *_ = self._form(records=records)
+        p.counts = self._counts.data.ptr if counted else 0
         if records:
             self._trace.fill(0)
             self._counts.fill(0)
@@ -318,6 +331,7 @@ class MemberSearch:
         Every part learns the same of a search that ended with a pull.
         """
         whole = not self._together and self.own.last == NO_LIMIT
+        whole = whole and not self.part.graph.directed
         # mutant: 2 * state -> state : test_a_component_that_is_known
         if whole and state.k and 2 * state.left <= self.vertices:
             self._outside = state.left

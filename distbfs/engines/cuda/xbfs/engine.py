@@ -136,13 +136,21 @@ class XbfsEngine:
         )
 
     def member_bytes(
-        self, layout: Layout, local: int, active: int, m: int, at_least: Ids
+        self,
+        layout: Layout,
+        local: int,
+        active: int,
+        m: int,
+        at_least: Ids,
+        *,
+        directed: bool = False,
     ) -> int:
         """Return the bytes of searches on a device of a domain.
 
         layout: of all devices; the rest: of its part, see ``DeviceGraph``
         """
         o = self.options
+        pruned = o.direction != "pull" and not directed
         return member_search_bytes(
             layout.n,
             local,
@@ -151,7 +159,8 @@ class XbfsEngine:
             layout.parts,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
-            several=None if o.direction == "pull" else int(at_least[2]),
+            several=int(at_least[2]) if pruned else None,
+            bare=directed,
             **self._form(at_least),
         )
 

@@ -52,7 +52,7 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
 }
 
 /* column [size]: neighbour `which` (0 is the first) of those that are seen, or where a row is
- * shorter the first, or with `itself` the vertex
+ * shorter the first of these, or with `itself` the vertex, as where there are none
  * seen, devices, device: as in firsts */
 extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
                                    u32 active, u32 devices, u32 device, u32 which, u32 itself,
@@ -65,8 +65,9 @@ extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
         }
         const u64 begin = row[v], end = row[v + 1];
         const u64 at = seen_place(seen, begin, end, which);
-        const bool none = begin == end || (itself && at >= end);
-        column[v] = none ? position_in((u32)v, devices, device) : adj[at < end ? at : begin];
+        const u64 other = itself ? end : seen_place(seen, begin, end, 0);
+        const u64 place = at < end ? at : other;
+        column[v] = place < end ? adj[place] : position_in((u32)v, devices, device);
     }
 }
 

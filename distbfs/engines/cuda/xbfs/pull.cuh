@@ -204,7 +204,8 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 /* there are no more columns, unless some are in a tail */
-                if (BARE && p.bare && g[j] == v + j && (!SPLIT || v + j >= IN_ROWS(p).tailed))
+                if (BARE && p.bare && g[j] == (DIRECTED ? f[j] : v + j) &&
+                    (!SPLIT || v + j >= IN_ROWS(p).tailed))
                     miss &= ~(1u << j);
             }
             if (COUNT) w.checks += __popc(miss);

@@ -9,7 +9,8 @@
  *
  * Where edges lead one way (DIRECTED) there are two sets of rows: of edges out, which pushes
  * read, and of edges in, for pulls.  A vertex may have none of either: one without edges out
- * is not queued, and one without edges in is bare, as one whose edges are not seen.
+ * is not queued, and one without edges in is bare, as one whose edges are not seen.  Where a
+ * row has fewer columns, `column` has the first one again.
  */
 #ifndef DISTBFS_XBFS_ROWS_CUH
 #define DISTBFS_XBFS_ROWS_CUH

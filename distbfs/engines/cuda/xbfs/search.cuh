@@ -122,7 +122,7 @@ struct Params {
     const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
     const u32 *more;          /* [words]: some column that is seen is not in `first` */
     const u32 *bare;          /* [words]: no edge in is seen; or null: see bare_word.  Only
-                                 where a device has the whole graph, whose columns are numbers */
+                                 where a device has the whole graph, or edges lead one way */
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
@@ -142,7 +142,7 @@ struct Params {
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
-    u32 bare_count;           /* bits in `bare` */
+    u32 bare_count;           /* bits in `bare`, of all devices of a domain */
     u32 cuts, group;          /* ranges that `split` has, of which `ranges` are marked; so many
                                  are taken as one where edges are few */
     u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
