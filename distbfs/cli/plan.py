@@ -33,7 +33,6 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, print_table, shown
-from distbfs.search.choose import ONE_DEVICE
 from distbfs.search.domains import counted
 from distbfs.store import schema
 
@@ -88,7 +87,10 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     notes = []
     part = gpus["gpu_part"]
     if graph.directed:
-        notes.append(f"{ONE_DEVICE}; the time of its searches is not predicted")
+        notes.append(
+            "a directed graph is planned for one device; the time of its searches is "
+            "not predicted"
+        )
         if gpus["gpu_search"] is None:
             notes.append("engine xbfs searches directed graphs up to 2^31 vertices")
     elif part["outer_on_host"] and planned_split(graph, gpus) is part:

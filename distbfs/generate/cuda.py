@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
+from distbfs.generate.turned import Turned
 from distbfs.types import Array, DeviceArray, Ids, TupleSource
 
 NARROW = 1 << 31  # vertices whose ids have 32 bits on devices
@@ -172,6 +173,19 @@ class PermutedTuples(DeviceTuples):
                 self._kernel(grid, BLOCK, np.uint64(count), self._words, ids)
 
 
+class TurnedTuples(DeviceTuples):
+    """Tuples of another source that lead the other way."""
+
+    def __init__(self, source: Turned) -> None:
+        super().__init__(source)
+        self._inner = device_tuples(source.source)
+        self.generated = self._inner.generated
+
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Write the tuples start … stop-1 to CuPy arrays of ``dtype``, turned."""
+        self._inner.fill(start, stop, v, u)
+
+
 def device_tuples(source: TupleSource) -> DeviceTuples:
     """Return a source's tuples for the current device.
 
@@ -180,11 +194,13 @@ def device_tuples(source: TupleSource) -> DeviceTuples:
     """
     if isinstance(source, Permuted):
         return PermutedTuples(source)
+    if isinstance(source, Turned):
+        return TurnedTuples(source)
     return kind_of(source)(source)
 
 
 def kind_of(source: TupleSource) -> type[Any]:
-    """Return the DeviceTuples class for a source that is not permuted."""
+    """Return the DeviceTuples class for a source neither permuted nor turned."""
     if getattr(source, "kernel", None):
         return FamilyTuples
     return LentTuples if getattr(source, "lent", False) else HostTuples
@@ -192,6 +208,8 @@ def kind_of(source: TupleSource) -> type[Any]:
 
 def seconds_a_tuple(source: TupleSource) -> float:
     """Estimate the seconds that a device needs for a tuple of a source."""
-    inner = source.source if isinstance(source, Permuted) else source
+    inner = source
+    while isinstance(inner, (Permuted, Turned)):
+        inner = inner.source
     seconds: float = kind_of(inner).seconds
     return seconds

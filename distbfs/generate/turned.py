@@ -12,15 +12,15 @@ class Turned:
     """The reversed tuples of another source, with their attributes (a TupleSource)."""
 
     def __init__(self, source: TupleSource) -> None:
-        self._source = source
+        self.source = source
         self.n, self.tuples = source.n, source.tuples
         self.attributes: Mapping[str, Any] = getattr(source, "attributes", {})
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (v, u) int64 arrays of the tuples start … stop-1."""
-        for u, v in self._source.chunks(start, stop):
+        for u, v in self.source.chunks(start, stop):
             yield v, u
 
     def describe(self) -> dict[str, Any]:
         """Return the source's description, marked as turned."""
-        return {**self._source.describe(), "turned": True}
+        return {**self.source.describe(), "turned": True}

@@ -272,7 +272,7 @@ def traversals_of(session: Session) -> Traversals:
                 domain_members.Member.of_share(share)
                 for share in session.separated.shares
             ]
-        elif held.rows:
+        elif held.rows and not held.rows[0].graph.directed:
             members = [domain_members.Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:
             members = [domain_members.Member.of_graph(held.graph)]

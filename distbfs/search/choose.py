@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 Say: TypeAlias = Callable[[str], None]
 
 NOT_STEPWISE = "a directed graph on CPUs of one process is searched without --stepwise"
-ON_HOSTS = (
-    "several ranks search a directed graph on CPUs alone; allowed: --engine openmp or "
-    "reference, or one process"
+ONE_DOMAIN = (
+    "a directed graph is searched by one domain of devices; allowed: those of one "
+    "host, --engine openmp or reference"
 )
-ONE_DEVICE = "a directed graph is searched by one device"
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
 HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
 WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
@@ -131,10 +130,6 @@ def choose(
         if stepwise:
             raise UsageError(NOT_STEPWISE)
         return SearchChoice("host", options)
-    if directed and not alone:
-        if named or wants_device(options, request):
-            raise UsageError(ON_HOSTS)
-        return SearchChoice("host", options, why=ON_HOSTS.partition(";")[0])
     if named:
         check_named(options, request, directed=directed)
         devices = take_some(world, options, request)
@@ -271,27 +266,24 @@ def _on_devices(
     hosts = HostDevices(world, devices, kind)
     hosts.check(request.domain, name)
     asked = between_reason(options, request.separate, request.domain, hosts.total)
-    if directed and (asked or request.domain not in (None, 1)):
-        raise UsageError(f"{asked or 'domain is for several devices'}; {ONE_DEVICE}")
+    if directed and asked:
+        raise UsageError(f"{asked}; {ONE_DOMAIN}")
     if kind.domains and (asked or not kind.alone):
         return _separated(hosts, named, n, request, (why, asked))
-    alone = len(devices) == 1 or kind.devices == 1 or directed
+    alone = len(devices) == 1 or kind.devices == 1
     # mutant: ALONE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device
     # mutant: ALONE_BELOW and request.domain is None -> ALONE_BELOW
     #   : test_sessions::test_what_is_chosen
     small = n < ALONE_BELOW and request.domain is None
     small = small and not request.divided
-    if directed and hosts.total > 1:
-        why = ONE_DEVICE
-    elif small and hosts.total > 1 and kind.devices > 1:
+    if small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
         if n <= MAX_VERTICES:
             return SearchChoice("device", named, devices[:1], why=why)
-        if kind.devices == 1 or directed:
-            other = "more devices of a symmetric graph" if directed else "xbfs"
+        if kind.devices == 1:
             raise UsageError(
-                f"engine {name} searches up to 2^31 vertices, not {n}; use {other}"
+                f"engine {name} searches up to 2^31 vertices, not {n}; use xbfs"
             )
         why = f"a domain of one device, as {n} vertices have ids of 64 bits"
         return SearchChoice("domain", named, devices[:1], why=why)
@@ -303,6 +295,8 @@ def _on_devices(
     if not reason:
         why = f"{hosts.total} devices map each other's memory"
         return SearchChoice("domain", named, devices, why=why)
+    if directed:
+        raise UsageError(f"{reason}; {ONE_DOMAIN}")
     # mutant: options.internal_ids -> False : test_where_one_domain_cannot_be
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")

@@ -19,6 +19,7 @@ from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
+from distbfs.generate.turned import Turned
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -35,7 +36,7 @@ from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import permutation_of
-from distbfs.types import World
+from distbfs.types import TupleSource, World
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
@@ -108,31 +109,38 @@ def hold_domain(
     devices: of this rank, each of which keeps its rows
     masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
-    store, shared = source.store, None
+    store, shared, directed = source.store, None, source.directed
     if store is not None:
         with source.telling("loading") as done:
             shared = SharedTuples(world, store, devices, done)
-    tuples = shared or source.any_tuples()
+    tuples: TupleSource = shared or source.any_tuples()
+    if source.turned:
+        tuples = Turned(tuples)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
 
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
-        need: int = engine.member_bytes(layout, local, active, m, at_least)
+        counts = local, active, m, at_least
+        need: int = engine.member_bytes(layout, *counts, directed=directed)
         need += beside(local, active, count, 0)
         return need + masked * total_bytes(mask_table(local, active, m))
 
+    room: Room | None = Room(options.device_memory, options.host_memory, state)
+    if directed and masked:  # masks are of columns on the devices
+        room = None
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,
             world,
             count,
             buffer_bytes=source.buffer_bytes,
+            directed=directed,
             devices=devices,
             done=done,
-            room=Room(options.device_memory, options.host_memory, state),
+            room=room,
         )
     if shared is not None:
-        for part in parts:
+        for part in () if source.turned else parts:
             with part.names.device, cuda.memory_of("the ends of input tuples"):
                 part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error

@@ -117,7 +117,8 @@ def where_shares_are(world: World, rows: Sequence[MemberRows]) -> str:
     held_back, tails = int(world.allreduce(held)[0]), rows[0].graph.tails
     if tails is None:
         return ""
-    return in_host_memory(held_back, rows[0].edges, tails.kept, rows[0].layout.parts)
+    stored = rows[0].edges * (1 + rows[0].graph.directed)
+    return in_host_memory(held_back, stored, tails.kept, rows[0].layout.parts)
 
 
 def open_domain(opening: Opening) -> Session:

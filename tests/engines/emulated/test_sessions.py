@@ -210,13 +210,17 @@ def test_permuted_tuples_between_domains():
     session.close()
 
 
-def test_directed_tuples_on_one_device():
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_directed_tuples(devices, count):
+    """On one device, and in a domain of several."""
+    devices[:], request = [0] * count, Request(domain=count if count > 1 else None)
     tuples = random_tuples(90, 200, seed=6)
     edges = np.ones(tuples.tuples), (tuples.u, tuples.v)
     matrix = coo_array(edges, (tuples.n, tuples.n))
     source = Source(tuples.n, 1, True, tuples=tuples)
-    session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), Request())
+    session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), request)
     assert session.describe()["engine"] == "xbfs"
+    assert session.layout.parts == count
     validated = validation_of(session, tuples, directed=True)
     for root in some_roots(tuples, 3):
         distances = shortest_path(matrix, unweighted=True, indices=root)
@@ -231,17 +235,21 @@ def test_directed_tuples_on_one_device():
     session.close()
 
 
-def test_directed_graphs_are_searched_by_one_device(devices, monkeypatch):
+def test_directed_graphs_are_searched_by_one_domain(devices, monkeypatch):
     devices[:] = [0, 0]
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
     tuples = random_tuples(90, 200, seed=6)
     with distbfs.open(tuples, directed=True) as session:
-        assert "a directed graph is searched by one device" in session.why
-        assert session.describe()["mode"] == "resident"
+        assert "one device searches alone, as 90 vertices" in session.why
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    for form in ({}, {"domain": 2, "engine": "xbfs"}):
+        with distbfs.open(tuples, directed=True, **form) as session:
+            assert "2 devices map each other's memory" in session.why
+            assert session.describe()["mode"] == "resident"
     for form, why in (
-        ({"domain": 2}, "domain is for several devices"),
-        ({"domain": 1, "parts": 2}, "parts is for searches between domains"),
+        ({"domain": 1}, "domains of one device were requested"),
+        ({"parts": 2}, "parts is for searches between domains"),
         ({"exchange": "host"}, "exchange is for searches between domains"),
+        ({"stepwise": True}, "levels led by the host were requested"),
     ):
         with pytest.raises(UsageError, match=f"{why}; a directed graph is searched"):
             distbfs.open(tuples, directed=True, engine="xbfs", **form)

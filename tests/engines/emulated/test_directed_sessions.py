@@ -1,0 +1,172 @@
+"""Sessions of directed graphs in one domain: of tuples, of stores, on ranks, masked."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from directed_graphs import check, matrix_of
+from graphs import kronecker, random_tuples, some_roots
+from masked import masked
+from test_masked_sessions import look_through
+from thread_peers import ThreadPeers
+from worlds import on_ranks
+
+import distbfs
+from distbfs.build.cuda import room as room_of_builds
+from distbfs.build.cuda.room import LEAST_KEPT, Fit
+from distbfs.errors import OutOfMemory, UsageError
+from distbfs.multisearch.traversals import InTurn, traversals_of
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
+from distbfs.search import choose as choosing
+from distbfs.search import device_opening, shared_tuples
+from distbfs.search.choose import Request
+from distbfs.search.graph_input import HeldTuples
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
+
+GRAPHS = {"random": random_tuples(300, 900, seed=6), "kronecker": kronecker(8)}
+
+
+@pytest.fixture(autouse=True)
+def devices(device, monkeypatch):
+    """Two devices a rank, which are one and see each other, unless ``devices`` says."""
+    lent = [0, 0]
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    for module in (device_opening, shared_tuples):
+        monkeypatch.setattr(module, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
+    return lent
+
+
+def look(session, source, *, turned=False):
+    """Search from some vertices and compare with SciPy, and what is counted."""
+    u, v = (source.v, source.u) if turned else (source.u, source.v)
+    matrix = matrix_of(source.n, u, v)
+    assert session.edges == matrix.nnz
+    for root in some_roots(source, 3):
+        found = session.search(root)
+        level, parent = found.to_numpy()
+        check(matrix, root, SimpleNamespace(level=level, parent=parent))
+        reached = np.flatnonzero(level >= 0)
+        yield found, reached, matrix
+
+
+def stored(folder, source, seed):
+    """The store of a directed graph, whose ids may be permuted."""
+    options = BuildOptions(directed=True, permute_seed=seed)
+    write_graph(SoloWorld(), source, folder / "graph", 1, options)
+    return open_store(folder / "graph")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_tuples(name, reverse):
+    source = GRAPHS[name]
+    with distbfs.open(source, directed=True, reverse=reverse) as session:
+        assert "2 devices map each other's memory" in session.why
+        for found, reached, _ in look(session, source, turned=reverse):
+            ends = source.v if reverse else source.u
+            assert found.nedge == np.isin(ends, reached).sum()
+        assert isinstance(traversals_of(session), InTurn)
+        assert "not on several devices" in session.paths.refusal
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_stores(tmp_path, seed, reverse):
+    """Reversed, each stored edge counts once."""
+    source = GRAPHS["kronecker"]
+    with distbfs.open(stored(tmp_path, source, seed), reverse=reverse) as session:
+        assert session.held.rows
+        for found, reached, matrix in look(session, source, turned=reverse):
+            counted = np.isin(source.u, reached).sum()
+            if reverse:
+                counted = np.diff(matrix.indptr)[reached].sum()
+            assert found.nedge == counted
+
+
+@pytest.mark.parametrize("form", ["tuples", "store"])
+def test_ranks_of_a_host(device, devices, tmp_path, form):
+    """A device each, or two; on several hosts CPUs search."""
+    source = GRAPHS["random"]
+    matrix = matrix_of(source.n, source.u, source.v)
+    store = stored(tmp_path, source, None) if form == "store" else None
+    roots = some_roots(source, 2)
+
+    def rank(world, engine="auto"):
+        graph = Source(source.n, 1, True, store=store)
+        if store is None:
+            graph = Source(source.n, world.size, True, tuples=source)
+        options = SearchOptions.named(engine=engine)
+        session = open_source(world, graph, options, Request())
+        found = [session.search(root).to_numpy() for root in roots]
+        about = session.describe()["engine"]
+        session.close()
+        return found, about
+
+    for count in (1, 2):
+        devices[:], device.one_rank = [0] * count, count > 1
+        said = on_ranks(2, rank)
+        assert {about for _, about in said} == {"xbfs"}
+        for k, root in enumerate(roots):
+            pieces = [found[k] for found, _ in said]
+            level, parent = (np.concatenate(x) for x in zip(*pieces, strict=True))
+            check(matrix, root, SimpleNamespace(level=level, parent=parent))
+
+
+def test_domains_that_cannot_be(monkeypatch):
+    """Engine xbfs says why; auto searches on CPUs."""
+    source = GRAPHS["random"]
+    monkeypatch.setattr(
+        "distbfs.exchange.peer_memory.peer_problem", lambda *_: "no peer access"
+    )
+    words = "no peer access; a directed graph is searched by one domain of devices"
+    with pytest.raises(UsageError, match=words):
+        distbfs.open(source, directed=True, engine="xbfs")
+    with distbfs.open(source, directed=True) as session:
+        assert "no peer access" in session.why
+        assert session.describe()["engine"] in ("openmp", "reference")
+        for _ in look(session, source):
+            pass
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_masks(k):
+    """Of vertices and of edges, against NetworkX."""
+    for seed in range(1 + 4 * k, 5 + 4 * k):
+        u, v, n, *_ = masked(seed, directed=True)
+        form = {"engine": "xbfs", "directed": True, "internal_ids": bool(seed % 2)}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.held.rows
+            look_through(session, seed, directed=True)
+
+
+def test_rows_in_host_memory(monkeypatch):
+    """What is held back is told; masks need all of it on the devices."""
+    source, seen, most = GRAPHS["kronecker"], [], Fit.most
+
+    def watch(fit):
+        seen.append(fit.fixed + fit.at(LEAST_KEPT).device_bytes)
+        return most(fit)
+
+    monkeypatch.setattr(Fit, "most", watch)
+    form = {"directed": True, "engine": "xbfs", "host_memory": 1 << 20}
+    with distbfs.open(source, **form) as session:
+        assert "held_back" not in session.describe()["part"]
+    with distbfs.open(source, device_memory=max(seen) + 2000, **form) as session:
+        held = session.describe()["part"]["held_back"]
+        share = held / (2 * session.edges)
+        assert share > 0.1
+        assert f"{share:.3g} of the edges are in host memory" in session.why
+        for _ in look(session, source):
+            pass
+        view = session.view(np.arange(source.n) % 2 == 0)
+        with pytest.raises(UsageError, match="masks of a directed graph need all"):
+            session.see(view)
+    with pytest.raises(OutOfMemory, match="8 columns of a row there"):
+        distbfs.open(source, device_memory=1000, **form)
