@@ -386,7 +386,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             tell_codes(r, j);
             if (!IN_IDS) clean(p, p.next_snapshot, p.next_by_first);
             clean_replica(r, j.now ^ 1);
-            if (p.active < p.every && !level_leaves(r, j, room, received)) return;
+            if (leaves_out(p) && !level_leaves(r, j, room, received)) return;
             clean_replica(r, j.now);
             if (!IN_IDS && lead) note(r, j, RESULTS, 0, 0);
             __syncthreads();

@@ -14,6 +14,9 @@
 #include "domain_publish.cuh"
 #include "trees.cuh"
 
+/* Whether leaves are not searched; where edges lead one way, all vertices are. */
+INLINE bool leaves_out(const Params &p) { return !DIRECTED && p.active < p.every; }
+
 /* Levels of word w that have no code become direct ones; seen: what has one. */
 INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
     /* mutant: if (p.snapshot[k * p.stride + w] == seen) return -> return
@@ -93,7 +96,7 @@ struct AllCodes {
 INLINE void tell_codes(const Member &r, const JointState &j) {
     const Params &p = r.own;
     const u32 k = j.s.k, base = j.s.base;
-    const bool wanted = p.active < p.every;
+    const bool wanted = leaves_out(p);
     /* mutant: wanted && !j.complete -> 0 : test_domain_leaves::test_every_way */
     if (wanted && !j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);
     if (!IN_IDS) results_by_number(p, k, base, too_deep(p, j.s.depth), AllCodes{r, wanted});
