@@ -80,14 +80,18 @@ def test_tails_of_a_directed_graph_are_about_those_that_are_planned(device):
         assert planned["host"] == pytest.approx(4 * graph.held_back, rel=0.1)
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("source", GRAPHS[:2])
-def test_a_device_of_a_domain(device, source, parts):
+def test_a_device_of_a_domain(device, source, parts, directed):
     """Besides vertices with loops alone, of which there are none."""
-    for rows in resident_parts(source, parts)[0]:
+    for rows in resident_parts(source, parts, directed=directed)[0]:
         graph = rows.graph
         positions = rows.granules * parts * GRANULE
-        table = member_table(graph.n, graph.active, graph.m, positions)
+        counts = graph.n, graph.active, graph.m, positions
+        table = member_table(*counts, directed=directed)
+        if directed:  # of all devices together as many as edges out
+            table.pop("in_columns")
         check(table, vars(graph) | {"names": rows.names})
         assert len(rows.rows) == graph.active
 
