@@ -110,7 +110,11 @@ class Watch:
             self._seen[row] = signs
         turns = self._board[:, TURN].copy()
         wait = bool(np.all(turns & 1) and np.array_equal(turns, self._turns))
-        self._waited = self._waited + BEAT if wait else 0.0
+        if not wait:
+            self._waited = 0.0
+        # mutant: <= 2 * BEAT -> >= 0 : test_who_stands_still_is_not_waiting
+        elif max(self._silent) <= 2 * BEAT:  # who stands still does not wait
+            self._waited += BEAT
         self._turns = turns
 
     def _describe(self, silent: float, waited: float) -> str:

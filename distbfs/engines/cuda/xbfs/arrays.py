@@ -63,6 +63,7 @@ CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 MARK_SHARE = 16  # of all edges; see ``PushLimits``
+GROWTH = 2  # see ``PushLimits``
 NARROW = 126  # the largest level of one byte, as in search.cuh
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
@@ -77,8 +78,8 @@ class PushLimits:
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
     push is followed by a pull; pull_edges: a frontier with 1/``pull_share`` of all
-    edges is pulled at once. One device pushes a frontier that has grown too little for
-    that (``grows_to`` in search.cu).
+    edges is pulled at once. One device pushes a frontier that has not doubled whatever
+    these limits say (``take`` in search.cu).
     """
 
     mark_edges: int
@@ -357,9 +358,9 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
-        # limits that are given decide alone
+        # limits that are given decide alone; with tails, reading them counts more
         forced = {"mark_edges", "pull_edges"} & set(self._overrides)
-        self.params.wide_edges = 0 if forced else m // MARK_SHARE
+        self.params.growth = 0 if forced or self.graph.tails is not None else GROWTH
         self.params.row_edges = ROW_EDGES * self.grid * WARPS
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         self.params.pull_tails = NO_TAILS

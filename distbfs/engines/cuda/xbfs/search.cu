@@ -32,35 +32,29 @@
 
 #define TOGETHER 3 /* blocks of ids whose results a block writes */
 
-/* How many times p.wide_edges, up to 2, the next frontier has if it grows as this one did from
- * `before` edges.  In meshes frontiers hardly grow, and a marking push and a pull cost more than a
- * push.  2 where the next one might not fit the queue, or reading tails counts more. */
-INLINE u32 growth(const Params &p, u64 before, u64 edges) {
-    /* mutant: edges > p.queue_room -> false : test_wide_frontiers_that_do_not_grow */
-    if (SPLIT || edges > p.queue_room) return 2;
-    const float next = (float)edges * (float)edges, wide = (float)before * p.wide_edges;
-    /* mutant: next < wide -> false : test_frontiers_that_do_not_grow_are_pushed */
-    return next < wide ? 0 : next < 2 * wide ? 1 : 2;
-}
-
+/* Takes a queue.  A frontier that has not doubled (p.growth) is pushed, however wide: in meshes
+ * frontiers hardly grow, and a marking push and a pull cost more.  But the next one must fit the
+ * queue. */
 INLINE void take(const Params &p, State &s, u64 size, u64 edges, u64 hubs) {
-    const u64 before = s.phase == GATHERING ? ~0ull : s.edges;
+    const u64 before = s.edges;
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
-    s.grows = growth(p, before, s.edges);
+    /* mutant: s.edges >= p.growth * before -> true : test_frontiers_that_do_not_grow_are_pushed */
+    /* mutant: s.edges > p.queue_room -> false : test_wide_frontiers_that_do_not_grow */
+    s.grows = s.edges >= p.growth * before || s.edges > p.queue_room;
     /* a level of vertices without edges out: no other follows */
     if (DIRECTED && !s.count && hubs >> 32) s.phase = FINISHING;
 }
 
 /* Whether the frontier is pulled. */
 INLINE bool pulls(const Params &p, const State &s) {
-    return pulls_at_once(p, s.count, s.edges) && s.grows == 2;
+    return s.grows && pulls_at_once(p, s.count, s.edges);
 }
 
 /* Whether the push of the frontier is followed by a pull. */
 INLINE bool marks(const Params &p, const State &s) {
     /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
-    return s.edges >= p.mark_edges && s.grows;
+    return s.grows && s.edges >= p.mark_edges;
 }
 
 /* A pull is done and leaves `left` vertices. */
@@ -160,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         u32 start = end_of(p, root, edges);
         if (start == NONE || ASKED(edges > p.last)) start = NONE, edges = 0;
         const bool some = start != NONE || p.root_count;
-        s.k = s.tails = 0, s.dirty = 1, s.step = START, s.grows = 2;
+        s.k = s.tails = 0, s.dirty = 1, s.step = START, s.grows = 1;
         s.depth = s.base = edges; /* mutant: edges -> 0 : test_trees_from_every_place */
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = start < p.hubs, s.left = p.active - p.bare_count;

@@ -46,7 +46,8 @@ enum FromSet { BY_QUEUE = 1, BY_PULL };
 
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
-    u32 phase, depth;
+    u16 phase, grows; /* grows: the next frontier is worth a pull; see search.cu */
+    u32 depth;
     u32 count, hubs; /* of the queue */
     u64 edges;       /* of the queue */
     u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
@@ -54,7 +55,6 @@ struct State {
     u32 tails;       /* pulls by words so far */
     u32 dirty;       /* the bitmaps are not as a search begins with them */
     u32 step;        /* what the last level was found by */
-    u32 grows;       /* so many times `wide_edges` are expected in the next frontier; search.cu */
 };
 
 /* What a launch knows between two steps.  It waits in shared memory while a step runs,
@@ -129,7 +129,6 @@ struct Params {
     u64 row_edges;            /* one of at most so many takes rows, and no ranges */
     u64 fetch_edges;          /* one of so many takes short ranges and fetches their parents */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
-    u64 wide_edges;           /* of the next frontier, if a pull finds it */
     u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
     u32 active, words, several; /* several: vertices of degree 2 or more */
@@ -138,6 +137,7 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
     u32 queue_room;           /* vertices */
+    u32 growth;               /* from a frontier to one that is worth a pull; 0: any */
     u32 last, sought;         /* the last level that is searched; how many targets */
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */
