@@ -40,7 +40,7 @@ def shortest_path(
     Raises
     ------
     UsageError
-        Either end is not a vertex, or no path leads there.
+        Either end is not a vertex, or there is no path between them.
     ResourceError
         See ``bfs``.
 
@@ -70,7 +70,7 @@ def distances(
 ) -> Levels:
     """Return the number of hops from a source to all vertices, or to some.
 
-    ``path_lengths`` returns those from many sources.
+    ``path_lengths`` returns the distances from many sources.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def k_hop_subgraph(
     source : vertex or iterable of vertices
         See ``bfs``.
     hops : int, optional
-        0 or more; by default all that is reached.
+        Largest distance from the source, 0 or more; unlimited by default.
     engine : str, default "auto"
         See ``bfs``.
 

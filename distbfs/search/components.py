@@ -35,15 +35,15 @@ def connected_components(
     Returns
     -------
     ndarray of int64, shape (n,)
-        Numbers of components by vertex id, from 0 on in the order of their first
-        vertices; their count is the largest number plus 1.
+        The component number of each vertex, by vertex id.  Components are numbered from
+        0 on, in the order of their first vertices.
 
     Raises
     ------
     UsageError
-        ``connection`` is another word.
+        ``connection`` is neither "weak" nor "strong".
     LibraryMissing
-        "strong" of a directed graph, and SciPy is not installed.
+        Strong components of a directed graph need SciPy, which is not installed.
     ResourceError
         See ``bfs``.
 
@@ -78,9 +78,9 @@ def connected_components(
 
 
 def components_of(graph: Graph, threads: int) -> Ids:
-    """Return a number of the component of each vertex of an undirected graph, [n].
+    """Return the component number of each vertex of an undirected graph, int64 [n].
 
-    threads: of the search, as ``bfs`` takes them
+    threads: number of threads of the search, 0 for all cores
     """
     part = graph._host_part
     label = np.zeros(graph.n, dtype=np.int64)

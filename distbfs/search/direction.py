@@ -45,9 +45,9 @@ class Policy(Protocol):
 
 
 class DirectionPolicy:
-    """The directions of dd, dn and nd through one search.
+    """Chooses the directions of dd, dn and nd during one search.
 
-    present: the last choice
+    present: the directions chosen last
     """
 
     def __init__(self, options: SearchOptions) -> None:
@@ -76,7 +76,7 @@ class DirectionPolicy:
 
 
 class PricePolicy:
-    """The direction of inner edges, from the costs that parts report."""
+    """Chooses the direction of inner edges by the costs that parts report."""
 
     def __init__(self, options: SearchOptions) -> None:
         ways: dict[str, DirectionName] = {"push": "push", "pull": "pull"}
@@ -93,14 +93,16 @@ class PricePolicy:
 
 
 class OuterPolicy:
-    """The direction of edges that leave their part.
+    """Chooses the direction of the edges that lead to other parts.
 
     In a pull, every unvisited vertex that the inner graph did not reach asks about all
-    of its neighbours in other parts; in a push, frontier vertices send theirs. Devices
-    choose in the same way for levels launched ahead (``choose`` in between.cu).
+    of its neighbours in other parts; in a push, frontier vertices send the ids of
+    theirs. Where levels are launched ahead, devices choose by the same rule (``choose``
+    in between.cu).
 
-    delegates: whether there are any
-    forced: the only direction, or None; share: see ``pull_shares``
+    delegates: whether the graph has delegates
+    forced: the direction of every level, None if the policy chooses
+    share: see ``pull_shares``
     """
 
     def __init__(self, options: SearchOptions, *, delegates: bool) -> None:
@@ -123,7 +125,7 @@ class OuterPolicy:
 
 
 class PartPolicy:
-    """The directions of outer and inner edges, of parts that report both."""
+    """Chooses the directions of outer and inner edges, where a level has both."""
 
     def __init__(self, outer: OuterPolicy, inner: PricePolicy) -> None:
         self._outer, self._inner = outer, inner

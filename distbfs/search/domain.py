@@ -53,7 +53,7 @@ class PartResults(Sequence[Any]):
 class DomainResult:
     """Result of a search.
 
-    level, parent: of the parts of this rank, see ``MemberSearch.results``
+    level, parent: arrays of this rank's parts, see ``MemberSearch.results``
     seconds: device time of the slowest part; levels: number of nonempty levels
     """
 
@@ -117,10 +117,13 @@ class DomainDriver:
     ) -> DomainResult:
         """Search from a vertex id.
 
-        until: the same on all ranks; UsageError if a target is not a vertex
-        stop: on all ranks or on none, called before the search and while the devices
-        run; SearchStopped on all ranks if one returns True with levels left.
-        DistbfsError on all ranks if a device did not answer.
+        until: the end of the search, equal on all ranks; UsageError if a target is not
+        a vertex
+        stop: passed on all ranks or on none; called before the search and while the
+        devices run
+
+        Raises SearchStopped on all ranks if ``stop`` returns True on one of them while
+        levels are left, DistbfsError on all ranks if a device did not answer.
         """
         if stop is not None:
             answer = np.array([stop()], dtype=np.int64)
@@ -162,7 +165,7 @@ class DomainDriver:
         return result
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """Restrict later searches to some edges of this rank's parts; None: all."""
+        """Restrict later searches to some edges of this rank's parts; None: to all."""
         self._bare_known = False
         for one, view in zip(self._parts, views, strict=True):
             with cuda.cupy().cuda.Device(one.device):
@@ -206,9 +209,9 @@ class DomainDriver:
         return out
 
     def _records(self, result: DomainResult) -> list[LevelRecord]:
-        """Return the records of levels; counts of all parts, times of this rank.
+        """Return one record per level: counts over all parts, times of this rank.
 
-        Vertices found in each level are counted from the results.
+        The vertices found in each level are counted in the results.
         """
         steps = self._on_each(lambda part: part.steps())
         counts = np.zeros((2, result.levels), dtype=np.int64)  # all, and searched ones

@@ -29,7 +29,7 @@ MOST_VERTICES = (1 << 32) - (1 << 24)  # most of a domain's part: positions have
 
 
 def too_many_problem(asked: int) -> str:
-    """Return the reason why no domain has so many devices, "" if one may."""
+    """Return the reason why no domain can have ``asked`` devices, "" if one can."""
     if asked <= MOST_DEVICES:
         return ""
     return (
@@ -39,7 +39,7 @@ def too_many_problem(asked: int) -> str:
 
 
 def between_asked(options: SearchOptions) -> list[str]:
-    """Return the options for searches between domains that are not at their default."""
+    """Return the changed options that apply only to searches between domains."""
     now, usual = options.as_dict(), SearchOptions().as_dict()
     return [x for x in BETWEEN_OPTIONS if now[x] != usual[x]]
 
@@ -47,9 +47,9 @@ def between_asked(options: SearchOptions) -> list[str]:
 def between_reason(
     options: SearchOptions, separate: str, domain: int | None, total: int
 ) -> str:
-    """Return the reason to search a graph on one host between domains, "" if none.
+    """Return the reason to search between domains on a single host, "" if none.
 
-    separate, domain: as in a ``Request``; total: devices of all ranks
+    separate, domain: see ``Request``; total: number of devices of all ranks
     """
     asked = [separate] if separate else []
     asked += between_asked(options)
@@ -63,8 +63,9 @@ def between_reason(
 class HostDevices:
     """The devices of all ranks, by host (creating it is collective).
 
-    devices: of this rank; kind: class of the engine
-    counts: of each rank; total: of all; most: of a domain
+    devices: the devices of this rank; kind: class of the engine
+    counts: number of devices of each rank; total: of all ranks; most: the largest
+    number that a domain can have
     several: whether there are several hosts
     """
 
@@ -105,11 +106,11 @@ class HostDevices:
         return devices
 
     def cut(self, size: int, *, even: bool = False) -> Placement:
-        """Place domains of up to ``size`` devices of a host; the last is smaller.
+        """Place domains of up to ``size`` devices; the last of a host may be smaller.
 
-        A domain has whole ranks, those of its host in order, or a rank has whole
-        domains.
-        even: balance the sizes of a host's domains if their number stays the same
+        Either a domain consists of consecutive ranks of its host, with all of their
+        devices, or a rank serves one or more whole domains.
+        even: balance the sizes of a host's domains if that does not change their number
         """
         of_hosts = self._of_hosts()
 
@@ -148,10 +149,10 @@ class HostDevices:
     ) -> tuple[Placement, str]:
         """Choose the domains of a search between domains, with the reason (collective).
 
-        They have as many devices as requested; else, if ``free``, as many as can map
-        each other's memory where there are several hosts, or where all devices cannot
-        form one domain.
-        whole: why they cannot, "" if not tested
+        Domains have ``asked`` devices if a number is given. Otherwise, if ``free``, and
+        if there are several hosts or all devices cannot form one domain, they have as
+        many devices as can map each other's memory.
+        whole: the reason why all devices cannot form one domain, "" if not tested
         """
         if asked is not None:
             placement = self.cut(asked)
@@ -182,7 +183,7 @@ class HostDevices:
             before = placement
 
     def whole_problem(self, options: SearchOptions, n: int) -> str:
-        """Return the reason against one domain of all devices, or "" (collective)."""
+        """Return why all devices cannot form one domain, or "" (collective)."""
         reason = domain_problem(self.world, options, self.devices)
         if not reason and n > MAX_LOCAL * self.total:
             reason = f"{n} vertices; a device has up to 2^32 of them"
@@ -193,7 +194,7 @@ class HostDevices:
     def problem(self, options: SearchOptions, n: int, placement: Placement) -> str:
         """Return the reason why domains cannot be placed like this, or "" (collective).
 
-        The same text on all ranks.
+        All ranks return the same text.
         """
         world, domains = self.world, placement.domains
         ranks = split_by_domain(world, placement)
@@ -227,14 +228,14 @@ def described(domains: Domains) -> str:
 
 
 def counted(devices: int | None) -> str:
-    """Describe a number of devices, for messages."""
+    """Return a number of devices as text, for messages."""
     return "one device" if devices == 1 else f"{devices} devices"
 
 
 def domain_problem(world: World, options: SearchOptions, devices: Sequence[int]) -> str:
     """Return the reason why all devices cannot form one domain, "" if they can.
 
-    Collective, the same text on all ranks.
+    Collective; all ranks return the same text.
     """
     total = int(world.allreduce(np.array([len(devices)]))[0])
     # mutant: MOST_DEVICES -> 2 * MOST_DEVICES : test_where_one_domain_cannot_be
@@ -267,9 +268,10 @@ def choose_exchange(
 ) -> tuple[str, str]:
     """Return (registry name, reason) of the exchange between domains (collective).
 
-    devices: of this rank, none where arrays are in host memory. ``auto``: host for one
-    rank and for arrays in host memory; nccl where CuPy has it and every rank has its
-    own device, else host.
+    devices: the devices of this rank, none where arrays are in host memory
+
+    ``auto`` means host for one rank and for arrays in host memory. Otherwise it means
+    nccl if CuPy has it and every rank has its own device, else host.
     """
     if name != "auto":
         if exchange_kind(name).needs_devices and not devices:

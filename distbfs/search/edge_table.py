@@ -25,7 +25,7 @@ class EdgeTable:
     Attributes
     ----------
     u, v : ndarray, shape (k,)
-        Ends of each edge: int64 ids, or objects that are names.
+        Ends of each edge: int64 ids, or names as objects.
     level_u, level_v : ndarray of int32, shape (k,)
         Hops from the source to each end.
 
@@ -113,7 +113,7 @@ class EdgeTable:
         LibraryMissing
             polars is not installed.
         WrongTypeError
-            The names of the vertices are of types that make no column.
+            The names of the vertices have types that no column can hold.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class EdgeTable:
         LibraryMissing
             pyarrow is not installed.
         WrongTypeError
-            The names of the vertices are of types that make no column.
+            The names of the vertices have types that no column can hold.
 
         Examples
         --------

@@ -73,7 +73,7 @@ def arrow_column(table: Any, place: int) -> tuple[Any, Any, int]:
 
 
 class Whole:
-    """An Arrow array that is read as the columns of the other libraries are."""
+    """An Arrow array with the methods that columns of the other libraries have."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -83,7 +83,7 @@ class Whole:
         return self._array
 
     def to_numpy(self) -> Array:
-        """Return the values, of integers without a copy."""
+        """Return the values; integers are not copied."""
         values: Array = self._array.to_numpy(zero_copy_only=False)
         return values
 
@@ -100,9 +100,12 @@ def ends_in(
 ) -> tuple[Array, Array, list[Any] | None]:
     """Return two columns of a table, integers [rows] each, and the vertices' names.
 
-    kind: the library; src, dst: columns by name, None for those with a usual pair of
-    names, or the only two; relabel: ids may be any, names are those that occur
-    Raises InputError if the columns are not there or something is missing in one.
+    kind: name of the library
+    src, dst: names of the columns; if both are None, a usual pair of names, or else the
+    only two columns
+    relabel: whether any ids are allowed; those that occur name the vertices
+
+    Raises InputError if a column does not exist or has missing values.
     """
     names = column_names(table, kind)
     if (src is None) != (dst is None):
@@ -121,7 +124,9 @@ def ends_in(
     for place, (column, type_, missing) in zip(places, columns, strict=True):
         values = column.to_numpy()
         if missing or (values.dtype.kind == "f" and np.isnan(values).any()):
-            raise InputError(f"column {names[place]:.40} has a null, no id")
+            raise InputError(
+                f"column {names[place]:.40} has a null; every row needs an id"
+            )
         if values.dtype.kind not in "iu" and not relabel:
             raise WrongTypeError(
                 f"column {names[place]:.40} has values of {type_}; allowed: integers, "
@@ -132,9 +137,9 @@ def ends_in(
 
 
 def text_of(column: Any) -> tuple[Bytes, Ids] | None:
-    """Return the text of a column, and where each word begins, as ``text_in`` does.
+    """Return the text of a column and where each word begins, as ``text_in`` does.
 
-    None for other columns than of text, and without pyarrow.
+    Return None if the column is not of text, or without pyarrow.
     """
     own = getattr(column, "array", None)  # of pandas
     to_arrow = getattr(column, "to_arrow", getattr(own, "__arrow_array__", None))
@@ -153,7 +158,7 @@ def text_of(column: Any) -> tuple[Bytes, Ids] | None:
 
 
 def names_in(words: WordTable) -> tuple[list[str], Ids]:
-    """Return the words of a table, ascending, and the ranks by number, int64 [k]."""
+    """Return the words of a table, ascending, and the rank of each, int64 [k]."""
     ranks, offsets, text = words.ranked()
     return [word.decode(errors=LONE) for word in split(text, offsets)], ranks
 
@@ -161,30 +166,31 @@ def names_in(words: WordTable) -> tuple[list[str], Ids]:
 def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
     """Return columns of a table as attributes of its edges, one value per row.
 
-    kind: the library.  Raises InputError if a column is not there or has nulls.
+    kind: name of the library. Raises InputError if a column does not exist or has
+    nulls.
     """
     names = column_names(table, kind)
     kept = {}
     for label in check_names(keep):
         if names.count(label) != 1:
             shown = ", ".join(f"{name:.40}" for name in names[:8])
-            raise InputError(f"the table: no column {label:.40}; there are: {shown}")
+            raise InputError(f"the table has no column {label:.40}; it has: {shown}")
         column, type_, missing = COLUMNS[kind](table, names.index(label))
         values = np.asarray(column.to_numpy())
         if missing and not str(type_).lower().startswith(FLOATS):
-            raise InputError(f"column {label:.40} has a null, no value")
+            raise InputError(f"column {label:.40} has a null; every row needs a value")
         kept[label] = values_of_column(label, values)
     return kept
 
 
 def check_counted(n: Any) -> None:
-    """Raise UsageError if the number of vertices to be relabelled is given."""
+    """Raise UsageError if ``n`` is given where vertices are relabelled."""
     if n is not None:
-        raise UsageError("vertices that are relabelled are counted; leave out n")
+        raise UsageError("relabelling counts the vertices; leave out n")
 
 
 def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
-    """Return ends [k] of edges as numbers of ids, and the distinct ids, ascending."""
+    """Return both ends of edges, [k] each, as ranks of ids, and the ids, ascending."""
     both = np.concatenate([u, v])
     if {u.dtype.kind, v.dtype.kind} <= {"i", "u"} and both.dtype.kind in "iu":
         names, numbers = numbered(both.astype(np.dtype(f"{both.dtype.kind}8")))
@@ -194,7 +200,7 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
 
 
 def numbered(values: Array) -> tuple[list[Any], Ids]:
-    """Return the distinct 64-bit integers, ascending, and the place of each, [k]."""
+    """Return the distinct 64-bit integers, ascending, and the rank of each, [k]."""
     table = WordTable.or_none()
     if table is None:
         ids, places = np.unique(values, return_inverse=True)
@@ -205,9 +211,9 @@ def numbered(values: Array) -> tuple[list[Any], Ids]:
 
 
 def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
-    """Return the distinct words, ascending, and the place of each of them, int64 [k].
+    """Return the distinct words, ascending, and the rank of each word, int64 [k].
 
-    Raises WrongTypeError if they have no order.
+    Raises WrongTypeError if the words cannot be ordered.
     """
     table = WordTable.or_none()
     if table is not None and set(map(type, words)) == {str}:
@@ -233,7 +239,7 @@ def whole_names(names: Array) -> Array:
 
 
 def of_objects(values: Array) -> Any:
-    """Return an array as the libraries take it: objects as a list, None as null."""
+    """Return an array as the libraries expect it: objects as a list, null as None."""
     return values.tolist() if values.dtype == object else values
 
 
@@ -255,12 +261,12 @@ def arrow_table(columns: Mapping[str, Array]) -> Any:
 
 
 def typed(make: Callable[[], Any]) -> Any:
-    """Return a table; WrongTypeError if names are of types that no column has."""
+    """Return a table; WrongTypeError if names have types that no column can hold."""
     try:
         return make()
     except Exception as error:
         why = " ".join(str(error).split())
-        raise WrongTypeError(f"names of vertices make no column: {why:.200}") from error
+        raise WrongTypeError(f"no column can hold the names: {why:.200}") from error
 
 
 def html_table(title: str, rows: Sequence[tuple[str, object]]) -> str:

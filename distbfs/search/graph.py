@@ -74,7 +74,7 @@ class Graph:
 
     Make one with ``from_edges``, ``from_scipy``, ``from_networkx``, ``from_pandas``,
     ``from_polars``, ``from_arrow``, ``from_dlpack`` or ``from_file``.  Loops and
-    repeated edges change no search.
+    repeated edges do not affect searches.
 
     ``len(graph)`` is the number of vertices, ``v in graph`` tells whether v is a
     vertex, and iteration gives the vertices.  Two graphs are equal if they have the
@@ -96,10 +96,10 @@ class Graph:
 
     Searches of one graph run one after the other, also from several threads.  Functions
     that a search calls, such as ``progress`` or those of a ``Problem``, cannot search
-    its graph, and must not wait for another thread that does; generators of sources,
-    targets or pairs can, as they are read before.  The graph stays prepared after the
-    first search.  A forked child process may search it unless its edges are in the
-    memory of a device; a pickled copy can be searched as well.
+    its graph, and must not wait for another thread that does. Generators of sources,
+    targets or pairs can, because they are read before the search begins.  The graph
+    stays prepared after the first search.  A forked child process may search it unless
+    its edges are in the memory of a device; a pickled copy can be searched as well.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Graph:
         nodes: Sequence[Any] | None = None,
         index: dict[Any, int] | None = None,
     ) -> None:
-        """Take a part, or tuples that a part is built of when it is needed."""
+        """Take a part, or tuples from which a part is built when it is needed."""
         self._part, self._tuples = part, tuples
         self.directed, self.nodes = directed, nodes
         self._index = index
@@ -141,7 +141,7 @@ class Graph:
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a copy: all but the memory of searches."""
+        """Return the state to be copied: everything but the memory of searches."""
         held = ("_sessions", "_kept", "_view", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
@@ -266,9 +266,11 @@ class Graph:
         *,
         directed: bool,
     ) -> Graph:
-        """Return the graph of ends, integers [edges] each; many go to a device.
+        """Return the graph of edges (src[k], dst[k]); many edges go to a device.
 
-        attributes: one value an edge; such a graph is made on the host
+        src, dst: integers [edges]
+        attributes: by name, one value per edge; a graph with attributes is made on the
+        host
         """
         if attributes:
             source = check_ends(src, dst, n)
@@ -509,7 +511,7 @@ class Graph:
         InputError
             The file is broken.
         UsageError
-            The format has no use for an option.
+            The format does not take one of the options.
 
         Warns
         -----
@@ -637,17 +639,17 @@ class Graph:
         WrongTypeError
             ``matrix`` is not a SciPy sparse matrix.
         UsageError
-            It is not square, without ``bipartite``.
+            ``matrix`` is not square, and ``bipartite`` is false.
         InputError
-            Its arrays do not fit together: indices outside the shape, offsets that
-            fall.
+            The arrays of ``matrix`` are inconsistent: an index lies outside the shape,
+            or offsets decrease.
         OutOfMemory
             So many vertices do not fit the memory of this machine.
 
         Notes
         -----
         A CSR matrix must not change afterwards.  It is used without a copy if its
-        indices have 32 bits and rise in each row, without repeats and loops, and if
+        indices have 32 bits and increase in each row, without repeats and loops, and if
         ``directed`` is true or its pattern is symmetric.  A million entries and more go
         to a CUDA device where there is one with room for them.
 
@@ -689,7 +691,7 @@ class Graph:
         WrongTypeError
             ``graph`` is not a NetworkX graph.
         InputError
-            A filter of an undirected view leaves an edge in one direction only.
+            The filter of an undirected view keeps an edge in one direction only.
 
         Examples
         --------
@@ -726,7 +728,7 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            An array does not support DLPack, or holds no integers.
+            An array does not support DLPack, or its values are not integers.
         InputError
             An array has another shape, or an id is masked, null or outside 0 … n-1.
 
@@ -770,7 +772,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Number of edges, an undirected one and each loop once."""
+        """Number of edges; an undirected edge and a loop count once each."""
         stored = self._stored_edges
         if self.directed:
             return stored
@@ -808,9 +810,9 @@ class Graph:
         return self._part
 
     def _keep(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
-        """Return the result of ``make`` for the part, kept with the graph under a key.
+        """Return the result of ``make`` for the part, and keep it under a key.
 
-        ``make`` is called once for a key.
+        ``make`` is called once for each key.
         """
         self._forget_torn()
         if key not in self._kept:
@@ -818,7 +820,7 @@ class Graph:
         return self._kept[key]
 
     def _forget_torn(self) -> None:
-        """Forget memory of searches that a fork left half-way; it is made again."""
+        """Drop the memory of searches that a fork interrupted; it is made again."""
         if self._lock.torn:
             self._sessions.clear()
             self._kept.clear()
@@ -870,7 +872,7 @@ class Graph:
         return ids + self.first_id if self.first_id else ids
 
     def by_name(self, values: Any) -> dict[Any, Any]:
-        """Return a value for each vertex as a dictionary by vertex.
+        """Return the values of vertices as a dictionary.
 
         Parameters
         ----------
@@ -880,7 +882,7 @@ class Graph:
         Returns
         -------
         dict
-            Vertex or its name to value.
+            The value of each vertex, by its id or name.
 
         Examples
         --------
@@ -902,7 +904,8 @@ class Graph:
         Returns
         -------
         ndarray, shape (k,)
-            Rising by id; those of a graph from NetworkX in its order.
+            In ascending order of id; a graph from NetworkX keeps the order it had
+            there.
 
         Raises
         ------
@@ -936,7 +939,7 @@ class Graph:
         Returns
         -------
         int
-            Its degree; of a directed graph the out-degree.
+            The degree; in a directed graph, the out-degree.
 
         Raises
         ------
@@ -952,13 +955,13 @@ class Graph:
         return len(neighbours_of(self._host_part, self.id_of(vertex)))
 
     def edges(self) -> Array:
-        """Return the edges, of an undirected graph each once.
+        """Return the edges; an undirected edge occurs once.
 
         Returns
         -------
         ndarray, shape (edges, 2)
-            Ids, or names as objects.  The order is that of flags for ``edges`` of
-            ``bfs``.
+            Ids, or names as objects.  The flags ``edges`` of ``bfs`` have the same
+            order.
 
         Examples
         --------
@@ -974,7 +977,7 @@ class Graph:
     ) -> View:
         """Return the vertices and edges that searches see, for ``bfs(…, view=…)``.
 
-        The last view is kept, and returned again for the same arguments.
+        The last view is kept and is returned again for the same arguments.
 
         Parameters
         ----------
@@ -1067,13 +1070,13 @@ class Graph:
         return sparse.csr_array((ones, *arrays), shape=(self.n, self.n))
 
     def to_networkx(self) -> Any:
-        """Return the graph as one of NetworkX.
+        """Return the graph as a NetworkX graph.
 
         Returns
         -------
         networkx.Graph or networkx.DiGraph
-            The nodes are the vertices as the graph names them; attributes of edges that
-            the graph keeps are theirs.
+            Its nodes are the names of the vertices; its edges have the attributes that
+            the graph keeps.
 
         Raises
         ------
@@ -1097,13 +1100,13 @@ class Graph:
         return made
 
     def to_igraph(self) -> Any:
-        """Return the graph as one of igraph.
+        """Return the graph as an igraph graph.
 
         Returns
         -------
         igraph.Graph
-            Vertices go by id; those with names have them as attribute ``name``.
-            Attributes of edges that the graph keeps are theirs.
+            Its vertices have the ids of the graph, and their names, if any, as
+            attribute ``name``; its edges have the attributes that the graph keeps.
 
         Raises
         ------
@@ -1153,11 +1156,11 @@ class Graph:
             "openmp", "reference".  On a device: "xbfs", "xbfs-paper", "bfs4k", "layer",
             "frontier", "harish", "edge-parallel", "virtual-warp".
         depth_limit : int, optional
-            The last level that is searched, 0 or more; by default all are.
+            The last level that is searched, 0 or more; unlimited by default.
         targets : iterable of vertices, optional
             The search ends with the level that finds the last of them.
         levels, parents : bool, default True
-            What the result has; at least one must be true.
+            Whether the result has levels, and parents; at least one must be true.
         method : str, optional
             Variant of the engine, "" for its default.
         direction : {"auto", "push", "pull"}
@@ -1171,13 +1174,15 @@ class Graph:
         where : str, optional
             A predicate over attributes that the graph keeps, such as ``"weight < 3"``.
         view : View, optional
-            The same three in one, made by ``Graph.view``, for many searches.
+            The same three restrictions in one object, made by ``Graph.view``, for use
+            in many searches.
 
         Returns
         -------
         Result
-            Levels and parents, where they were found: NumPy arrays, or CuPy arrays on a
-            device.  It stays valid when the graph is searched again.
+            Levels and parents in the memory where the engine found them: NumPy arrays,
+            or CuPy arrays on a device.  It stays valid when the graph is searched
+            again.
 
         Raises
         ------
@@ -1298,7 +1303,7 @@ class Graph:
         return place if place < self.n else -1
 
     def _views_apart(self, options: SearchOptions) -> bool:
-        """Return whether "auto" may take another engine for views than without."""
+        """Return whether "auto" may choose another engine for searches with views."""
         if options.engine != "auto":
             return False
         kept = self._sessions.get((options, False))
@@ -1309,9 +1314,12 @@ class Graph:
     def _session(self, options: SearchOptions, *, masked: bool = False) -> Session:
         """Return the session that searches the graph with some options; it is kept.
 
-        Hold the lock while it is used.  masked: whether it will search views, for which
-        "auto" may take another engine.  Raises UsageError if the engine searches
-        parts only, ResourceError for a lack of memory, devices or compilers.
+        Hold the lock while the session is used.
+
+        masked: whether it will search views, for which "auto" may choose another engine
+
+        Raises UsageError if the engine searches parts only, ResourceError if memory, a
+        device or a compiler is missing.
         """
         self._forget_torn()
         key = options, masked and self._views_apart(options)

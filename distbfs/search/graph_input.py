@@ -56,7 +56,7 @@ class HeldTuples:
 
     u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
     attributes: by name, one value per tuple; none where the arrays are on a device
-    distinct: tuples that repeat others, and loops, do not count as tuples
+    distinct: whether loops and repeated tuples are left out of the number of tuples
     """
 
     distinct = False
@@ -73,11 +73,11 @@ class HeldTuples:
 
     @property
     def on_device_alone(self) -> bool:
-        """Whether the source of the tuples is not in host memory."""
+        """Whether the tuples lie in device memory only."""
         return self.lent
 
     def part(self, *, directed: bool) -> Part:
-        """Return the graph in host memory: one part, no delegates, by degree."""
+        """Return the graph in host memory: one part by degree, without delegates."""
         return whole_part(self, directed=directed)
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -87,23 +87,23 @@ class HeldTuples:
             yield on_host(self.u[piece]), on_host(self.v[piece])
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
-        """Yield (u, v) of the tuples start … stop-1, as they are held."""
+        """Yield (u, v) of the tuples start … stop-1, in the arrays that hold them."""
         yield self.u[start:stop], self.v[start:stop]
 
     def narrowed(self) -> HeldTuples:
-        """Return the tuples in arrays of 32 bits; n is 2^32 or less."""
+        """Return the tuples in arrays of 32 bits; requires n ≤ 2^32."""
         u, v = (x.astype(np.uint32) for x in (self.u, self.v))
         return HeldTuples(u, v, self.n)
 
     def describe(self) -> dict[str, Any]:
-        """Describe the source: tuples in memory, which nothing recreates."""
+        """Describe the source: tuples in memory, which cannot be generated again."""
         return {"family": "memory"}
 
 
 class MatrixTuples(HeldTuples):
     """The entries of a SciPy CSR matrix, in device memory.
 
-    The matrix must not change: the graph in host memory is made of it.
+    The matrix must not change: the graph in host memory is made from it later.
     """
 
     distinct = True
@@ -121,9 +121,9 @@ class MatrixTuples(HeldTuples):
 
 
 def on_device(count: int, nbytes: int) -> bool:
-    """Return whether a device builds a graph sooner than the host, and has room for it.
+    """Return whether a device builds a graph faster than the host and has room for it.
 
-    count: edges; nbytes: of both ends of all edges
+    count: number of edges; nbytes: size of both arrays of ends
     """
     if count < MANY:
         return False
@@ -136,19 +136,19 @@ def on_device(count: int, nbytes: int) -> bool:
 
 
 def sent(src: Array, dst: Array) -> tuple[Any, Any]:
-    """Return arrays of many integers in device memory, where a device has room."""
+    """Return large integer arrays in device memory if a device has room for them."""
     if len(src) != len(dst) or not on_device(len(src), src.nbytes + dst.nbytes):
         return src, dst
     return to_device(np.ascontiguousarray(src)), to_device(np.ascontiguousarray(dst))
 
 
 def on_host(values: Any) -> Ids:
-    """Return integers as int64 in host memory; no copy if they already are."""
+    """Return integers as int64 in host memory; such an array is not copied."""
     return np.ascontiguousarray(host_array(values), dtype=np.int64)
 
 
 def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return both ends of edges, integers [edges]; without dst, src holds pairs."""
+    """Return both ends of edges, integers [edges]; ``src`` alone holds pairs."""
     if dst is not None:
         return integers(src, "src"), integers(dst, "dst")
     pairs = np.zeros((0, 2), np.int64)
@@ -161,7 +161,7 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
 
 
 def named_ends(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return both ends of edges as ``ends_of`` does, or objects where ids are text."""
+    """Return both ends of edges as ``ends_of`` does; ids that are text are objects."""
     if dst is None:
         pairs = src if is_array(src) else list(check_several("edges", src))
         array = array_of(pairs, "edges array")
@@ -200,7 +200,7 @@ def integers(values: Any, name: str) -> Array:
 
 
 def check_integers(array: Any, name: str, dimensions: int = 1) -> Any:
-    """Return an array of so many dimensions; an error unless it holds integers."""
+    """Return an array; raise an error unless it has the dimensions, and integers."""
     if array.ndim != dimensions or array.dtype.kind not in "iu":
         wrong = InputError if array.dtype.kind in "iu" else WrongTypeError
         raise wrong(
@@ -222,10 +222,10 @@ def shared(values: Any, name: str) -> Any:
 
 
 def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
-    """Return edges as tuples; InputError unless ends are vertices.
+    """Return edges as tuples; InputError unless all ends are vertices.
 
-    n: vertices, None for one more than the largest id, unless that is far more than
-    there are edges; UsageError for no integer
+    n: number of vertices; None for one more than the largest id, which must not be far
+    beyond the number of edges. Raises UsageError if it is not an integer.
     """
     if n is not None:
         n = check_integer("n", n)
@@ -251,12 +251,15 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
 
 
 def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
-    """Return a SciPy sparse matrix by rows; the same object if it is by rows.
+    """Return a SciPy sparse matrix in CSR form; a CSR matrix itself is returned.
 
-    Its arrays are checked first: conversions of SciPy would write outside of broken
-    ones. bipartite: rows and columns are two sets of vertices. Raises WrongTypeError
-    for anything else, UsageError unless it is square or ``bipartite``, InputError
-    unless its arrays fit together.
+    The arrays of the matrix are checked first, because SciPy's conversions write out of
+    bounds if the arrays are inconsistent.
+
+    bipartite: whether rows and columns are two sets of vertices
+
+    Raises WrongTypeError for other objects, UsageError if the matrix is not square and
+    ``bipartite`` is false, InputError if its arrays are inconsistent.
     """
     if not hasattr(matrix, "tocsr"):
         raise WrongTypeError(
@@ -288,7 +291,7 @@ def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
 
 
 def two_sets(rows: Any) -> Any:
-    """Return a SciPy CSR matrix as a square one, whose columns come after its rows."""
+    """Return a CSR matrix as a square one: its vertices are rows, then columns."""
     count, columns = rows.shape
     offsets = np.pad(rows.indptr, (0, columns), mode="edge")
     arrays = (rows.data, rows.indices.astype(np.int64) + count, offsets)
@@ -296,7 +299,7 @@ def two_sets(rows: Any) -> Any:
 
 
 def check_compressed(matrix: Any) -> None:
-    """Raise ValueError unless the arrays of a SciPy CSR, CSC or BSR matrix fit."""
+    """Raise ValueError if a SciPy CSR, CSC or BSR matrix has inconsistent arrays."""
     for name in ("indptr", "indices"):
         kind = getattr(matrix, name).dtype
         if kind.kind != "i":
@@ -305,7 +308,7 @@ def check_compressed(matrix: Any) -> None:
 
 
 def scipy_rows(matrix: Any) -> CSR:
-    """Return the rows of a SciPy CSR matrix; no copy of 32-bit indices."""
+    """Return the rows of a SciPy CSR matrix; 32-bit indices are not copied."""
     size = len(matrix.indices)
     wide = size >= 1 << 32
     offsets = unsigned(matrix.indptr, np.uint64 if wide else np.uint32)
@@ -315,9 +318,9 @@ def scipy_rows(matrix: Any) -> CSR:
 def matrix_part(rows: Any, *, directed: bool) -> Part:
     """Return a SciPy CSR matrix as a graph in one part.
 
-    An edge counts once however often it is stored, and loops do not count.  32-bit
-    indices are not copied where they rise in each row without repeats and loops, and,
-    of an undirected graph, the pattern is symmetric.
+    An edge counts once, however often it is stored, and loops do not count. 32-bit
+    indices are not copied if they increase in each row, without repeats and loops, and
+    if the graph is directed or the pattern is symmetric.
     """
     if not rows.has_canonical_format:
         rows = pattern(rows).copy()
@@ -340,7 +343,7 @@ def pattern(rows: Any) -> Any:
 
 
 def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
-    """Return integers that are not negative as unsigned, contiguous ones."""
+    """Return nonnegative integers as a contiguous array of unsigned integers."""
     if values.dtype.itemsize == np.dtype(dtype).itemsize:
         return np.ascontiguousarray(values).view(dtype)
     return values.astype(dtype)
@@ -349,7 +352,7 @@ def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
 def networkx_rows(
     adjacency: Any, nodes: list[Any], index: dict[Any, int] | None
 ) -> CSR:
-    """Return rows with the neighbours of each node in the order NetworkX holds them.
+    """Return rows with the neighbours of each node in NetworkX's order.
 
     index: node -> id, None if nodes are the ids
     """
@@ -368,9 +371,9 @@ def networkx_rows(
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
     """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
 
-    Nodes and their places are None if nodes are the ids.  Raises WrongTypeError unless
-    it is a NetworkX graph, InputError for a view of an undirected graph whose filter
-    leaves an edge in one direction only.
+    The nodes and their ids are None if the nodes are 0 … n-1. Raises WrongTypeError if
+    the graph is not NetworkX's, InputError for a view of an undirected graph whose
+    filter keeps an edge in one direction only.
     """
     if not hasattr(graph, "_adj"):
         kind = type_name(graph)
@@ -393,7 +396,7 @@ def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | Non
 
 
 def symmetric(rows: CSR) -> bool:
-    """Return whether each edge of square rows without repeats is there both ways."""
+    """Return whether each edge is stored in both directions; rows have no repeats."""
     source, target = rows.sources().astype(np.int64), rows.columns.astype(np.int64)
     there, back = source * rows.rows + target, target * rows.rows + source
     return np.array_equal(np.sort(there), np.sort(back))
@@ -404,8 +407,10 @@ def read_ends(
 ) -> tuple[Array, Array, int, IdMap | None, Mapping[str, Values]]:
     """Return (src, dst, n, ids or None, attributes) of the edges of a file.
 
-    src, dst: int64 [edges]; name: the format, "" to find it out; keep: columns that are
-    attributes; options: of ``ReaderOptions``
+    The ends src and dst are int64 [edges].
+
+    name: name of the format, "" to detect it; keep: columns to keep as attributes
+    options: fields of ``ReaderOptions``
     """
     known = {item.name for item in fields(ReaderOptions)} - {"progress", "compiled"}
     if unknown := options.keys() - known:

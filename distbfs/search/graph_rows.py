@@ -45,7 +45,7 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
 
 
 def without_loops(part: Part) -> Part:
-    """Return a part without edges from a vertex to itself; no copy if it has none."""
+    """Return a part without loops; the same part if it has none."""
     out, into = loopless(part.nn), part.incoming
     if out is part.nn:
         return part
@@ -53,7 +53,7 @@ def without_loops(part: Part) -> Part:
 
 
 def loopless(rows: CSR) -> CSR:
-    """Return rows without edges to themselves; the same rows where there are none."""
+    """Return rows without loops; the same rows if they have none."""
     loops = loop_counts(rows)
     if not loops.any():
         return rows
@@ -62,7 +62,7 @@ def loopless(rows: CSR) -> CSR:
 
 
 def loop_counts(rows: CSR) -> Ids:
-    """Return the number of edges of each row to itself, int64 [rows]."""
+    """Return the number of loops in each row, int64 [rows]."""
     loops = np.zeros(rows.rows, dtype=np.int64)
     degrees = rows.degrees()
     for first, last in row_blocks(rows.offsets):
@@ -83,8 +83,8 @@ def sorted_rows(part: Part) -> CSR:
 def edge_listing(part: Part) -> tuple[Ids, Ids]:
     """Return the edges of a whole graph by id, [edges, 2], undirected ones once.
 
-    They come with the place of each among the stored edges, [edges]; for a graph by id
-    in the order of its rows, else sorted.
+    The position of each among the stored edges, [edges], is returned as well. Edges are
+    in the order of the rows if the graph is numbered by id, else sorted.
     """
     pairs = np.stack(edges_by_id(part), axis=1)
     places = np.arange(len(pairs))
@@ -98,7 +98,7 @@ def edge_listing(part: Part) -> tuple[Ids, Ids]:
 
 
 def edge_attributes(part: Part, places: Ids) -> dict[str, list[Any]]:
-    """Return the attributes of some stored edges of a whole graph, by name."""
+    """Return the attributes of the stored edges at ``places``, by name."""
     columns = {}
     for name, attribute in part.attributes.items():
         values = attribute.values["nn"][places].tolist()
@@ -108,7 +108,7 @@ def edge_attributes(part: Part, places: Ids) -> dict[str, list[Any]]:
 
 
 def edges_by_id(part: Part) -> tuple[Ids, Ids]:
-    """Return the ids of both ends of each stored edge, int64 [m], as they lie."""
+    """Return the ids of both ends of each stored edge, int64 [m], in stored order."""
     ids = part.vertices.astype(np.int64)
     return ids[part.nn.sources()], ids[part.nn.columns]
 
@@ -116,7 +116,8 @@ def edges_by_id(part: Part) -> tuple[Ids, Ids]:
 def neighbours_of(part: Part, vertex: int) -> Ids:
     """Return the ids of the neighbours of an id, int64 [k].
 
-    They rise where vertices are sorted by degree, else they are as they were given.
+    They are in ascending order if vertices are sorted by degree, else in the order in
+    which they were given.
     """
     rows, number = part.nn, part.number_of(vertex)
     some = rows.columns[int(rows.offsets[number]) : int(rows.offsets[number + 1])]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def nodes_of(ids: IdMap | None, n: int) -> Sequence[Any] | None:
-    """Return the names of n vertices that have ids, None if these are 0 … n-1."""
+    """Return the names of n vertices from a file's ids, None if these are 0 … n-1."""
     if ids is None:
         return None
     first = first_of(ids)
@@ -38,8 +38,8 @@ def nodes_of(ids: IdMap | None, n: int) -> Sequence[Any] | None:
 def read_store(folder: Path, first_id: int | None) -> tuple[Part, Sequence[Any] | None]:
     """Return the graph of a store, and the names of its vertices, see ``nodes_of``.
 
-    first_id: as ``Store.load_ids`` takes it.  Raises StoreError, and OutOfMemory if
-    the graph does not fit.
+    first_id: see ``Store.load_ids``. Raises StoreError, and OutOfMemory if the graph
+    does not fit.
     """
     store = open_store(folder)
     nodes = nodes_of(store.load_ids(first_id), store.manifest.n)
@@ -47,7 +47,7 @@ def read_store(folder: Path, first_id: int | None) -> tuple[Part, Sequence[Any] 
         return whole_graph(store), nodes
     except MemoryError as error:
         raise OutOfMemory(
-            f"{folder}: the memory of this machine does not hold its graph; "
+            f"{folder}: the graph does not fit the memory of this machine; "
             "distbfs.open searches it on several ranks"
         ) from error
 
@@ -55,7 +55,8 @@ def read_store(folder: Path, first_id: int | None) -> tuple[Part, Sequence[Any] 
 def ids_of_nodes(nodes: Sequence[Any] | None) -> tuple[IdMap | None, Ids | None]:
     """Return names of vertices as ids of a store, and the vertex of each, int64 [n].
 
-    Both are None if the names are the vertex numbers; the second is None if ids rise.
+    Both are None if the names are the vertex numbers; the second is None if the ids are
+    in ascending order.
     Raises WrongTypeError if names are neither integers of 0 or more nor text.
     """
     if nodes is None:
@@ -87,7 +88,7 @@ def ids_of_nodes(nodes: Sequence[Any] | None) -> tuple[IdMap | None, Ids | None]
 def save(
     part: Part, nodes: Sequence[Any] | None, folder: Path, *, overwrite: bool
 ) -> None:
-    """Write a whole graph as a store of one part; its edges count once each.
+    """Write a whole graph as a store of one part; each edge counts once.
 
     Raises the errors of ``ids_of_nodes`` and ``write_graph``.
     """

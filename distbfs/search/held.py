@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Separated:
     """Shares of domains on devices, and the exchange between domains.
 
-    shares: of this rank's devices; placement: of all; exchange: of the searches
+    shares: one per device of this rank; placement: of the domains of all ranks;
+    exchange: what searches use
     """
 
     shares: Sequence[InnerPart]
@@ -33,15 +34,16 @@ class Separated:
 class Held:
     """The data of a graph in the memory where it is searched, on this rank.
 
-    graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
-        of one domain of devices; each may be searched by other engines as well
-    host_parts: brings what devices hold to host memory, with its attributes, as far as
-        it is of this rank; None if it lies there already
-    devices: CUDA devices of this rank that search
-    edges: stored directed edges of this rank's share
+    graph: a whole graph on one device; parts: parts in host memory; device_parts: parts
+    on devices; rows: the rows of each device in one domain. More than one engine may
+    search each of them.
+    host_parts: copies this rank's share of the graph, with its attributes, from devices
+    to host memory; None if it lies there already
+    devices: the CUDA devices of this rank that search
+    edges: number of stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
-    generation_seconds, construction_seconds: of this rank
-    facts: JSON values for reports
+    generation_seconds, construction_seconds: times of this rank
+    facts: JSON values for reports, by name
     """
 
     vertices: VertexMap

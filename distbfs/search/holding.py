@@ -1,4 +1,4 @@
-"""Graphs loaded where they are searched: from a store, from tuples, from a part."""
+"""Loading of graphs to where they are searched, from a store, tuples or a part."""
 
 from __future__ import annotations
 
@@ -74,9 +74,10 @@ class OwnGraph(Protocol):
 class Source:
     """The origin of a graph: a store, tuples, or a ``Graph`` of this process.
 
-    parts: of a store, or to build from tuples; build: options of that
-    turned: a directed store is searched along reversed edges
-    buffer_bytes: of device memory for keys while building, None: what is free
+    parts: number of parts of a store, or to build from tuples; build: options of
+    building them
+    turned: whether a directed store is searched along reversed edges
+    buffer_bytes: device memory for keys while building, None for all that is free
     """
 
     n: int
@@ -117,14 +118,14 @@ class Source:
 
     @property
     def most_edges(self) -> int:
-        """Stored directed edges, or as many as tuples may give."""
+        """Number of stored directed edges, or the most that the tuples can give."""
         if self.store is not None:
             return self.store.manifest.m
         return self.input_tuples * (1 if self.directed else 2)
 
     @property
     def input_tuples(self) -> int:
-        """Edge tuples that the graph was, or is, made of."""
+        """Number of edge tuples that the graph was built from, or will be."""
         if self.store is not None:
             return self.store.manifest.tuples
         return self.any_tuples().tuples
@@ -143,22 +144,23 @@ class Source:
 
     @contextmanager
     def telling(self, label: str, total: int = 0) -> Iterator[Sum]:
-        """Yield a progress counter of long work; total: if known beforehand."""
+        """Yield a progress counter of long work."""
         with self.progress(label, total) as tell:
             yield Sum(tell, total)
 
 
 def bytes_of(store: Store, indices: Sequence[int]) -> int:
-    """Return the bytes of some parts in memory."""
+    """Return the number of bytes that some parts take in memory."""
     return sum(store.part_bytes(index) for index in indices)
 
 
 def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Held:
     """Load the parts of this rank to host memory (collective for tuples).
 
-    owned: whether parts of tuples own rows
-    Raises LaunchError if the parts do not divide by the ranks, ResourceError if
-    memory is short.
+    owned: whether parts built from tuples own rows
+
+    Raises LaunchError if the number of parts is not a multiple of the number of ranks,
+    ResourceError if memory runs out.
     """
     if source.graph is not None:
         return held_parts(world, [source.graph._host_part], None)
@@ -186,7 +188,7 @@ def loading(
 ) -> Iterator[ReadWatch]:
     """Yield a counter of the bytes of parts while they are read.
 
-    Raises OutOfMemory for a MemoryError.
+    Converts a MemoryError to OutOfMemory.
     """
     nbytes = bytes_of(store, indices)
     try:
@@ -227,8 +229,9 @@ def host_parts_built(
 ) -> Held:
     """Build parts in host memory from edge tuples (collective).
 
-    owned: whether they own rows, see ``construct``
-    ends: of the original input tuples, by part and local id, if these differ
+    owned: whether the parts own rows, see ``construct``
+    ends: number of ends of the original input tuples, by part and local id, if these
+    tuples differ from the edges
     """
     made: list[Part] = []
 
@@ -266,7 +269,7 @@ def held_parts(
 def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
     """Wrap a graph on the device of one rank for a session.
 
-    graph: None on the other ranks
+    graph: the graph; None on the other ranks
     """
     if graph is None:
         return Held(VertexMap(world, Layout(n, 1), []))
@@ -294,7 +297,7 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
 def held_back(graphs: Sequence[DeviceGraph]) -> dict[str, int]:
     """Return the sizes of rows in host memory, empty if there are none.
 
-    graphs: of this rank's devices
+    graphs: the graphs on this rank's devices
     """
     tails = [graph.tails for graph in graphs if graph.tails is not None]
     if not tails:

@@ -1,4 +1,4 @@
-"""The rows of a rank's devices with visibility of edges; see ``sight``."""
+"""Masks of visible edges for the rows on a rank's devices; see ``sight``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class MaskedRows(Protocol):
-    """The edges that a mask shows, as bits on each device of this rank."""
+    """Makes masks of visible edges: one bit per edge, on each device of this rank."""
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows."""
 
     def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
-        """Return the ends of seen edges by local id, of each device (collective)."""
+        """Count the ends of visible edges at each local id, by device (collective)."""
 
 
 class DomainRows:
@@ -52,7 +52,7 @@ class DomainRows:
         return seen
 
     def ends(self, seen: Sequence[SeenEdges]) -> list[DeviceArray]:
-        """Return the ends of seen edges by local id, uint32 [local], of each device."""
+        """Count the ends of visible edges at each local id, uint32, by device."""
         every = []
         for part, some in zip(self._parts, seen, strict=True):
             with part.names.device:
@@ -83,9 +83,9 @@ class InnerRows:
         return seen
 
     def ends(self, seen: Sequence[SeenPart]) -> list[DeviceArray]:
-        """Return the ends of seen edges by local id, of each device (collective).
+        """Count the ends of visible edges at each local id, by device (collective).
 
-        Those of a delegate are added up over all domains.
+        The ends at a delegate are summed over all domains.
         """
         of_delegates = np.zeros(self._parts[0].delegate_count, np.int64)
         for part, some in zip(self._parts, seen, strict=True):
@@ -110,7 +110,7 @@ class InnerRows:
 
 
 def target_ids(part: InnerPart) -> DeviceArray:
-    """Return the ids of ``outer.targets``, as in ``ids``, with its device current."""
+    """Return the ids of ``outer.targets``; the device of the part must be current."""
     cp, outer, parts = cuda.cupy(), part.outer, part.layout.parts
     counts = np.diff(outer.starts).tolist()
     shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts)

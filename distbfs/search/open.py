@@ -1,4 +1,4 @@
-"""The single way to open a session: it chooses the engine and loads the graph."""
+"""The function that opens every session: it chooses the engine and loads the graph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def prepare(
 ) -> Opening:
     """Choose the engine for a graph, before anything is loaded (collective).
 
-    held: the graph as other sessions hold it, used instead of loading if it fits
+    held: the graph as another session holds it; if it suits the engine, it is used
+    instead of loading
     """
     request = request or Request()
     if source.graph is not None and request.devices is None and request.domain is None:
@@ -47,9 +48,9 @@ def prepare(
 
 
 def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Session:
-    """Bring a graph to where it is searched and return its session (collective).
+    """Load a graph to where it is searched and return its session (collective).
 
-    asked, named: as in ``prepare``
+    Other arguments: see ``prepare``
     """
     return prepare(world, source, *asked, **named).open()
 
@@ -80,25 +81,26 @@ def open(  # noqa: A001
     comm : mpi4py.MPI.Comm, optional
         The ranks, all of which make this call; by default this process alone.
     devices : int or sequence of int, optional
-        CUDA devices of this rank, how many or which; by default all that are available
+        Number or indices of this rank's CUDA devices; by default all that are available
         to it.
     engine : str, default "auto"
         "auto" takes devices where every rank has one, else "openmp"; other values are
         those of ``distbfs bfs --engine``.
     exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware"}
-        How domains send each other what they find.
+        How domains exchange what they find.
     domain : int, optional
-        Devices of a domain.  By default as many as map each other's memory, those of
-        each host; the last domain of a host may have fewer.
+        Number of devices in a domain, by default as many devices of a host as map each
+        other's memory; the last domain of a host may have fewer.
     parts : int, optional
         For edge tuples: number of parts, by default one per rank.
     threshold : int, optional
         For edge tuples: the degree above which vertices are delegates.
     directed : bool, default False
-        For edge tuples: edges lead from u to v alone.  Stores and graphs know it.
+        For edge tuples: edges lead from u to v only.  Stores and graphs state this
+        themselves.
     reverse : bool, default False
-        Search a directed graph along reversed edges.  With a store, ``nedge`` then
-        counts each edge once, however many tuples there were.
+        Search a directed graph along reversed edges.  For a store, ``nedge`` then
+        counts each edge once, however often it occurred in the input.
     first_id : {0, 1}, optional
         For a store whose vertices are numbers: the number of the first one; by default
         as in the file that it was converted from.
@@ -110,14 +112,14 @@ def open(  # noqa: A001
     Returns
     -------
     Session
-        Use it in ``with``, or ``close()`` it; ``why`` says what was chosen and why.
+        Use it in ``with``, or call ``close()``; ``why`` says what was chosen and why.
 
     Raises
     ------
     UsageError
-        Options do not go together, or one is outside its allowed set.
+        Options conflict, or one is outside its allowed set.
     WrongTypeError
-        ``source`` is of another type.
+        ``source`` is neither a path, a Graph nor edge tuples.
     StoreError, InputError
         The store or the tuples cannot be read.
     ResourceError
@@ -148,7 +150,7 @@ def open(  # noqa: A001
     if reverse:
         made = made.reversed()
     if first_id is not None and made.store is None:
-        raise UsageError("first_id is for stores; edges of a program count from 0")
+        raise UsageError("first_id is for stores; ids of a program begin at 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
     names: VertexNames | None = None
@@ -165,10 +167,10 @@ def open(  # noqa: A001
 def source_of(
     source: Any, world: World, parts: int | None, build: BuildOptions
 ) -> Source:
-    """Return the source of a session for the graph that a program gives.
+    """Return the source of a session for the graph that a program passes.
 
-    build: how tuples are built. WrongTypeError for anything but a store, a graph or
-    tuples.
+    build: options of building a graph from tuples. Raises WrongTypeError for anything
+    but a store, a graph or tuples.
     """
     if build.directed and build.threshold is not None:
         raise UsageError("threshold is for symmetric graphs, and directed is true")

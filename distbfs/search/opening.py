@@ -1,6 +1,6 @@
-"""A graph loaded where it is searched, and the session with its runner.
+"""Loading of a graph to where it is searched, and the session with its runner.
 
-choose.py has chosen the place before.
+The engine and the place have been chosen by choose.py.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ def open_host(opening: Opening) -> Session:
 def _host_parts(opening: Opening, threads: int) -> Held:
     """Load the parts of this rank to host memory (collective).
 
-    Those of a store are repartitioned where their number does not divide by the ranks;
-    the rows of one part have owners where there is room, but for many searches at once,
-    which would send a word or more of each vertex to all ranks at each level.
+    A store is repartitioned if its number of parts is not a multiple of the number of
+    ranks. Ranks own rows of a single part if memory allows, except for many searches at
+    once: each level would send a word or more per vertex to all ranks.
     """
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None:
@@ -175,9 +175,10 @@ def _host_parts(opening: Opening, threads: int) -> Held:
 def _owns_rows(opening: Opening) -> bool:
     """Return whether ranks are to own the rows of tuples (collective).
 
-    On one host with room and a core for each: a bit of each vertex goes to all of them,
-    not of each delegate. But not for many searches at once, see ``_host_parts``, or
-    where delegates, or directions of their subgraphs, were requested.
+    They are if all ranks are on one host, with enough memory and a core for each,
+    because every level sends one bit per vertex, not only per delegate, to all ranks.
+    They are not for many searches at once, see ``_host_parts``, or if delegates, or
+    directions of their subgraphs, were requested.
     """
     world, source, request = opening.world, opening.source, opening.request
     usual = opening.choice.options.factors == SubgraphFactors()

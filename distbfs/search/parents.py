@@ -1,8 +1,8 @@
-"""The missing parents of a distributed search, completed after its last level.
+"""Completion of a distributed search's parents, after its last level.
 
 A vertex found inside a part has its parent there; a vertex that is sent carries its
-parent. A delegate is owned like any vertex; if its owner did not find it, the parts
-that did have its parent. Source: Pan, Pearce, Owens 2018, Section VI-A3.
+parent. A delegate has an owner like any vertex; if the owner did not find it, the parts
+that found it know its parent. Source: Pan, Pearce, Owens 2018, Section VI-A3.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ParentCost:
     """Cost of completing the parents of a search on this rank.
 
-    bytes_sent, messages_sent: to other ranks, a reduction or gathering counts once
+    bytes_sent, messages_sent: sent to other ranks; a reduction or gather counts once
     """
 
     bytes_sent: int = 0
@@ -40,7 +40,7 @@ class FoundParents:
     """Parts that have found the parents of all their vertices."""
 
     def complete(self) -> ParentCost:
-        """Set nothing."""
+        """Do nothing: all parents are set."""
         return ParentCost()
 
 

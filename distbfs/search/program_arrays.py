@@ -1,7 +1,7 @@
 """Arrays of a program: of NumPy, pandas, polars, Arrow, CuPy and others.
 
-None of the libraries is imported: arrays are recognised by attributes that all of them
-have.
+No library is imported: arrays are recognised by the attributes that they have in each
+library.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def check_whole(values: Any, name: str) -> None:
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return values of a program as an array in host memory; NumPy's are not copied.
+    """Return a program's values as a host array; NumPy arrays are not copied.
 
-    Raises WrongTypeError if they are none, InputError if their shape is uneven,
-    or some are masked or null.
+    Raises WrongTypeError if they do not form an array, InputError if their lengths
+    differ or some values are masked or null.
     """
     if isinstance(values, (AbstractSet, Iterator)):
         values = list(values)
@@ -74,9 +74,9 @@ def array_of(values: Any, name: str) -> Array:
 
 
 def each_of(values: Any, name: str) -> Iterable[Any]:
-    """Return vertices, or pairs of them, of a program as an iterable.
+    """Return a program's vertices, or pairs of vertices, as an iterable.
 
-    Raises WrongTypeError unless they are several, and the errors of ``array_of``.
+    Raises WrongTypeError for a single value, and the errors of ``array_of``.
     """
     if is_array(values):
         values = array_of(values, name).tolist()

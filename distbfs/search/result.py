@@ -64,7 +64,7 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
 
 
 class Result(ResultPaths):
-    """Levels and parents of one search, or one of both.
+    """Levels and parents of one search, or only levels or only parents.
 
     Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id, from 0,
     and hold -1 for vertices that were not reached.  Each source is its own parent, at
@@ -90,24 +90,25 @@ class Result(ResultPaths):
     order : ndarray of int64, shape (reached,), or None
         Ids in the order in which a queue finds them; only by method "ordered".
     records : list of dict
-        One entry per level, where ``Session.search(records=True)`` asked for them.
+        One entry per level, after ``Session.search(records=True)``, else empty.
     phases : dict of str to float
         Seconds of this rank by phase.
     parent_cost : ParentCost
-        Questions, bytes and messages of this rank for parents found on other parts.
+        Questions, bytes and messages that this rank needed for parents found on other
+        parts.
 
     Notes
     -----
-    Where vertices have names, and so where a file counts them from 1, arrays,
-    ``parent``, ``order``, ``roots`` and ``root`` go by ids all the same, from 0, and
-    ``named`` gives the names of ids.  Everything else takes and gives names.
+    Where vertices have names, or a file counts them from 1, arrays are still indexed by
+    id, from 0, and ``parent``, ``order``, ``roots`` and ``root`` contain ids; ``named``
+    returns their names.  Everything else takes and returns names.
 
     Results of ``bfs`` stay valid.  Those of a session are overwritten by the next
     search of their thread, unless ``keep`` has copied them.  On several ranks,
     properties and methods other than ``keep`` and ``shards`` are collective, and equal
     on all ranks unless stated otherwise.  A pickled result has its arrays in host
-    memory, and the names of the vertices, but no graph: it counts and lists no shortest
-    paths beyond those of its parents.  Results on several ranks cannot be pickled.
+    memory, and the names of the vertices, but no graph: the only shortest paths that it
+    knows are those of its parents.  Results on several ranks cannot be pickled.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class Result(ResultPaths):
         return f"{self.source}" if len(self.roots) == 1 else self._from()
 
     def _facts(self) -> list[tuple[str, object]]:
-        """Return the rows to show; on several ranks those known without the others."""
+        """Return the rows to show; on several ranks, those that need no other rank."""
         alone = self._vertices.world.size == 1 and self._valid()
         facts: list[tuple[str, object]] = [
             (name, getattr(self, name))
@@ -207,7 +208,7 @@ class Result(ResultPaths):
 
     @reading
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy in another process: on the host, no graph.
+        """Return the state to be pickled: arrays in host memory, without the graph.
 
         Raises UsageError if the result is overwritten, WrongTypeError on several
         ranks.
@@ -254,12 +255,12 @@ class Result(ResultPaths):
         self._lock, self._valid, self._take = None, always, values_of
 
     def _save(self) -> None:
-        """Own the arrays unless they are overwritten already; the lock is held."""
+        """Own the arrays unless they have been overwritten; the lock is held."""
         if self._lock is not None and self._valid():
             self._own()
 
     def _save_among_threads(self) -> None:
-        """Own arrays that are handed out, if another thread may overwrite them."""
+        """Own the arrays that were returned, if another thread may overwrite them."""
         if self._vertices.whole_here and active_count() > 1:
             self._save()
 
@@ -277,8 +278,8 @@ class Result(ResultPaths):
         Returns
         -------
         Result
-            With copies of the arrays, or with the arrays themselves where the session
-            can use new ones.
+            It has copies of the arrays, or the arrays themselves if the session can
+            allocate new ones.
 
         Raises
         ------
@@ -306,8 +307,9 @@ class Result(ResultPaths):
     def shards(self) -> list[tuple[Any, Any]]:
         """Pairs (level, parent) of arrays, one for each device or part of this rank.
 
-        Entry k of part i is vertex ``k * parts + i``, in internal ids.  What was not
-        asked for is None.  Local: other ranks take no part.
+        Entry k of part i is vertex ``k * parts + i``, in internal ids.  Levels or
+        parents that were not requested are None.  The property is local: other ranks
+        need not read it.
         """
         return list(zip(*self._arrays(), strict=True))
 
@@ -325,8 +327,8 @@ class Result(ResultPaths):
     def parent(self) -> Array | Any:
         """The vertex before each on a shortest path, shape (n,), by vertex id.
 
-        int32 or int64; -1 for unreached; None if parents were not asked for.  It
-        lies where ``level`` lies or would lie, and raises the same errors.
+        int32 or int64; -1 for unreached; None if parents were not requested.  It is in
+        the memory where ``level`` is or would be, and raises the same errors.
         """
         return self._whole(1) if self.has_parents else None
 
@@ -356,12 +358,12 @@ class Result(ResultPaths):
         return levels, vertices.outside(vertices.block(parent, np.int64))
 
     def _level_block(self) -> Array:
-        """Return levels as in ``to_numpy``; UsageError if there are none."""
+        """Return levels as ``to_numpy`` does; UsageError if there are none."""
         self._need_levels()
         return self.to_numpy()[0]
 
     def _parent_block(self) -> Ids:
-        """Return parents as in ``to_numpy``; UsageError if there are none."""
+        """Return parents as ``to_numpy`` does; UsageError if there are none."""
         self._need_parents()
         return cast("Ids", self.to_numpy()[1])
 
@@ -379,8 +381,8 @@ class Result(ResultPaths):
 
         Notes
         -----
-        On several ranks each rank gets a block of consecutive ids: of n ids, rank r of
-        p gets those from ``r * n // p`` to before ``(r + 1) * n // p``.
+        On several ranks, each gets a block of consecutive ids: rank r of p gets the ids
+        ``range(r * n // p, (r + 1) * n // p)``.
 
         Examples
         --------
@@ -408,8 +410,8 @@ class Result(ResultPaths):
         level : ndarray of int32, shape (k,), or None
             -1 for unreached; None if levels were not requested.
         parent : ndarray, shape (k,), or None
-            The same for parents: int64; if nodes have names of their own, the names as
-            objects, None for unreached.
+            Parents, int64, -1 for unreached; if nodes have names, names as objects,
+            None for unreached.
 
         Raises
         ------
@@ -458,7 +460,7 @@ class Result(ResultPaths):
         )
 
     def _of_reached(self) -> Sequence[Any]:
-        """Return the arrays of the shards that are -1 for unreached vertices alone."""
+        """Return arrays of the shards that are -1 exactly for unreached vertices."""
         return self._arrays()[0 if self.has_levels else 1]
 
     @property
@@ -626,8 +628,8 @@ class Result(ResultPaths):
     def _walk_back(self, at: int, ask: Callable[[], object] = bool) -> list[int]:
         """Return the vertices from ``at`` back to a source (collective).
 
-        at: a number, int; ask: called before each step, may raise.  Raises UsageError
-        and ValidationError as ``path_to``.
+        at: vertex id; ask: called before each step, may raise an error. Raises
+        UsageError and ValidationError as ``path_to`` does.
         """
         steps, above = [at], self._parent_of(at)
         if above < 0:
@@ -661,9 +663,9 @@ class Result(ResultPaths):
         Returns
         -------
         ndarray, shape (reached - k, 2)
-            Rows (parent, child), by the level of the child, if there are levels, then
-            by its id; in the order of the queue where that is known.  On several ranks,
-            the children of this rank's block.
+            Rows (parent, child), sorted by the level of the child, if levels were
+            requested, and its id, or in the order of the queue where it is known.  On
+            several ranks, the children in this rank's block.
 
         Raises
         ------
@@ -693,7 +695,7 @@ class Result(ResultPaths):
     def _columns(self) -> dict[str, Array]:
         """Return vertex, level and parent, [block] each, of this rank's vertices.
 
-        Names are int64 where all are integers, else objects, and None for no parent.
+        Names are int64 if all are integers, else objects, with None for no parent.
         """
         level, parent = self.to_numpy()
         world, n = self._vertices.world, self._vertices.layout.n
@@ -707,7 +709,7 @@ class Result(ResultPaths):
         return columns
 
     def _named_parents(self, parent: Ids, kind: Any) -> Array:
-        """Return the names of parents, of dtype int64 or object; of -1: -1 or None."""
+        """Return the names of parents, dtype int64 or object; -1 becomes -1 or None."""
         names = self.named(np.maximum(parent, 0)).astype(kind)
         names[parent < 0] = -1 if kind == np.int64 else None
         return names
@@ -718,9 +720,9 @@ class Result(ResultPaths):
         Returns
         -------
         pandas.DataFrame
-            Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` as
-            far as they were requested. Both are -1 for unreached; if names are not
-            integers, such a parent is missing. On several ranks, the vertices of this
+            Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` if
+            they were requested. Both are -1 for unreached vertices; if names are not
+            integers, their parent is missing. On several ranks, the vertices of this
             rank's block.
 
         Raises
@@ -754,7 +756,7 @@ class Result(ResultPaths):
         LibraryMissing
             polars is not installed.
         WrongTypeError
-            The names of the vertices are of types that make no column.
+            The names of the vertices have types that no column can hold.
 
         Examples
         --------
@@ -778,7 +780,7 @@ class Result(ResultPaths):
         LibraryMissing
             pyarrow is not installed.
         WrongTypeError
-            The names of the vertices are of types that make no column.
+            The names of the vertices have types that no column can hold.
 
         Examples
         --------
@@ -795,7 +797,8 @@ class Result(ResultPaths):
         Returns
         -------
         dict
-            Vertex to level, ascending by id.  On several ranks, of this rank's block.
+            The level of each vertex, in order of id.  On several ranks, for the
+            vertices of this rank's block.
 
         Raises
         ------
@@ -815,7 +818,7 @@ class Result(ResultPaths):
         return dict(zip(names, level[reached].tolist(), strict=True))
 
     def to_scipy(self) -> tuple[Array, Array]:
-        """Return order and predecessors as SciPy's ``breadth_first_order`` does.
+        """Return order and predecessors like SciPy's ``breadth_first_order``.
 
         Returns
         -------
@@ -833,7 +836,7 @@ class Result(ResultPaths):
 
         Notes
         -----
-        Both are int64 where n does not fit int32.
+        Both arrays are int64 if n does not fit int32.
 
         Examples
         --------
@@ -864,7 +867,7 @@ class Result(ResultPaths):
 
 
 def bytes_of(result: Result) -> int:
-    """Return the bytes of the arrays of a result on this rank."""
+    """Return the number of bytes of a result's arrays on this rank."""
     return sum(int(x.nbytes) for pair in result.shards for x in pair if x is not None)
 
 

@@ -1,19 +1,19 @@
 """The result file of many searches; an interrupted run can resume it.
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and ``parent`` int64 [k,
-n], or one of both if only that was requested, in input ids; its attribute ``ids`` is
-"input".
+n], or one of both if only that was requested, in input ids; the attribute ``ids`` of
+the file is "input".
 Where a search began at several vertices, ``sources`` has the smallest of them, and all
 those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; both
 exist if any search of the file began at several. ``paths`` [k, n], uint64 or float64,
-are numbers of shortest paths, if requested. If vertices have other ids in their file,
-``ids`` [n], int64 or UTF-8 text, holds these: ``ids[v]`` is the id of vertex v, also
-for the vertices in ``sources`` and ``parent``.
+holds numbers of shortest paths, if requested. If vertices have other ids in their input
+file, the dataset ``ids`` [n], int64 or UTF-8 text, holds these: ``ids[v]`` is the id of
+vertex v, for example of a vertex in ``sources`` or ``parent``.
 
-While searches run it is called ``OUT.h5.partial``. All space is allocated at the start
-and no metadata changes later: a row is written and synced, then its flag in ``done``; a
-killed run leaves a valid file whose flagged rows are complete. A row is contiguous, so
-that each rank writes its own vertices directly (``ResultBlocks``).
+While searches run, the file is called ``OUT.h5.partial``. All space is allocated at the
+start and no metadata changes later: a row is written and synced, then its flag in
+``done``, so a killed run leaves a valid file whose flagged rows are complete. A row is
+contiguous, so each rank can write its own vertices directly (``ResultBlocks``).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SUMMED = "summed"
 
 
 def write_names(file: h5py.File, ids: IdMap) -> None:
-    """Write the ids that the vertices have in their file, in pieces."""
+    """Write the ids that the vertices have in their input file, in pieces."""
     kind = np.dtype("<i8") if ids.kind == "integer" else h5py.string_dtype()
     dataset = file.create_dataset(NAMES, (ids.count,), dtype=kind)
     for start in range(0, ids.count, NAMES_AT_ONCE):
@@ -86,7 +86,7 @@ def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder while a result file is created, if folders have locks."""
+    """Lock a folder, if folders have locks, while a result file is created."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -101,7 +101,9 @@ def locked(folder: Path) -> Iterator[None]:
 class ResultBlocks:
     """One rank's columns of each row: the vertices from ``first`` on.
 
-    A context manager. path: of the partial file; places: offsets of its arrays;
+    A context manager.
+
+    path: the partial file; places: byte offsets of its arrays, by name
     columns: number of vertices
     """
 
@@ -121,7 +123,8 @@ class ResultBlocks:
     ) -> None:
         """Write this rank's block of one search and sync it.
 
-        paths: of the dtype of the file
+        paths: numbers of shortest paths, in the dtype of the file
+
         Raises DiskFull or InputError for I/O errors.
         """
         try:
@@ -158,17 +161,19 @@ class ResultBlocks:
 
 
 class PartialFile:
-    """Finished searches of a run that may be interrupted, of one rank.
+    """The finished searches of a run that may be interrupted, written by one rank.
 
     A context manager.
 
     partial: the file's name while searches run
-    starts: arrays that are written first; kinds: shapes and dtypes of the results, by
-    name, one row per search; totals: of arrays that are sums over finished searches,
-    which are stored twice, so that one of both is whole whenever a run is killed
+    starts: arrays that are written first, by name
+    kinds: shape and dtype of one search's results, by name; the file has a row per
+    search
+    totals: the same for sums over finished searches; each sum is stored twice, so that
+    one copy is intact whenever a run is killed
     identity: a text that identifies the graph and the kind of result
-    ids: the vertices' ids in their file, if they differ
-    anew: how a user begins anew, for messages
+    ids: the vertices' ids in their input file, if these differ from 0 … n-1
+    anew: how a user can start over, for messages
     """
 
     def __init__(
@@ -349,7 +354,7 @@ class PartialFile:
             raise system_error(error, self._partial) from error
 
     def mark(self, rows: int | slice) -> None:
-        """Mark searches as done, after all of them is on disk."""
+        """Mark searches as done; all of their results must be on disk."""
         file = self._opened()
         try:
             file["done"][rows] = 1
@@ -390,11 +395,11 @@ class ResultFile(PartialFile):
 
     A context manager.
 
-    sources: of each search, an id or those of a set
+    sources: for each search, the id of its source, or the ids of a set
     columns: number of vertices
     identity: a text that identifies the graph and the kind of result
-    levels, parents: which of both there are
-    ids: the vertices' ids in their file, if they differ
+    levels, parents: whether the file has them
+    ids: the vertices' ids in their input file, if these differ from 0 … n-1
     paths: the dtype of numbers of shortest paths, "" without them
     """
 
@@ -456,11 +461,13 @@ class ResultFile(PartialFile):
 
 
 class SharedResult:
-    """A result file that all ranks write, each its own vertices; a context manager.
+    """A result file to which each rank writes its own vertices; a context manager.
 
-    result: open, of rank 0; columns: number of vertices; row: the next to write
-    Creating and writing are collective. Raises InputError if a rank sees another
-    file than rank 0: hosts must share the folder.
+    result: the open file on rank 0, None on the others
+    columns: number of vertices; row: the next row to write
+
+    Creating and writing are collective. Raises InputError if a rank sees another file
+    than rank 0: hosts must share the folder.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""All shortest paths of a result, beyond those that its parents give."""
+"""All shortest paths of a result, not only those along its parents."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def reading(
 class ResultPaths(ABC):
     """Methods of ``Result`` that need levels, and the graph that was searched.
 
-    They are collective, as those of ``Result``, and raise UsageError if the graph
-    lies on several devices, the search saw a part of it only, or it was made without
+    They are collective, like those of ``Result``, and raise UsageError if the graph
+    lies on several devices, or the search saw only a part of it or was made without
     levels.
     """
 
@@ -94,14 +94,13 @@ class ResultPaths(ABC):
         -------
         ndarray, shape (n,)
             By vertex id: 0 for unreached, 1 for a source; a repeated edge counts once.
-            A CuPy array where one device holds all; on several ranks those of this
-            rank's block.
+            A CuPy array if one device holds all; on several ranks, this rank's block.
 
         Raises
         ------
         UsageError
-            A number passes 2^64 - 1 and ``dtype`` is "uint64", or the graph lies on
-            several devices, or the search saw a part of it only.
+            A number exceeds 2^64 - 1 and ``dtype`` is "uint64", or the graph lies on
+            several devices, or the search saw only a part of it.
 
         Notes
         -----
@@ -150,7 +149,7 @@ class ResultPaths(ABC):
     def predecessors_to(self, target: Any) -> Array:
         """Return the edges on all shortest paths to a vertex.
 
-        They are the directed acyclic graph of parents that leads back to the source.
+        These edges form a directed acyclic graph from the source to the vertex.
 
         Parameters
         ----------
@@ -160,8 +159,8 @@ class ResultPaths(ABC):
         Returns
         -------
         ndarray, shape (k, 2)
-            Rows (u, v), u one level above v, each once, by v, then by u; equal on all
-            ranks.
+            Rows (u, v), where u is one level nearer to the source than v; each edge
+            once, sorted by v, then by u; equal on all ranks.
 
         Raises
         ------
@@ -216,14 +215,13 @@ class ResultPaths(ABC):
         target : vertex
             An id, or the name of a node.
         limit : int, optional
-            The largest number of paths; by default all, and there may be very
-            many.
+            The largest number of paths; by default all, which may be very many.
 
         Returns
         -------
         iterator of list
             Each path from a source to ``target``, both included.  All ranks make the
-            call; going through the paths asks no other rank.
+            call; iteration is local.
 
         Raises
         ------
@@ -253,14 +251,14 @@ class ResultPaths(ABC):
         Parameters
         ----------
         hops : int, optional
-            0 or more; by default all that was reached.
+            Largest distance from the source, 0 or more; unlimited by default.
 
         Returns
         -------
         EdgeTable
             The subgraph that these vertices induce, without loops.  An undirected edge
-            is there once, from the end on the smaller level, else with the smaller id.
-            On several ranks, each has a share of the edges.
+            occurs once: u is the end with the smaller level or, on the same level, the
+            smaller id. On several ranks, each has a share of the edges.
 
         Raises
         ------
@@ -296,7 +294,7 @@ def no_way_back(vertex: Any) -> ValidationError:
 
 
 def before_each(pairs: Ids) -> dict[int, list[int]]:
-    """Return the predecessors of each v, by ids; edges: (u, v) [k, 2] sorted by v."""
+    """Return the predecessors of each v; pairs: edges (u, v), [k, 2], sorted by v."""
     before: dict[int, list[int]] = {}
     for u, v in pairs.tolist():
         before.setdefault(v, []).append(u)

@@ -21,7 +21,7 @@ NO_GRAPH = NoPaths(
 
 
 class KeptNames:
-    """Names of all vertices, apart from their graph (``VertexNames``)."""
+    """Names of all vertices, without their graph (``VertexNames``)."""
 
     def __init__(self, names: Array) -> None:
         self._names = names
@@ -60,7 +60,7 @@ def no_rows(_: Ids) -> NoReturn:
 def without_graph(n: int, names: Array | None) -> dict[str, Any]:
     """Return attributes of a result that need no graph, session or device.
 
-    names: of all n vertices, None if they are their ids
+    names: names of all n vertices, None if vertices are named by id
     """
     shard = Shard(0, None, None, no_rows)
     return {

@@ -1,4 +1,4 @@
-"""Result tables: text in columns, also compressed, or Parquet, by a name's ending."""
+"""Result tables: text in columns, optionally compressed, or Parquet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TakeColumns: TypeAlias = Callable[[Columns], None]
 
 
 def ending_of(path: Path) -> str:
-    """Return the ending that names a format: text may be compressed, - is CSV."""
+    """Return the ending that names a format; text may be compressed, - means CSV."""
     if path == DASH:
         return ".csv"
     plain = Path(plain_name(path)).suffix
@@ -45,7 +45,7 @@ def is_table(path: Path | None) -> bool:
 def check_ending(
     path: Path, endings: tuple[str, ...], what: str = "results", *, force: bool = True
 ) -> None:
-    """Raise UsageError for a place, or a name that ends in none of some endings."""
+    """Raise UsageError for a place or an ending that is not allowed."""
     if path != DASH:
         check_place(path, force=force)
     if ending_of(path) not in endings:
@@ -65,7 +65,7 @@ def text_rows(path: Path, *, force: bool) -> Iterator[Any]:
     """Yield a writer of the module csv for a file, or for standard output.
 
     The file appears only at the end, and not if the block raises an error.
-    Raises UsageError if it may not be written.
+    Raises UsageError if the file exists without ``force`` or cannot be written.
     """
     form: Any = {"delimiter": SEPARATORS[ending_of(path)], "lineterminator": "\n"}
     if path == DASH:
@@ -80,7 +80,7 @@ def text_rows(path: Path, *, force: bool) -> Iterator[Any]:
 
 @contextmanager
 def table_at(path: Path, *, force: bool) -> Iterator[TakeColumns]:
-    """Yield a function that adds rows to a new table; the first name its columns.
+    """Yield a function that adds rows to a new table; the first call names columns.
 
     The file appears only at the end; see ``text_rows``.
     """
@@ -123,10 +123,11 @@ def add_vertices(
 ) -> None:
     """Add a row for each vertex, with its name and its value of each column [n].
 
-    some: the vertices of the rows, int64 [k], where they are not all
+    some: the vertices of the rows, int64 [k], None for all
+    same: values that are equal in all rows, by name of their column
 
-    A column ``parent`` has the names of vertices as well; without a parent, -1, or
-    nothing if ids are text.  same: values of all rows, by name
+    A column ``parent`` contains names of vertices, too; without a parent it is -1, or
+    empty if ids are text.
     """
     names: Callable[[Array], Any] = (lambda x: x) if ids is None else ids.names
     none: int | str = "" if ids is not None and ids.kind == "text" else -1

@@ -75,17 +75,17 @@ class Session:
     closed : bool
         Whether it was closed.
     at_close : list of callable
-        Called when the session is closed.
+        Functions to call when the session is closed.
 
     Notes
     -----
-    Threads may share a session: their searches run one after the other, and a search
-    of one thread leaves results of others as they are.  ``see`` affects the searches of
-    all threads; a thread that holds ``lock`` keeps others out.  Functions that a search
-    calls, such as ``stop``, cannot use its session, and must not wait for another
-    thread that does.  A forked child process may use the session unless it is on a
-    device, or another thread searched during the fork.  On several ranks, let one
-    thread use it: all ranks make the same calls in the same order.
+    Threads may share a session: their searches run one after the other, and a search of
+    one thread does not overwrite the results of others.  ``see`` affects the searches
+    of all threads; a thread that holds ``lock`` excludes all others.  Functions that a
+    search calls, such as ``stop``, cannot use its session, and must not wait for
+    another thread that does.  A forked child process may use the session unless it is
+    on a device, or another thread searched during the fork.  On several ranks, let only
+    one thread use it, because all ranks must make the same calls in the same order.
 
     Examples
     --------
@@ -164,14 +164,14 @@ class Session:
 
     @property
     def paths(self) -> PathFinder:
-        """The finder of all shortest paths; it refuses while a view is set."""
+        """The finder of all shortest paths; it raises UsageError if a view is set."""
         # mutant: _paths if self._view is None else PATHS_OF_ALL -> _paths
         #   : test_paths_are_of_all_edges
         return self._paths if self._view is None else PATHS_OF_ALL
 
     @property
     def edges(self) -> int:
-        """Stored directed edges of all ranks (collective)."""
+        """Number of stored directed edges on all ranks (collective)."""
         return int(self.world.allreduce(np.array([self.held.edges]))[0])
 
     def describe(self) -> dict[str, Any]:
@@ -180,8 +180,8 @@ class Session:
         Returns
         -------
         dict
-            JSON values: engine, method, threads, mode, exchange and others of the
-            engine.
+            JSON values by name: engine, method, threads, mode, exchange, and further
+            ones of the engine.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class Session:
         self.vertices.check(self._ids(vertices))
 
     def connected(self, vertices: Ids) -> Array:
-        """Return which vertices have a neighbour besides themselves.
+        """Return which vertices have a neighbour other than themselves.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Session:
             return self.vertices.connected(ids)
 
     def _ids(self, vertices: Any) -> Ids:
-        """Return the ids of vertices, as they are where the graph has no names."""
+        """Return the ids of vertices; without names, the vertices are ids already."""
         if self._names is None:
             ids: Ids = vertices
             return ids
@@ -266,8 +266,8 @@ class Session:
         vertices : array_like of bool, shape (n,), optional
             Flags by vertex id, equal on all ranks; by default all are seen.
         edges : array_like of bool, shape (edges,), optional
-            Flags of edges (u, v), u < v, in the order of u, then of v; of a directed
-            store in the order of source, then of target.  Equal on all ranks.
+            Flags of the edges (u, v) with u < v, sorted by u, then by v; in a directed
+            store, sorted by source, then by target.  Equal on all ranks.
         where : str, optional
             A predicate over attributes that the store keeps, such as ``"weight < 3"``.
 
@@ -296,13 +296,14 @@ class Session:
         Parameters
         ----------
         view : View or None
-            The view of later searches, None for all vertices and edges. The arrays that
-            an engine needs for a view are made once, and kept while searches use it.
+            The view of later searches, None for all vertices and edges.  The arrays
+            that an engine needs for a view are made once and kept as long as it is in
+            use.
 
         Raises
         ------
         UsageError
-            The engine takes no views, or an attribute was not kept.
+            The engine does not support views, or an attribute was not kept.
         InputError
             The view is of another graph.
 
@@ -347,7 +348,7 @@ class Session:
         return int(vertex)
 
     def _roots_of(self, source: Any) -> Root:
-        """Return the id of a vertex, or those of a set; a set of one is as a vertex."""
+        """Return the id of a vertex, or the ids of a set; a set of one is a vertex."""
         several = vertices_of(source, self._names)
         if several is None:
             return self._id_of(source)
@@ -357,7 +358,7 @@ class Session:
         return ids if len(ids) > 1 else int(ids[0])
 
     def _check_seen(self, root: Root) -> None:
-        """Raise UsageError if an id, or one of those of a set, is not seen."""
+        """Raise UsageError if the view hides a source, or one source of a set."""
         if self._view is None:
             return
         ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
@@ -367,7 +368,7 @@ class Session:
         )
 
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
-        """Return the end of a search, targets by internal ids; WHOLE if none."""
+        """Return the end of a search, with targets by internal ids, or WHOLE."""
         if depth_limit is None and targets is None:
             return WHOLE
         ids: Ids | None = None
@@ -383,9 +384,10 @@ class Session:
         return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
-        """Yield the function that takes the wanted levels of a search.
+        """Yield the function that reads the wanted levels of a search.
 
-        Few levels on the one device that has them all are taken with the search.
+        If one device holds all levels and few are wanted, they are copied together with
+        the search's result.
         """
         few = wanted is not None and 0 < len(wanted) <= take.FEW
         on_one = self.vertices.whole_here and self.vertices.on_devices
@@ -416,20 +418,21 @@ class Session:
             array or tuple is a set: levels count from the nearest of its vertices.
             A tuple is a name if a node has that name.
         levels, parents : bool, default True
-            Whether the result has them, where the session's searches give them.
+            Whether the result has levels, and parents, if the session was not opened
+            without them.
         depth_limit : int, optional
             The last level that is searched, 0 or more.
         targets : iterable of vertices, optional
             The search ends with the level that finds the last of them.
         stop : callable, optional
-            A function that says whether to give up, called before each level; searches
+            A function that returns whether to stop, called before each level; searches
             that run on devices without the host call it before the first level and
-            about every millisecond.  Given on all ranks or on none.
+            about every millisecond.  Pass it on all ranks or on none.
         records : bool, default False
-            Whether each level is counted and timed, which is slower.
+            Whether to count and time each level, which is slower.
         wanted : ndarray, shape (k,), optional
-            Vertices that ``Result.at`` is asked for next, int64 ids or names; where one
-            device searches, their levels come with the search.
+            Vertices for which ``Result.at`` is called next, int64 ids or names; if one
+            device searches, it returns their levels together with the search.
 
         Returns
         -------
@@ -440,8 +443,8 @@ class Session:
         ------
         UsageError
             A source or target is not a vertex, a source is not seen, a set is empty,
-            the engine searches from one vertex only, or neither levels nor parents are
-            left.
+            the engine searches from one vertex only, or neither levels nor parents
+            remain to be found.
         SearchStopped
             ``stop`` returned True on one rank while levels were left; raised on all
             ranks.
@@ -485,10 +488,10 @@ class Session:
     def path(
         self, source: Any, target: Any, *, stop: Stop | None = None
     ) -> list[Any] | None:
-        """Find a shortest path from a vertex, or the nearest of a set, to another.
+        """Find a shortest path to a vertex from another, or from the nearest of a set.
 
         Engine openmp in one process searches from both ends, which looks at fewer
-        edges; others search until they reach the target.
+        edges; other engines search until they reach the target.
 
         Parameters
         ----------
@@ -508,13 +511,14 @@ class Session:
         Raises
         ------
         UsageError
-            See ``search``, and where others search without parents.
+            See ``search``; also if ``both_ends`` is false and the session was opened
+            without parents.
         SearchStopped
             See ``search``.
 
         Notes
         -----
-        As after a search, the result of the last search is not valid any more.
+        As after a search, the result of the previous search is no longer valid.
 
         Examples
         --------
@@ -545,7 +549,7 @@ class Session:
     def _path_of_search(
         self, source: Any, target: Any, stop: Stop | None
     ) -> list[Any] | None:
-        """Find a path by a search that ends with its target (collective)."""
+        """Find a path by a search that ends when it reaches its target (collective)."""
         result = self._search(
             source,
             levels=self.options.levels,
@@ -621,7 +625,7 @@ class Session:
         return result
 
     def _save_last(self) -> None:
-        """Give arrays of its own to the last result if another thread has it."""
+        """Copy the arrays of the last result if another thread uses it."""
         before, self._searcher = self._searcher, get_ident()
         last = self._last()
         if last is not None and before != self._searcher:
@@ -629,22 +633,22 @@ class Session:
 
     @property
     def on_devices(self) -> bool:
-        """Whether results lie on devices, on all ranks that have some (collective)."""
+        """Whether all ranks that have results have them on devices (collective)."""
         flag = np.array([self.vertices.on_devices])
         return bool(self.world.allreduce(flag.astype(np.uint8), "max")[0])
 
     def room(self, most: int) -> int:
-        """Return the bytes that kept results may take.
+        """Return the number of bytes that kept results may take.
 
         Parameters
         ----------
         most : int
-            The most bytes that are wanted.
+            The largest number of bytes that is needed.
 
         Returns
         -------
         int
-            ``most`` or less, by what is free on devices; equal on all ranks.
+            ``most``, or less if devices have less free memory; equal on all ranks.
 
         Examples
         --------

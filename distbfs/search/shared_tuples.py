@@ -1,7 +1,7 @@
-"""Edges of a store's parts in memory that the devices of all ranks read.
+"""Edges of a store's parts, in memory that the devices of all ranks can read.
 
-Each rank reads a share of the parts, and its devices write their edges; all devices
-read these over peer memory.
+Each rank reads a share of the parts, and its devices write their edges, which all
+devices can read over peer memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def slots(parts: int, world: World, devices: int) -> int:
 
 
 def edge_bytes(store: Store, world: World, devices: int) -> int:
-    """Return the bytes of the edges that a device reads at most."""
+    """Return the largest number of bytes of edges that a device reads."""
     edges = StoreTuples(store)
     sizes = [end - start for start, end in map(edges.bounds, range(edges.parts))]
     of_device = -(-slots(edges.parts, world, devices) // devices)
@@ -44,11 +44,12 @@ def edge_bytes(store: Store, world: World, devices: int) -> int:
 class SharedTuples:
     """A TupleSource of the edges of all parts; created and closed by all ranks.
 
-    store: of any number of parts; devices: of this rank, the same number on each
-    done: called with the bytes that devices read, and the total
+    store: a store of any number of parts
+    devices: the devices of this rank; every rank has the same number of them
+    done: called with the number of bytes that devices have read, and the total
     input_tuples: number of tuples the store was built from
-    ends: their ends by local id, for parts built from these edges, one per device:
-    index -> CuPy uint32 [local count]
+    ends: numbers of their ends by local id, in parts built from these edges, one per
+    device: index -> CuPy uint32 [local count]
 
     Raises StoreError if a file does not match the manifest, ResourceError if
     device memory is short, LaunchError if it cannot be mapped, on all ranks.
@@ -121,7 +122,7 @@ class SharedTuples:
     def pieces(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
         """Yield (u, v) CuPy uint32 arrays of the edges start … stop-1.
 
-        They are in memory of all devices, mapped on the current one.
+        The arrays lie in the memory of any device, mapped on the current one.
         """
         table = self._addresses[cuda.cupy().cuda.Device().id]
         for (first, last), address in zip(self.bounds, table.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Restriction of a session's searches to a view, for each kind of held graph."""
+"""Restriction of a session's searches to a view, for each kind of loaded graph."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Sight(Protocol):
     """Hands views to a runner.
 
-    vertices: those of the graph; while a view is seen, ends of input tuples are those
-        of edges that are seen, each counted once
+    vertices: the vertices of the graph; while a view is set, their ends of input tuples
+    are the ends of visible edges, each of which counts once
     """
 
     vertices: VertexMap
@@ -45,9 +45,10 @@ def sight_of(
     engine: str,
     rows: Callable[[], MaskedRows] | None,
 ) -> Sight:
-    """Return the maker of views for a graph; UsageError if there is none.
+    """Return the ``Sight`` of a graph; UsageError if the engine has no masks.
 
-    rows: returns those of this rank's devices, where several search (collective)
+    rows: returns the rows of this rank's devices (collective), None unless several
+    devices search
     """
     if not kind_of(engine).masks:
         raise UsageError(no_masks(engine))
@@ -61,9 +62,9 @@ def sight_of(
 def with_ends(
     vertices: VertexMap, ends: Sequence[AnyArray], *, by_local: bool
 ) -> VertexMap:
-    """Return the vertices of a graph with other ends, one array for each shard.
+    """Return the vertices of a graph with new ends, one array for each shard.
 
-    by_local: ends are by local id; else by the rows of the present ones
+    by_local: whether ends are indexed by local id, else by the rows of the old ends
     """
     shards = [
         replace(shard, ends=mine, rows=None if by_local else shard.rows)
@@ -93,7 +94,7 @@ class PartSight:
 
 
 class GraphSight:
-    """Views of a graph on one device, of this rank or of rank 0 for all."""
+    """Views of a graph on one device, of this rank, or of rank 0 for all ranks."""
 
     def __init__(self, world: World, held: Held, runner: Runner) -> None:
         self._world, self._held, self._runner = world, held, runner
@@ -143,7 +144,7 @@ class GraphSight:
 
 
 def raise_alike(world: World, problem: DistbfsError | None) -> None:
-    """Raise a problem of this rank, or else that of another (collective)."""
+    """Raise the error of this rank, or else that of another (collective)."""
     reason = first_reason(world, str(problem or ""))
     if problem is not None:
         raise problem
@@ -160,7 +161,7 @@ def views_of_parts(world: World, held: Held) -> PartViews:
 
 
 class DevicesSight:
-    """Views of a graph on several devices, of all ranks; rows: of this rank's."""
+    """Views of a graph on the devices of all ranks; rows: of this rank's devices."""
 
     def __init__(
         self, world: World, held: Held, runner: Runner, rows: MaskedRows

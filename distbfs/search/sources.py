@@ -23,8 +23,8 @@ SHOWN = 4  # sources of a set in a message
 def vertices_of(source: Any, names: VertexNames | None) -> list[Any] | Ids | None:
     """Return a set's vertices as given; None for a single vertex.
 
-    A string is one vertex, and so is any vertex's name, such as a tuple; any other
-    iterable is a set.
+    A string is one vertex, and so is a tuple that names one; any other iterable is a
+    set.
     """
     if isinstance(source, (str, bytes, int)) or not isinstance(source, Iterable):
         return None
@@ -44,9 +44,9 @@ def vertices_of(source: Any, names: VertexNames | None) -> list[Any] | Ids | Non
 
 
 def read_once(source: Any, names: VertexNames | None) -> Any:
-    """Return a source with a set that may run code of the caller read into a list.
+    """Return a source; a set whose iteration may run the caller's code becomes a list.
 
-    It is called before a search takes its lock, so that such code may search.
+    Call it before a search takes its lock, so that the caller's code may search.
     """
     if type(source) in PLAIN or hasattr(source, "dtype"):
         return source
@@ -55,14 +55,16 @@ def read_once(source: Any, names: VertexNames | None) -> Any:
 
 
 def read_targets(targets: Iterable[Any] | None) -> list[Any] | None:
-    """Return the targets of a search in a list; see ``read_once``."""
+    """Return the targets of a search as a list; see ``read_once``."""
     return None if targets is None else list(each_of(targets, "targets"))
 
 
 def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) -> Ids:
     """Return the ids of a set, int64 [k], ascending, each once.
 
-    several: see ``vertices_of``; n: vertices; id_of: returns the id of one, or raises.
+    several: see ``vertices_of``; n: number of vertices
+    id_of: returns the id of a vertex, or raises UsageError if it is unknown
+
     Raises UsageError for an empty set and for an unknown vertex.
     """
     if not len(several):
@@ -76,7 +78,7 @@ def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) ->
 
 
 def without_roots(until: Until, roots: Ids) -> Until:
-    """Drop the roots, int64 [k], from the targets of ``until``: they are reached."""
+    """Remove the roots, int64 [k], from the targets of ``until``: they are reached."""
     if until.targets is None:
         return until
     others = until.targets[~np.isin(until.targets, roots)]
@@ -84,7 +86,7 @@ def without_roots(until: Until, roots: Ids) -> Until:
 
 
 def described(sources: list[Any]) -> str:
-    """Describe the sources of a search in a line, listing a few."""
+    """Describe the sources of a search in one line, which names a few of them."""
     if len(sources) == 1:
         return f"{sources[0]!r:.60}"
     some = ", ".join(f"{x!r:.20}" for x in sources[:SHOWN])

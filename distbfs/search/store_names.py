@@ -1,4 +1,4 @@
-"""Names of vertices that differ from their ids, as those of a store's input file."""
+"""Names of vertices that differ from their ids, such as those in an input file."""
 
 from __future__ import annotations
 

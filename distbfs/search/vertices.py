@@ -1,7 +1,7 @@
-"""Vertices in the result arrays of all ranks, and conversion between their ids.
+"""The positions of vertices in the result arrays of all ranks, and their ids.
 
-*Inside*, vertices have the ids of the layout; a hash (``permutation``) may map the
-input's ids to them. Row k of a shard is local id k of its part.
+*Inside*, vertices have the ids of the layout, to which a hash (``permutation``) may map
+the ids of the input. Row k of a shard is local id k of its part.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 1 << 24  # rows summed at once, to bound temporary memory
 
 
 def values_of(array: AnyArray, places: Ids) -> Array:
-    """Return the values at places, int64 [k] in range, on the host."""
+    """Return the values at places, int64 [k], on the host; places must be in range."""
     return take.take(array, places) if is_of_device(array) else array[places]
 
 
@@ -63,9 +63,11 @@ class Shard:
     """The vertices of one part or device, whose results are stored together.
 
     index: the part of the layout
-    ends: integers, NumPy or CuPy: ends of input tuples at each vertex, a loop is two
+    ends: NumPy or CuPy integers, the number of ends of input tuples at each vertex; a
+    loop has two
     rows: uint32, the row of each entry of ``ends``; None if ``ends`` is by row
-    connected: maps rows, int64 [k], to bool [k]: whether there is another neighbour
+    connected: a function from rows, int64 [k], to bool [k]: whether the vertex has a
+    neighbour other than itself
     device: CUDA device, None for the host
     """
 
@@ -76,9 +78,9 @@ class Shard:
     device: int | None = None
 
     def ends_reached(self, values: AnyArray) -> int:
-        """Return the ends of input tuples at reached vertices.
+        """Return the number of ends of input tuples at reached vertices.
 
-        values: levels or parents, -1 of unreached vertices alone
+        values: levels or parents; exactly the unreached vertices have -1
         """
         if is_of_device(values):
             with device_of(values):
@@ -136,7 +138,7 @@ def shard_of_device_part(part: DevicePart) -> Shard:
 class VertexMap:
     """The vertices of all ranks; methods are collective where they say so.
 
-    shards: of this rank, possibly none
+    shards: the shards of this rank, possibly none
     """
 
     def __init__(
@@ -179,7 +181,7 @@ class VertexMap:
         return int(self.permutation.forward(np.array([vertex]))[0])
 
     def outside(self, ids: Ids) -> Ids:
-        """Return the input ids of internal ids, int64; -1 stays."""
+        """Return the input ids of internal ids, int64; -1 stays -1."""
         if self.permutation is None:
             return ids
         out = np.full(len(ids), UNREACHED, dtype=np.int64)
@@ -194,7 +196,7 @@ class VertexMap:
             yield k, places, rows[places]
 
     def connected(self, ids: Ids) -> Array:
-        """Return which input ids have a neighbour besides themselves (collective).
+        """Return which input ids have a neighbour other than themselves (collective).
 
         ids: int64 [k], equal on all ranks; result: bool [k], equal on all ranks
         """
@@ -216,9 +218,11 @@ class VertexMap:
     ) -> tuple[Array | None, Array | None]:
         """Return (level int32 [k], parent int64 [k]) of input ids (collective).
 
-        level, parent: of the shards of this rank; the result is equal on all ranks,
-        None for the one that is not wanted
-        take: returns levels at places of the one array that holds all, on the host
+        The result is equal on all ranks; an array that is not wanted is None.
+
+        level, parent: arrays of the shards of this rank
+        levels, parents: whether each is wanted
+        take: copies levels at some places to the host, if one array holds all levels
         """
         if self.whole_here:
             return (
@@ -240,8 +244,10 @@ class VertexMap:
     def block(self, arrays: Sequence[AnyArray], dtype: type[np.number[Any]]) -> Array:
         """Return this rank's block of values by input id, on the host (collective).
 
-        arrays: of the shards of this rank; rank r has the ids ``slice_bounds(n, size,
-        r)``.  On one rank the array may be that of the shard.
+        arrays: one for each shard of this rank
+
+        Rank r gets the ids ``slice_bounds(n, size, r)``. On one rank, the result may be
+        the array of the shard itself.
         """
         blocks = [host_array(x).astype(dtype, copy=False) for x in arrays]
         if self.whole_here:
@@ -254,7 +260,7 @@ class VertexMap:
 class BlockMap:
     """Moves values from shards to blocks of consecutive input ids.
 
-    The mapping is computed once; a search sends values only.
+    The mapping is computed once; after a search, only values are sent.
     """
 
     def __init__(self, vertices: VertexMap) -> None:
@@ -288,7 +294,7 @@ class BlockMap:
 def gather_on_first(world: World, block: Array | None) -> Array | None:
     """Gather the blocks of an array on rank 0 (collective).
 
-    Other ranks get an array of length 0, all None if ``block`` is None.
+    Other ranks get an array of length 0; all ranks get None if ``block`` is None.
     """
     if block is None:
         return None

@@ -1,4 +1,4 @@
-"""A view: some vertices and edges of a graph, without another graph.
+"""Views: some vertices and edges of a graph, without a copy of it.
 
 >>> from distbfs import Graph, bfs
 >>> graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
@@ -46,7 +46,7 @@ class View:
         None for all.  In a store, edges are sorted by (u, v) with u < v, in input ids;
         in a directed store by (source, target).
     where : Predicate or None
-        Over attributes of the edges, None for all.
+        A predicate over attributes of the edges, None for all edges.
 
     Examples
     --------
@@ -59,10 +59,10 @@ class View:
     def __init__(
         self, n: int, vertices: Any = None, edges: Any = None, where: str | None = None
     ) -> None:
-        """Check and copy what is seen of a graph of n vertices.
+        """Check and copy the restrictions, for a graph of n vertices.
 
-        Raises WrongTypeError for arrays that are not of flags, InputError for arrays of
-        other shapes, UsageError for a predicate that does not parse.
+        Raises WrongTypeError for arrays that do not hold flags, InputError for arrays
+        of a wrong shape, UsageError for a predicate that does not parse.
         """
         self.n = n
         self.vertices = None if vertices is None else flags_of(vertices, "vertices")
@@ -86,11 +86,11 @@ class View:
 
     @property
     def whole(self) -> bool:
-        """Whether all is seen."""
+        """Whether all vertices and edges are seen."""
         return self.vertices is None and self.edges is None and self.where is None
 
     def facts(self) -> list[str]:
-        """Return the facts that identify the view, none where all is seen."""
+        """Return the facts that identify the view, none if everything is seen."""
         if self.whole:
             return []
         masks = [x for x in (self.vertices, self.edges) if x is not None]
@@ -109,9 +109,9 @@ class View:
         )
 
     def check_sources(self, ids: Ids, names: Callable[[Ids], list[Any]]) -> None:
-        """Raise UsageError if a source, one of ids [k], is not seen.
+        """Raise UsageError if one of the sources, ids [k], is not seen.
 
-        names: returns the caller's names of some ids
+        names: returns the names of ids, for the message
         """
         hidden = ids[~self.sees(ids)]
         if not len(hidden):
@@ -144,7 +144,7 @@ def flags_of(values: Any, name: str) -> Marks:
 
 
 def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
-    """Raise UsageError unless a predicate fits attributes, which may be empty."""
+    """Raise UsageError unless a predicate fits the attributes, possibly none."""
     for name in where.names:
         if name not in attributes:
             raise UsageError(
@@ -157,7 +157,7 @@ def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
 class PartViews:
     """Makes the visible rows of this rank's parts; methods are collective.
 
-    outside: from ids inside to input ids, int64
+    outside: returns the input ids of internal ids, int64
     """
 
     def __init__(
@@ -168,9 +168,9 @@ class PartViews:
         self._listing: Listing | None = None
 
     def check(self, view: View) -> None:
-        """Raise InputError unless there is a flag for every edge of the graph.
+        """Raise InputError if the flags are not one per edge of the graph.
 
-        UsageError for attributes that were not kept.
+        Raises UsageError for attributes that were not kept.
         """
         if view.where is not None:
             there = self._parts[0].attributes
@@ -197,7 +197,7 @@ class PartViews:
     def pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
         """Yield the ends of visible edges, input ids int64 [k] each.
 
-        It yields an undirected edge once. Local; ``check`` must have passed.
+        An undirected edge is yielded once. Local; call ``check`` before.
         """
         for part in self._parts:
             for name in READ:
@@ -235,11 +235,11 @@ class PartViews:
 
 
 def seen_ends(world: World, parts: Sequence[Part]) -> list[Ids]:
-    """Return the ends of seen edges at each vertex, int64 [local] a part (collective).
+    """Count the ends of seen edges at each vertex, int64 [local] per part (collective).
 
-    They go by number, as ``Part.tuple_degrees``, and count each edge once; an edge of a
-    directed graph counts two at the vertex that it leaves.  Delegates of a part count
-    with their local ids.
+    The counts are by number, like ``Part.tuple_degrees``. An undirected edge counts
+    once at each of its ends, a directed edge twice at the vertex that it leaves. The
+    part that owns a delegate has its count, at the number of its local id.
     """
     made = []
     of_delegates = np.zeros(parts[0].delegate_count, dtype=np.int64)

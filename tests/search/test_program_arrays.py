@@ -77,12 +77,14 @@ def test_a_kept_column_has_nulls_only_where_they_are_nan(library):
         whole, real = module.array(whole, "Int64"), module.array(real, "Float32")
     frame = getattr(module, table)
     ends = {"u": [0, 1], "v": [1, 2]}
-    with pytest.raises(InputError, match="column w has a null, no value"):
+    with pytest.raises(
+        InputError, match="column w has a null; every row needs a value"
+    ):
         take(frame({**ends, "w": whole}), keep=["w"])
     graph = take(frame({**ends, "w": real}), keep=["w"])
     assert distbfs.bfs(graph, 0, "openmp", where="w > 0").reached == 2
     for relabel in (False, True):
-        with pytest.raises(InputError, match="has a null, no id"):
+        with pytest.raises(InputError, match="has a null; every row needs an id"):
             take(frame({"u": real, "v": real}), relabel=relabel)
 
 

@@ -308,7 +308,7 @@ def test_names_that_make_no_column(name):
     graph = Graph.from_networkx(nx.Graph([(("a", 1), 5), (5, "x")]))
     result = distbfs.bfs(graph, 5)
     write = {"pyarrow": "to_arrow"}.get(name, f"to_{name}")
-    with pytest.raises(errors.WrongTypeError, match="names of vertices make no column"):
+    with pytest.raises(errors.WrongTypeError, match="no column can hold the names"):
         getattr(result, write)()
 
 

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 class Found:
     """A runner's result on this rank; arrays are valid until its next search.
 
-    level[i]: integers of the rank's i-th shard by local id, -1 = unreached, or None
-    parent[i]: the same shape, internal ids, -1 = unreached, or None
-    levels: of the search, the same on all ranks; where no levels are written, all of
-    them have vertices
+    level[i]: levels of the rank's i-th shard, integers by local id, -1 = unreached;
+    None without levels
+    parent[i]: parents in the same shape, internal ids, -1 = unreached; None without
+    parents
+    levels: number of levels of the search, equal on all ranks; where no levels are
+    written, the number of those that have vertices
     seconds: device time of the slowest device, None if the host's clock is used
-    phases: this rank's seconds; order: see ``WholeResult``; give: see ``DeviceResult``
+    phases: seconds of this rank, by phase
+    order: see ``WholeResult``; give: see ``DeviceResult``
     """
 
     level: Sequence[Any]
@@ -38,7 +41,7 @@ class Found:
     give: Callable[[], None] | None = None
 
     def copy_with(self, level: Sequence[Any], parent: Sequence[Any]) -> Found:
-        """Return the same search with other arrays."""
+        """Return a copy with other arrays."""
         return replace(self, level=level, parent=parent)
 
 
@@ -81,7 +84,8 @@ class LazyArrays:
 class Runner(Protocol):
     """Runs searches of one graph, one after the other; methods are collective.
 
-    mode: of the search, for reports; trace: records the phases of searches unless None
+    mode: name of the way searches run, for reports; trace: records the phases of
+    searches, None for no trace
     """
 
     mode: str
@@ -89,7 +93,7 @@ class Runner(Protocol):
 
     @property
     def path(self) -> FindPath | None:
-        """Finds a shortest path from both ends, on one rank; None: ``search`` does."""
+        """The search for a path from both ends, on one rank; None to use ``search``."""
 
     def search(
         self,
@@ -100,16 +104,17 @@ class Runner(Protocol):
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an internal id, or from those of a set.
+        """Search from an internal id, or from several.
 
-        stop: on all ranks or on none; SearchStopped on all ranks if one returns True
+        stop: passed on all ranks or on none; if it returns True on one, all ranks raise
+        SearchStopped
         """
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views, where the engine has masks.
 
-        views: one for each part of this rank: parts in host memory as in
-        ``ViewingSearch``, or the masks of the search on its device, see ``Engine``
+        views: one for each part of this rank: for a part in host memory see
+        ``ViewingSearch``, for a search on a device its masks, see ``Engine``
         """
 
     def describe(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The level loop of a search between domains: the only one outside an engine.
 
-Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4). It is independent of
-engine hardware and number of ranks. Whether a collective is called is decided from sums
-over all domains.
+Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4). It does not depend
+on the hardware of the engine or the number of ranks. Sums over all domains decide
+whether a collective is called, so all ranks agree.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class LevelReport:
-    """One level; counts are sums over all ranks, sent data and seconds this rank's.
+    """One level: counts over all ranks, sent data and seconds of this rank.
 
-    bytes_sent, messages_sent: by ``KINDS`` of exchange/traffic.py; parents are
-    completed after the last level and count towards it
-    extra: counts of the engine besides checks, which are keys of the record
-    domains: where a rank serves several, "part", "bytes_sent" and "messages_sent" of
-    each, without the data that it sends for all of them together
+    bytes_sent, messages_sent: by kind, see ``KINDS`` in exchange/traffic.py; what is
+    sent for parents after the last level counts towards that level
+    extra: further counts of the engine, by name; they become keys of the record
+    domains: "part", "bytes_sent" and "messages_sent" of each domain, if a rank serves
+    several; data that the rank sends once for all of them is not included
     """
 
     level: int
@@ -91,8 +91,8 @@ class LevelReport:
 class Board:
     """Collects the offers of this rank's domains in a level.
 
-    A transfer begins when all of them have offered to it: normals, then masks, on all
-    ranks in this order, whatever the order of the offers.
+    A transfer begins when all domains have made their offers for it. All ranks transfer
+    normals first, then masks, in whatever order the offers come.
     """
 
     def __init__(self, exchange: Exchange, domains: int) -> None:
@@ -104,7 +104,7 @@ class Board:
         self.sends = self.reduces = False
 
     def begin(self, *, sends: bool, reduces: bool) -> None:
-        """Start a level; sends, reduces: whether any domain may offer something."""
+        """Start a level; sends, reduces: whether normals, or masks, may be offered."""
         self.sends, self.reduces = sends, reduces
         self._normals_wait = self._masks_wait = len(self.offers)
 
@@ -149,11 +149,12 @@ class BetweenDomains:
     """Runs searches over the domains of this rank together with the other ranks.
 
     placement: of parts on ranks, where ranks share domains
-    why: searches are not one launch although the exchange could, else ""
-    trace: records the phases of every level unless None
+    why: the reason why a search is not one launch, although the exchange allows it, or
+    ""
+    trace: records the phases of every level, None for no trace
 
-    Phases of a result: start, levels, parents and finish; with records or a trace also
-    those of levels: work, counts, advance, exchange, accept.
+    The phases of a result are start, levels, parents and finish; with records or a
+    trace, also those of levels: work, counts, advance, exchange, accept.
     """
 
     mode = "stepwise"
@@ -201,18 +202,18 @@ class BetweenDomains:
 
     @property
     def exchange(self) -> Exchange:
-        """What goes between the domains."""
+        """The exchange between the domains."""
         return self._exchange
 
     @property
     def predicts(self) -> bool:
-        """Whether searches predict the size of boxes from earlier searches."""
+        """Whether box sizes are predicted from earlier searches."""
         return self._streamed is not None and self._loop is None
 
     def _levels_on_streams(self) -> StreamedLevels | None:
-        """Return the levels that run ahead on streams, where that pays (collective).
+        """Return the levels that run ahead on streams, if that pays (collective).
 
-        Requires a device for each part, and not too many parts.
+        They require a device for each part, and not too many parts.
         """
         placement = self._placement
         own = placement.per_rank == 1 or placement.owners
@@ -231,7 +232,7 @@ class BetweenDomains:
         return StreamedLevels(searches, streams, placement.domains, policy, room)
 
     def _in_a_launch(self) -> tuple[Loop | None, str]:
-        """Return the loop of one-launch searches, or None and why (collective)."""
+        """Return the loop of one-launch searches, or None and a reason (collective)."""
         placement = self._placement
         if self._options.stepwise:
             return None, "levels by NCCL: levels led by the host were requested"
@@ -271,12 +272,13 @@ class BetweenDomains:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> Found:
-        """Search from a vertex id, or from those of a set (collective).
+        """Search from one vertex id, or from several (collective).
 
         parents: False omits parents in this search
-        until: the same on all ranks; no array holds a level beyond it
-        stop: on all ranks or on none, called before each level; if one returns True,
-        all ranks raise SearchStopped
+        until: the end of the search, equal on all ranks; results have no level beyond
+        it
+        stop: passed on all ranks or on none, called before each level; if it returns
+        True on one, all ranks raise SearchStopped
         """
         clock = Stopwatch(self.trace)
         parents = parents and self._options.parents
@@ -334,7 +336,7 @@ class BetweenDomains:
             return [search.finish() for search in self._searches]
 
     def _whole(self, loop: Loop, clock: Stopwatch, *, parents: bool) -> Found:
-        """Run all levels of a search that was started in one launch."""
+        """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
         sent = traffic.sent
         self._world.doing = "levels in one launch"
@@ -435,8 +437,8 @@ class BetweenDomains:
     ) -> tuple[Work, bool]:
         """Return (work of all domains, whether a rank requests a stop).
 
-        first: no level has run yet: on a stream, the root need not be counted; aimed:
-        targets are counted
+        first: whether no level has run yet, so that levels on streams need not count
+        the root; aimed: whether targets are counted
         """
         world, counts = self._world, self._counts
         # mutant: stop is not None and stop() -> 0
@@ -482,9 +484,9 @@ class BetweenDomains:
         *,
         counting: bool,
     ) -> None:
-        """Start the search in every domain; the result is the same on all ranks.
+        """Start the search in every domain; set the first work, equal on all ranks.
 
-        starts: what is started, for each domain of this rank
+        starts: the searches to start, one for each domain of this rank
         """
         self._policy.start()
         self._hidden = self._delegates.count
@@ -530,7 +532,7 @@ class BetweenDomains:
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns (collective).
 
-        ids: each once, without roots
+        ids: the targets, int64 [k], each once, without roots
         """
         owners, delegates = self._layout.part_of(ids), self._delegates.of(ids)
         numbers = []
@@ -551,9 +553,11 @@ class BetweenDomains:
         return targets
 
     def _hung(self, numbers: list[Ids]) -> Ids:
-        """Replace targets that are leaves by their delegates; return these, ids.
+        """Remove targets that are leaves; return their delegates' ids (collective).
 
-        Of all ranks (collective); numbers: of each domain of this one
+        The ids are those of all ranks.
+
+        numbers: targets of each domain of this rank, changed in place
         """
         hung = [np.zeros(0, np.int64)]
         for k, search in enumerate(self._searches):
@@ -572,10 +576,10 @@ class BetweenDomains:
         *,
         counting: bool,
     ) -> list[Sequence[int]]:
-        """Run one level; return edge checks and ``extras`` of each domain here.
+        """Run one level; return edge checks and ``extras`` of each domain of this rank.
 
-        work: of all ranks, so that all agree when there is nothing to exchange;
-        counting: whether edge checks are wanted
+        work: summed over all ranks, so that all agree when there is nothing to exchange
+        counting: whether to count edge checks
         """
         pulls = bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
@@ -611,7 +615,7 @@ class BetweenDomains:
         return checks
 
     def _pull(self, mask: Words | None) -> None:
-        """Exchange questions of unvisited vertices and answers; accept the finds."""
+        """Exchange questions of unvisited vertices, and answers; accept the results."""
         searches = cast("Sequence[RoundsSearch]", self._searches)
         arrived = self._answered()
         while self._more():
@@ -637,9 +641,9 @@ class BetweenDomains:
     def _rest(
         self, arrived: list[list[tuple[int, Array]]]
     ) -> list[list[tuple[int, Array]]]:
-        """Send the items that boxes had no room for; return those of the last round.
+        """Send items for which boxes had no room; return those of the last round.
 
-        arrived: in the first one
+        arrived: items that were received in the first round
         """
         searches = cast("Sequence[RoundsSearch]", self._searches)
         while self._more():

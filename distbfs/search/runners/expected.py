@@ -1,6 +1,6 @@
 """Predicted boxes of a level that is launched ahead, from similar earlier levels.
 
-All ranks learn the same values, from sums over all of them.
+All ranks learn the same values, because they learn from sums over all ranks.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ NEAR = sorted(
 
 
 def steps(count: int) -> int:
-    """Return the logarithm of a count, in steps."""
+    """Return the logarithm of a count, rounded to steps."""
     return round(STEPS * log2(1 + count))
 
 
 class LevelKey(NamedTuple):
-    """Key by which levels are similar: logarithms of counts."""
+    """Logarithms of counts, by which similar levels are recognised."""
 
     size: int
     left: int
 
     @classmethod
     def of(cls, edges: int, vertices: int, left: int) -> LevelKey:
-        """Return the key of counts: frontier edges, or else vertices; unvisited ones.
+        """Return the key of a level by its frontier's edges, or else vertices.
 
-        Levels whose edges are counted are never similar to the others.
+        left: number of unvisited vertices. A level with counted edges is never similar
+        to one without.
         """
         return cls(steps(edges) if edges else UNCOUNTED + steps(vertices), steps(left))
 
@@ -52,7 +53,8 @@ class LevelKey(NamedTuple):
     def of_root(cls, delegate: int | None) -> LevelKey:
         """Return the key that precedes the first level.
 
-        delegate: number of the root, which rises as degrees fall; None: it is normal
+        delegate: number of the root among delegates, which are sorted by descending
+        degree; None if the root is normal
         """
         if delegate is None:
             return cls(ROOT, ROOT)
@@ -60,7 +62,7 @@ class LevelKey(NamedTuple):
 
     @classmethod
     def of_set(cls, roots: int) -> LevelKey:
-        """Return the same for a search from ``roots`` vertices."""
+        """Return the key that precedes the first level of a search from a set."""
         return cls(3 * ROOT - steps(roots), ROOT)
 
     def after_root(self) -> LevelKey:
@@ -77,12 +79,13 @@ def rounded(words: int) -> int:
 class Expected:
     """Predicts the words of a box and the direction, from boxes of earlier levels.
 
-    A level is launched before the counts of the previous one are known; it is assumed
-    similar to those, of this search or an earlier one, that followed the most similar
-    counts: the boxes of pushes grow with edges, those of pulls with unvisited vertices.
+    A level is launched before the counts of the previous one are known. Its boxes are
+    assumed to be like those of levels, in this search or an earlier one, that followed
+    the most similar counts. Boxes of pushes grow with the number of edges, those of
+    pulls with the number of unvisited vertices.
 
-    first: words that are always sent, and the default; most: upper bound; room: words
-    of the largest box
+    first: least number of words to send first, and the default; most: the largest;
+    room: words of the largest box
     """
 
     def __init__(self, first: int, most: int, room: int) -> None:
@@ -107,7 +110,7 @@ class Expected:
         return sizes
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
-        """Return how many words to send first, and the direction, None for either."""
+        """Return the number of words to send first, and the direction or None."""
         if key is None:
             return self._first, None
         at, boxes = SPAN * key.size + key.left, self._boxes
@@ -132,7 +135,7 @@ class Expected:
         return self._words(most), way if len(ways) == 1 else None
 
     def _words(self, need: float) -> int:
-        """Round a need up to words to send; there are few such numbers."""
+        """Round a need up to one of a few numbers of words."""
         # mutant: * 9 / 8 -> / 4 : test_expected_levels
         words = min(rounded(int(2 ** (need / STEPS) * 9 / 8)), self._room)
         return words if self._first < words <= self._most else self._first

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 class Replays:
     """Launches on streams, as CUDA graphs once captured.
 
-    streams: a graph for each; none: nothing is captured
-    here: makes the device of a stream current, and the stream
+    streams: the streams, each with graphs of its own; if there are none, nothing is
+    captured
+    here: returns a context in which a stream and its device are current
     wait: waits for an event of a stream
-    With one stream, it must be current at a launch.
+
+    A single stream must be current at each launch.
     """
 
     def __init__(
@@ -32,7 +34,10 @@ class Replays:
     def __call__(
         self, kind: Hashable, form: Hashable, launch: Callable[[], None]
     ) -> None:
-        """Call or replay ``launch``; kind, form: its keys; form None: never replay."""
+        """Call or replay ``launch``.
+
+        kind, form: key of its graph; if form is None, it is never replayed
+        """
         graphs = self._graphs.get((kind, form))
         if graphs is None:
             self.land()
@@ -47,8 +52,9 @@ class Replays:
     def land(self) -> None:
         """Wait for graphs, before launches that are not captured.
 
-        Otherwise NCCL would send their messages to other hosts before those of graphs:
-        the commands turn off ``NCCL_GRAPH_MIXING_SUPPORT``, which slows each launch.
+        Otherwise NCCL might send messages of the launches to other hosts before those
+        of graphs, since the commands turn off ``NCCL_GRAPH_MIXING_SUPPORT``, which
+        would slow each launch.
         """
         if not self._running:
             return
@@ -59,7 +65,7 @@ class Replays:
             self._wait(event)
 
     def lacks(self, form: Hashable) -> bool:
-        """Return whether launches of a form are to be captured, the first time."""
+        """Return whether to capture launches of a form: True once for each form."""
         lacks = bool(self._streams) and form not in self._forms
         self._forms.add(form)
         return lacks
@@ -69,7 +75,8 @@ class Replays:
     ) -> None:
         """Capture the launches of ``launch`` unless done before; see ``__call__``.
 
-        Objects created on first use must exist: run something similar before.
+        Run a similar launch before, because a capture cannot create objects on first
+        use.
         """
         if (kind, form) in self._graphs:
             return
@@ -84,7 +91,7 @@ class Replays:
         self._graphs[kind, form] = graphs
 
     def forget(self) -> None:
-        """Free all graphs: later launches differ."""
+        """Free all graphs, because later launches differ."""
         self._graphs.clear()
         self._forms.clear()
 

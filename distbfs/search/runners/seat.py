@@ -1,4 +1,4 @@
-"""One device of a rank, in levels on streams."""
+"""One device of a rank during levels on streams."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def space_plan(others: int, room: int) -> ArrayPlan:
 
 
 def streams_table(parts: int, box: int, delegates: int) -> ArrayTable:
-    """Return the largest arrays of a seat; its buffers double in size.
+    """Return the arrays of a seat at their largest; buffers come in doubling sizes.
 
-    parts: of one device each; box: most words of one; delegates: d
+    parts: number of parts, each of one device; box: words of the largest box
+    delegates: number of delegates, d
     """
     if not streams_serve(parts):
         return {}
@@ -47,7 +48,8 @@ def streams_table(parts: int, box: int, delegates: int) -> ArrayTable:
 class Slot:
     """The host's copy of a level's counts; there are two, used in turn.
 
-    report: uint64, pinned, see ``StreamedSearch.follow``; read: event after the copy
+    report: counts in pinned memory, uint64, see ``StreamedSearch.follow``
+    read: the event recorded after the copy
     """
 
     def __init__(self, report: Array) -> None:
@@ -56,13 +58,15 @@ class Slot:
 
 
 class Seat:
-    """The part of one device of this rank; its methods with the device current.
+    """The part of one device of this rank; its methods need the device current.
 
-    place: among those of the rank; stream: of the exchange; others: parts that get
-    boxes
-    mask_pieces: of other parts: (part, words of the mask to send, place of received
-    ones in ``masks``, which are of other domains)
-    slots: copies of the counts of levels, in turn; done: event after all launches
+    place: index of the device on this rank; stream: the exchange's stream on it
+    others: the parts to which boxes are sent
+    masks: received masks, one row per other domain
+    mask_pieces: for each other part (part, words of the own mask to send, words of
+    ``masks`` to receive)
+    slots: copies of the counts of levels, used in turn
+    done: the event recorded after all launches
     """
 
     def __init__(
@@ -105,7 +109,7 @@ class Seat:
     def space(self, words: int, replies: int) -> tuple[Any, Any]:
         """Return buffers for other parts' boxes and replies, [others, 1 + words].
 
-        replies: the words of replies, at most those of boxes
+        words, replies: words of a box, and of a reply, which is no longer than a box
         """
         rows, room = len(self.others), 1 << (words - 1).bit_length()
         space = self._spaces.get(room)
@@ -119,11 +123,11 @@ class Seat:
         return boxes, answers
 
     def sent(self, part: int, words: int) -> int:
-        """Return the words exchanged with a part at first."""
+        """Return the number of words in the first message to or from a part."""
         return 1 + min(words, self.search.room(part))
 
     def answered(self, part: int, words: int) -> int:
-        """Return the words of the answers to a part's first questions."""
+        """Return the number of words that answer a part's first questions."""
         return 1 + self.search.answer_words(self.sent(part, words) - 1)
 
     def volumes(self, words: int) -> tuple[int, int]:
@@ -132,7 +136,7 @@ class Seat:
         return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 
     def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
-        """Return the words of boxes after the first words, sent and received."""
+        """Return the numbers of words after the first ones, to send and to receive."""
         sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
         words = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
         own, came = ([(p, int(row[p])) for p in self.others] for row in words)

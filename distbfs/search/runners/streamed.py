@@ -1,11 +1,11 @@
-"""Levels between domains whose host runs ahead of the devices.
+"""Levels between domains that the host launches ahead of the devices.
 
 All steps of a level run on the streams of the exchange, one per device, captured as
 CUDA graphs in the first searches. The devices derive each level from the counts of all
-parts; so the host launches the next level before it waits for those counts. Where a box
-has more than its first words, which are sent before their number is known, the level
-launched ahead does nothing, and the remaining words follow; levels similar to some that
-had more send as many at first (``Expected``). MPI is not used.
+parts; so the host launches the next level before it waits for those counts. The first
+words of each box are sent before their number is known. If a box has more, the level
+launched ahead does nothing, and the remaining words follow. Levels that are similar to
+such a level send more words at first (``Expected``). MPI is not used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOWHERE = nullcontext()
 
 
 class StreamedLevels:
-    """The levels of the parts of this rank, each on a device of its own.
+    """The levels of this rank's parts, each of which has its own device.
 
     room: words of the largest box of any rank
     """
@@ -84,7 +84,7 @@ class StreamedLevels:
 
     @contextmanager
     def stream(self) -> Iterator[None]:
-        """Run the calls inside on the streams of the exchange, in callers' order."""
+        """Run the enclosed calls on the exchange's streams, in the callers' order."""
         self._exchange.follow()
         with self._whole(0):
             yield
@@ -95,7 +95,7 @@ class StreamedLevels:
 
     @contextmanager
     def levels(self, before: LevelKey) -> Iterator[None]:
-        """Run the levels of a search inside; before: key of its root, or roots."""
+        """Run the levels of a search in a block; before: key of its root or roots."""
         with self.stream():
             self._turn = self._asked = 0
             self._counted = self._counted._replace(unknown=0)
@@ -108,7 +108,7 @@ class StreamedLevels:
     def level(
         self, *, pull: bool, reduces: bool, counting: bool, ahead: bool
     ) -> list[Sequence[int]]:
-        """Run one level; if counted, return edge checks of each part.
+        """Run one level; return the edge checks of each part if ``counting``.
 
         pull: direction between domains, where it is known
         reduces: whether there are delegates left to find
@@ -142,7 +142,7 @@ class StreamedLevels:
         return [seat.search.checks(self._report(seat)) for seat in self._seats]
 
     def forget(self) -> None:
-        """Forget captured levels, since parts see other edges from now on."""
+        """Drop captured levels, since parts see other edges from now on."""
         self._replays.forget()
 
     def work(self) -> Work:
@@ -160,7 +160,7 @@ class StreamedLevels:
         return seat.slots[self._slot].report
 
     def _start(self, way: DirectionName | None, *, masks: bool) -> None:
-        """Launch a level; way: None if not yet known."""
+        """Launch a level; way: its direction, None if not yet known."""
         key = self._known if way is None else None
         words, likely = self._expected.level(key)
         way = self._forced or way or likely
@@ -214,7 +214,7 @@ class StreamedLevels:
         self._gather()
 
     def _spaces(self, words: int, replies: int) -> tuple[list[Any], list[Any]]:
-        """Return the buffers of boxes, and of replies, of so many words, by place."""
+        """Return the buffers for boxes and replies of these lengths, by place."""
         pairs = []
         for seat in self._seats:
             with self._here(seat.place):
@@ -233,8 +233,8 @@ class StreamedLevels:
     ) -> None:
         """Send the first words of boxes, after the other data in ``leaving``.
 
-        into: by place, [others, 1 + words], buffers for other parts' words
-        answers: those to the first words are sent instead
+        into: buffers for the words of other parts, [others, 1 + words], by place
+        answers: whether to send the answers to the first words instead
         """
         away, back = [*leaving], [*coming]
         for seat, space in zip(self._seats, into, strict=True):
@@ -247,7 +247,7 @@ class StreamedLevels:
         self._exchange.cross((), away, back)
 
     def _count(self, numbers: str, form: Form, words: int) -> None:
-        """Count the traffic of a launch; numbers: its kind."""
+        """Count the traffic of a launch; numbers: the kind of its messages."""
         count = self._exchange.traffic.count
         sizes = self._volumes.get(words)
         if sizes is None:
@@ -265,7 +265,7 @@ class StreamedLevels:
     def complete(self) -> None:
         """Ask for the parents of delegates, after the last level; ``wait`` sets them.
 
-        Every box has room for the counted items, so the host need not wait.
+        Boxes are large enough for the counted items, so the host need not wait.
         """
         form, unknown = self._form(), max(self._counted.unknown, LEAST_UNKNOWN)
         words = 1 << (unknown - 1).bit_length()  # few sizes, so few graphs
@@ -276,7 +276,7 @@ class StreamedLevels:
         self._asked = words
 
     def _launch_parents(self, words: int) -> None:
-        """Launch questions and answers for parents, with ``words`` words a box."""
+        """Launch questions and answers for parents, ``words`` words per box."""
         came, replied = self._spaces(words, words)
         self._each(lambda seat: seat.search.ask())
         self._first_words(came, words)
@@ -287,8 +287,8 @@ class StreamedLevels:
     def wait(self) -> None:
         """Wait for the last launch; capture graphs for later searches meanwhile.
 
-        Requested parents are set first, in the results that the caller's stream is
-        writing.
+        Parents that were asked for are set first, in the results that the caller's
+        stream writes.
         """
         if self._asked:
             _, replied = self._spaces(self._asked, self._asked)
@@ -300,7 +300,7 @@ class StreamedLevels:
             self._exchange.wait(seat.done)
 
     def _prepare(self) -> None:
-        """Capture all launches that may follow, but for very wide ones."""
+        """Capture all launches that may follow, except very wide ones."""
         replays, form = self._replays, self._form()
         if form is None or not replays.lacks(form):
             return
@@ -320,7 +320,7 @@ class StreamedLevels:
             words *= 2
 
     def _rest(self, numbers: str, first: int, *, pull: bool) -> None:
-        """Exchange and merge the words after the first; numbers: their kind."""
+        """Exchange and merge the words after the first; numbers: kind of the words."""
         seats = self._seats
         pairs = [seat.rests(self._slot, first, pull=pull) for seat in seats]
         away, rests = ([pair[k] for pair in pairs] for k in range(2))
@@ -348,7 +348,8 @@ class StreamedLevels:
     ) -> list[list[Any]]:
         """Send the words of boxes after the first, or the answers to these.
 
-        leaving, coming: by place. Returns the words received by each, from each part
+        leaving, coming: parts and their numbers of words, by place. Returns the words
+        that each place received, by part
         """
         away, back, every = [], [], []
         answers = kind == "answers"
@@ -391,7 +392,8 @@ class StreamedLevels:
 class Form(NamedTuple):
     """The contents of a level's launch.
 
-    pushes, asks: possible contents of boxes for other parts; masks: of delegates
+    pushes, asks: whether boxes may contain pushed vertices, or questions
+    masks: whether masks of delegates are exchanged
     """
 
     pushes: bool
@@ -402,7 +404,8 @@ class Form(NamedTuple):
 class Launched(NamedTuple):
     """A launched level.
 
-    words: of a box, sent at first; key: of the level two before; slot: of its report
+    words: words of each box that are sent first; key: that of the level two before
+    slot: slot of its report
     """
 
     form: Form

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
-    """Return the records of an engine that ran alone as JSON values."""
+    """Return the records of an engine without an exchange as JSON values."""
     levels = []
     for k, record in enumerate(records, 1):
         values = {"level": k, **vars(record)}
@@ -34,7 +34,7 @@ def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
 class WholeDomain(Protocol):
     """Searches the graph of one domain.
 
-    collective: whether all ranks call it together, else only its own
+    collective: whether all ranks call its methods together, else only its own rank
     """
 
     collective: bool
@@ -67,7 +67,7 @@ class ViewingDomain(WholeDomain, Protocol):
 
 
 class OnHost:
-    """A ``WholeDomain`` by the threads of one process."""
+    """A ``WholeDomain`` that the threads of one process search."""
 
     collective = False
     trace: Trace | None = None
@@ -100,14 +100,14 @@ class OnHost:
         cast("ViewingSearch", self._search).see(views[0])
 
     def close(self) -> None:
-        """Do nothing: the object owns its arrays."""
+        """Do nothing: the arrays are freed with the object."""
 
 
 class OnDevice:
-    """A ``WholeDomain`` by one device that holds the graph.
+    """A ``WholeDomain`` that one device with the graph searches.
 
-    Results of searches in internal ids are converted on first access, outside their
-    time.
+    Results in internal ids are converted on first access; the search's time does not
+    include this.
     """
 
     collective = False
@@ -126,7 +126,7 @@ class OnDevice:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id; ``stop`` is called before, and as in ``DeviceSearch``."""
+        """Search from an id; ``stop`` is called first, and as in ``DeviceSearch``."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
@@ -172,7 +172,7 @@ class OnDevice:
         return [levels], [parents]
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """Restrict later searches to some edges; None: all."""
+        """Restrict later searches to some edges; None: to all."""
         cast("MaskedSearch", self._search).see(views[0])
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class OnDevice:
 
 
 class OnDevices:
-    """A ``WholeDomain`` by several devices that map each other's memory."""
+    """A ``WholeDomain`` searched by several devices that map each other's memory."""
 
     collective = True
     path = None
@@ -222,7 +222,7 @@ class OnDevices:
         )
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """Restrict later searches to some edges of each device; None: all."""
+        """Restrict later searches to some edges of each device; None: to all."""
         self._driver.see(views)
 
     def close(self) -> None:
@@ -234,7 +234,8 @@ class OnDevices:
 class WholeRunner:
     """Passes roots to the one domain; ranks without a share of it wait.
 
-    search: None on ranks that wait; stepwise: its host sees every level
+    search: the domain, None on ranks that wait; stepwise: whether the host sees every
+    level
     """
 
     def __init__(
@@ -272,8 +273,8 @@ class WholeRunner:
     ) -> Found:
         """Search from an internal id; see ``runners.base.Runner``.
 
-        If other ranks wait for the one that searches, ``stop`` is called on all before
-        the search and only on that one during it.
+        If one rank searches and the others wait, ``stop`` is called on all ranks before
+        the search, and on the one that searches during it.
         """
         if self._search is not None and self._no_word:
             return self._search.search(
