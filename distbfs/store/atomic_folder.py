@@ -1,12 +1,12 @@
 """A folder that appears complete or not at all.
 
 Files are written into ``.NAME.partial-TOKEN`` beside the target NAME, and that folder
-is renamed to NAME at the end. This fails if a store exists there, so that one of
-several writers wins. A store to be replaced is first renamed to ``.NAME.old-TOKEN``;
-both names of a token exist only during its replacement. Every writing process holds a
-shared lock on ``.NAME.lock-TOKEN``; the next write removes the remains of a run whose
-lock is free, after restoring an old store whose replacement failed. On file systems
-without locks such remains stay.
+is renamed to NAME at the end. The rename fails if a store exists there, so that only
+one of several writers succeeds. A store that is to be replaced is first renamed to
+``.NAME.old-TOKEN``; both folders of a token exist only while the new one takes its
+place. Every writing process holds a shared lock on ``.NAME.lock-TOKEN``; the next write
+removes what is left of a run whose lock is free, after it has restored an old store
+whose replacement failed. On file systems without locks, the remains stay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
 def new_token() -> str:
-    """Return a token that no other write uses; under MPI rank 0 shares it with all."""
+    """Return a token that no other write uses; under MPI, rank 0 sends it to all."""
     return secrets.token_hex(8)
 
 
@@ -44,7 +44,7 @@ def sync(path: Path) -> None:
 
 
 def lock(path: Path, kind: int) -> int | None:
-    """Lock a file, created if needed; return its descriptor, None if it is held.
+    """Lock a file, created if needed; return its descriptor, None if another holds it.
 
     Raises OSError if the file system has no locks.
     """
@@ -61,7 +61,7 @@ def lock(path: Path, kind: int) -> int | None:
 
 
 def lock_shared(path: Path) -> int:
-    """Return the descriptor of a locked file that still has its name.
+    """Lock a file that still has its name when it is locked; return the descriptor.
 
     A sweep may remove the file between its creation and its lock. Raises OSError if
     the file system has no locks.
@@ -87,7 +87,7 @@ def renamed(folder: Path, target: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Remove the folder of a store, the manifest first; ignore failures."""
+    """Remove the folder of a store, beginning with the manifest; ignore failures."""
     with suppress(OSError):
         (folder / schema.MANIFEST_NAME).unlink()
     shutil.rmtree(folder, ignore_errors=True)
@@ -137,7 +137,7 @@ def is_waiting(kinds: dict[str, Path]) -> bool:
 def check_replaceable(target: Path) -> None:
     """Raise StoreError unless the target holds a store and nothing else.
 
-    Raises FileNotFoundError if there is none.
+    Raises FileNotFoundError if the target does not exist.
     """
     try:
         names = sorted(os.listdir(target))
@@ -202,8 +202,8 @@ class PartialFolder:
     def place(self) -> None:
         """Rename the folder to the target and remove the store that it replaces.
 
-        Called once, when every file is written and synced. Raises StoreError if a store
-        exists there by now and is not to be replaced.
+        Call it once, when every file is written and synced. Raises StoreError if a
+        store has appeared there that is not to be replaced.
         """
         self._check_target()
         sync(self.path)
@@ -223,7 +223,7 @@ class PartialFolder:
         self._forget()
 
     def discard(self) -> None:
-        """Remove the folder and all in it; does nothing after :meth:`place`.
+        """Remove the folder and its contents; does nothing after :meth:`place`.
 
         If an old store could not be restored, the next write restores it from this
         folder.
@@ -235,7 +235,7 @@ class PartialFolder:
         self._forget()
 
     def release(self) -> None:
-        """Release the lock; another rank finishes."""
+        """Release the lock, because another rank finishes the folder."""
         leftovers.forget(self.path, self._lock_path)
         if self._handle is not None:
             os.close(self._handle)

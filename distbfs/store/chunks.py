@@ -1,8 +1,8 @@
 """The chunks of a dataset, read from its file by several threads.
 
 HDF5 locates the chunks, but would read and check them one after the other under one
-lock. Chunks of a store hold plain values followed by a checksum, so threads read them
-straight into place; the caller checks the digest of the whole.
+lock. Chunks of a store hold plain values followed by a checksum, so threads can read
+them directly to their place in memory; the caller checks the digest of all values.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ THREADS = 8  # waiting for one file
 def slices(
     dataset: h5py.Dataset, name: str, place: Callable[[int, int], Array]
 ) -> Iterator[Array]:
-    """Yield the values of a dataset in order, slices of schema.SLICE_BYTES.
+    """Yield the values of a dataset in order, in slices of schema.SLICE_BYTES.
 
-    place: returns memory for the values start … stop-1, which is yielded; the next
-    slice is read meanwhile. Raises OSError, and StoreError if the file ends inside a
-    chunk.
+    place: returns memory for the values start … stop-1, which is yielded when filled,
+    while the next slice is read. Raises OSError, and StoreError if the file ends inside
+    a chunk.
     """
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
     if size == 0:
@@ -72,7 +72,7 @@ def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
 def frame_digest(path: Path, datasets: Iterable[h5py.Dataset]) -> str:
     """Return the xxh3_128 of a file's bytes that are not values of its datasets, hex.
 
-    Together with the digests of the datasets it covers each byte.
+    Together with the digests of the datasets, it covers every byte of the file.
     """
     values = sorted(
         (info.byte_offset, item.dtype.itemsize * min(item.chunks[0], item.size - start))
@@ -96,9 +96,10 @@ def pieces(
     start: int,
     values: Array,
 ) -> Iterator[tuple[int, Array]]:
-    """Yield (place in the file, part of values) for the chunks of a slice.
+    """Yield (place in the file, part of ``values``) for the chunks of a slice.
 
-    infos: of all chunks, by first element; start: first element of the slice
+    infos: HDF5's records of all chunks, by first element; start: first element of the
+    slice
     """
     [chunk] = dataset.chunks
     at = 0

@@ -1,7 +1,7 @@
 """Arrays of the part files of a store, on the current device.
 
 Files pass through pinned memory in slices of 64 MiB; host memory never holds a whole
-array of a part. Digests are checked on the way; kernels check offsets, numbers and
+array of a part. Digests are checked during reading; kernels check offsets, numbers and
 columns (cuda_rows.cu).
 """
 
@@ -55,7 +55,7 @@ class Ring:
         self._given = self._taken = 0
 
     def place(self, dtype: npt.DTypeLike) -> Callable[[int, int], Array]:
-        """Return a function giving room for values start … stop-1 of a dtype."""
+        """Return a function that allots memory for values start … stop-1 of a dtype."""
 
         def give(start: int, stop: int) -> Array:
             turn, self._given = self._given % BUFFERS, self._given + 1
@@ -82,10 +82,11 @@ class Ring:
 class PartFiles:
     """The part files of a store, for the current device.
 
-    done: called with the bytes to read, and with those of each slice read
+    done: called with the number of bytes to read, then with the bytes of each slice
+    read
 
-    Raises StoreError if a file does not match the manifest, ResourceError if
-    device memory is short.
+    Raises StoreError if a file does not match the manifest, ResourceError if device
+    memory is short.
     """
 
     def __init__(self, store: Store, done: Sum | None) -> None:
@@ -111,7 +112,7 @@ class PartFiles:
         return (*SUBGRAPHS, *([INTO] if directed else []))
 
     def by_owner(self, name: str) -> bool:
-        """Return whether columns of a subgraph include the part of a vertex."""
+        """Return whether columns of a subgraph include the parts of the vertices."""
         return name == "nn" and self.manifest.parts > 1
 
     def column_bytes(self, part: int, names: Sequence[str]) -> int:
@@ -129,8 +130,9 @@ class PartFiles:
     def bounds(self, part: int, name: str) -> tuple[DeviceArray | np.uint64, np.uint64]:
         """Return the two arguments that bound the columns in kernels.
 
-        If columns include parts: the first number of each part, device uint64 [parts +
-        1], and the number of parts; else 0 and the bound of columns.
+        If columns include parts, these are the first number of each part, device uint64
+        [parts + 1], and the number of parts; otherwise 0 and the upper bound of
+        columns.
         """
         if self.by_owner(name):
             return self._starts, np.uint64(self.manifest.parts)
@@ -145,7 +147,7 @@ class PartFiles:
     def check(self, name: str, below: int = 0) -> None:
         """Raise InputError if a kernel has found a fault.
 
-        below: upper bound of columns
+        below: upper bound of columns, for the message
         """
         faults = int(self.fault.get()[0])
         for bit, text in FAULTS.items():
@@ -161,7 +163,8 @@ class PartFiles:
     ) -> Iterator[tuple[int, DeviceArray]]:
         """Yield (start, values on the device) of a dataset, of its dtype, in slices.
 
-        Values are views of ``out``; without it they are valid until the next slice.
+        Values are views of ``out``; without ``out``, they are valid until the next
+        slice.
         Raises StoreError if the digest differs.
         """
         dataset = datasets[name]
@@ -202,8 +205,8 @@ class PartFiles:
     ) -> DeviceArray:
         """Return the row offsets of a subgraph, uint32 or uint64 [rows + 1].
 
-        names: uint32 [rows]; degrees: uint32 [n], row lengths are added to it by the
-        names of the rows. Raises InputError for invalid offsets.
+        names: uint32 [rows], the names of the rows; degrees: uint32 [n] by name, to
+        which row lengths are added. Raises InputError for invalid offsets.
         """
         held = self.whole(part, datasets, f"{name}/offsets")
         rows, active = len(held) - 1, self.manifest.records[part].active
@@ -248,7 +251,7 @@ class PartFiles:
 
 
 def _largest(store: Store) -> int:
-    """Return the bytes of the largest slice of any dataset of a store."""
+    """Return the number of bytes of a store's largest slice of a dataset."""
     manifest = store.manifest
     every = [manifest.specs(part) for part in range(manifest.parts)]
     most = max(8 * spec.most for specs in every for spec in specs.values())

@@ -1,7 +1,8 @@
 """The whole graph of a store on one device, see build/cuda/graph.py.
 
-Row lengths give degrees and numbers before any column is read. Then columns become keys
-as they arrive; if the keys do not fit at once, columns are read again.
+Row lengths give degrees and numbers before any column is read. Then columns are turned
+into keys as they arrive; if the keys do not fit into memory at once, columns are read
+again for each group of keys.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def graph_of_store(
 ) -> DeviceGraph:
     """Load the graph of a store to the current device, in input ids.
 
-    buffer_bytes, room: as in ``build``; done: called with the bytes to read, and with
-    those read. Raises StoreError if a file does not match the manifest,
-    ResourceError if device memory is short.
+    buffer_bytes, room: as in ``build``; done: called with the number of bytes to read,
+    and with the bytes that have been read. Raises StoreError if a file does not match
+    the manifest, ResourceError if device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m

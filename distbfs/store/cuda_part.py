@@ -1,7 +1,7 @@
 """A degree-separated part of a store in the memory of the current device.
 
-A part file has the arrays of a part on a device: they are copied there as they are
-read.
+A part file has the same arrays as a part on a device, so they are copied there while
+they are read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
     """Load a part of a symmetric store to the current device.
 
-    done: called with the bytes to read, and with those read. Raises StoreError if
-    the file does not match the manifest, ResourceError if device memory is short.
+    done: called with the number of bytes to read, and with the bytes that have been
+    read. Raises StoreError if the file does not match the manifest, ResourceError if
+    device memory is short.
     """
     manifest, cupy = store.manifest, cuda.cupy()
     files = PartFiles(store, done)
@@ -74,7 +75,7 @@ def _vertices(
 ) -> tuple[DeviceArray, DeviceArray]:
     """Return (local ids, ends of input tuples) by number, uint32 [local] each.
 
-    rising: uint32 [local], the numbers
+    rising: uint32 [local], all numbers in ascending order
     """
     cupy, local = cuda.cupy(), len(rising)
     vertices = files.whole(index, datasets, "vertices")
@@ -103,7 +104,7 @@ def _vertices(
 def _rows(
     files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], name: str
 ) -> DeviceSubgraph:
-    """Load a subgraph."""
+    """Load the rows of a subgraph."""
     offsets, dataset = files.offsets(index, datasets, name), datasets[f"{name}/columns"]
     columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
     for _, values in files.slices(index, datasets, f"{name}/columns", columns):

@@ -31,7 +31,7 @@ NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 
 @dataclass
 class PartRows:
-    """Arrays to expand the columns of a part.
+    """The arrays that are needed to expand the columns of a part.
 
     offsets: by subgraph, uint32 or uint64 [rows + 1]; delegates: uint32 [d], input ids
     """
@@ -42,7 +42,7 @@ class PartRows:
 
 @dataclass
 class TupleEnds:
-    """Storage of ends of tuples: array[id div owners], if id mod owners = owner."""
+    """Where ends of tuples go: array[id div owners], if id mod owners = owner."""
 
     owners: int
     owner: int
@@ -53,11 +53,11 @@ class StoreRows(PartFiles):
     """The rows of some parts of a store, on the current device.
 
     names: uint32 [n], input ids by number, part after part
-    degrees: uint32 [n], row lengths are added to it by input id; of a directed store
-    one more for its edges in; or none
+    degrees: uint32 [n] by input id, to which row lengths are added; for a directed
+    store, a second array for the edges in; possibly none
     ends: memory for the ends of input tuples of all parts
-    done: called with the bytes to read, those of columns by ``expect``, and with those
-    of each slice read
+    done: called with the number of bytes to read, which ``expect`` raises by those of
+    columns, and with the bytes of each slice read
 
     Raises StoreError if a file does not match the manifest, ResourceError if
     device memory is short.
@@ -86,7 +86,7 @@ class StoreRows(PartFiles):
                     self._rows[part] = self._measure(part, datasets, degrees)
 
     def _bytes(self, parts: Sequence[int]) -> int:
-        """Return the bytes to read besides the columns of parts."""
+        """Return the number of bytes to read, without the columns of parts."""
         layout, total = self.manifest.layout, NAMED_BYTES * self.manifest.n
         for part in parts:
             total += self.manifest.records[part].array_bytes
@@ -103,7 +103,8 @@ class StoreRows(PartFiles):
     ) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         """Yield the edges of some subgraphs of a part as (u, v), slice by slice.
 
-        room: returns CuPy uint32 arrays for the edges start … stop-1 of these subgraphs
+        room: returns two CuPy uint32 arrays for the edges start … stop-1 of these
+        subgraphs
         """
         before = 0
         with self.store.part_file(part) as datasets:
@@ -149,7 +150,7 @@ class StoreRows(PartFiles):
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
     def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:
-        """Map the numbers of a part to ids, and store its ends of tuples."""
+        """Map the numbers of a part to ids, and store its vertices' ends of tuples."""
         own = self._named(part)
         vertices = self.whole(part, datasets, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
@@ -185,7 +186,7 @@ class StoreRows(PartFiles):
         datasets: dict[str, h5py.Dataset],
         degrees: Sequence[DeviceArray],
     ) -> PartRows:
-        """Return the offsets of a part; reads all of its file but the columns."""
+        """Return the offsets of a part; reads its file except for the columns."""
         for name in ("degrees", "delegate_degrees"):
             self.skip(part, datasets, name)
         delegates = self.whole(part, datasets, "delegates")

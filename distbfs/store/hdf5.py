@@ -1,8 +1,8 @@
 """Reading and writing of a graph store.
 
 Each rank writes and reads the files of its own parts with serial h5py; rank 0 writes
-the manifest last and renames the folder to its final name. Arrays pass in slices of 64
-MiB, hashed on the way, so nothing is read or copied twice.
+the manifest last and renames the folder to its final name. Arrays are read and written
+in slices of 64 MiB and hashed at the same time, so nothing is read or copied twice.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def write_file(
 ) -> dict[str, str]:
     """Write one file of a store and return the digest of each dataset.
 
-    Written to a temporary name, synced, renamed. done: called with bytes written.
-    Raises OSError, ResourceError.
+    The file is written under a temporary name, synced and renamed.
+
+    done: called with the number of bytes written. Raises OSError, ResourceError.
     """
     done = done or Sum()
     partial = path.with_name(f"{path.name}.tmp")
@@ -65,7 +66,7 @@ def write_file(
 
 
 def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:
-    """Write an array, [k] of a dtype of the schema, as a dataset; return its digest."""
+    """Write an array [k] with a dtype of the schema as a dataset; return its digest."""
     dtype = array.dtype.newbyteorder("<")
     layout: dict[str, Any] = {}
     if len(array):
@@ -84,7 +85,7 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum)
 
 
 def frame_of(path: Path, names: Iterable[str]) -> str:
-    """Return the frame of a written file, whose datasets are named."""
+    """Return the frame of a written file, see ``frame_digest``; names: its datasets."""
     with h5py.File(path, "r", locking="best-effort") as file:
         return chunks.frame_digest(path, [file[name] for name in names])
 
@@ -107,13 +108,13 @@ class StoreWriter:
     """Writes a store that appears complete or not at all.
 
     folder: the store to create; overwrite: whether a store there is replaced, after the
-    new one is complete. token: from ``folder.new_token()``, the same on every rank, so
-    that all write into one partial folder; a single process needs none.
+    new one is complete. token: a result of ``new_token()``, the same on every rank, so
+    that all write to the same partial folder; a single process needs none.
 
     Every rank creates a writer and writes its parts; after a barrier rank 0 alone calls
-    :meth:`finish`. As a context manager it discards on an exception. Raises StoreError,
-    and ResourceError (exit code 3) where the disk is full; the partial folder is
-    removed then.
+    :meth:`finish`. As a context manager, it removes the files if the block raises an
+    exception. Raises StoreError, and ResourceError (exit code 3) if the disk is full;
+    the partial folder is then removed.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class StoreWriter:
             )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
-        """Write the ids of the vertices in their file; return their record."""
+        """Write the vertices' ids in their input file; return the record."""
         path = self.path / schema.IDS_NAME
         with self._writing():
             arrays = ids.arrays()
@@ -186,8 +187,8 @@ class StoreWriter:
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.
 
-        Rank 0 alone, once all ranks have written their parts. Raises StoreError if a
-        part is missing or differs from its record in the manifest.
+        Only rank 0 calls it, once all ranks have written their parts. Raises StoreError
+        if a part is missing or differs from its record in the manifest.
         """
         with self._writing():
             safety.check_folder(self.path, manifest)
@@ -199,7 +200,7 @@ class StoreWriter:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Discard the written files where a ``with`` block fails.
+        """Remove the written files if the block raises an error.
 
         Raises PeerFailed if the folder is gone: another rank discarded it.
         """
@@ -224,7 +225,7 @@ class ReadWatch(Protocol):
     """Called with slices of arrays while they are read; see ``Store.load_part``."""
 
     def __call__(self, name: str, array: Array, start: int, stop: int) -> None:
-        """Handle array[start:stop]; later elements are not read yet."""
+        """Handle array[start:stop]; later elements have not been read yet."""
 
 
 @dataclass(frozen=True)
@@ -236,36 +237,38 @@ class Store:
 
     @property
     def digest(self) -> str:
-        """A digest of the manifest, and so of all arrays, as hex digits."""
+        """A digest of the manifest, and thereby of all arrays, as hex digits."""
         return xxhash.xxh3_128_hexdigest(self.manifest.to_json().encode())
 
     def part_bytes(self, index: int) -> int:
-        """Return the bytes of all arrays of a part in memory."""
+        """Return the number of bytes that all arrays of a part take in memory."""
         check_range("part", index, 0, self.manifest.parts - 1)
         return self.manifest.records[index].array_bytes
 
     def check_frame(self, index: int) -> None:
         """Check the bytes of a part's file that are not values of datasets.
 
-        Stores that were written without that digest pass.  Raises StoreError.
+        Stores that were written without this digest pass the check.  Raises StoreError.
         """
         with self.part_file(index) as datasets:
             path = self.folder / schema.part_name(index)
             check_frame(path, self.manifest.records[index].frame, datasets)
 
     def load_ids(self, first_id: int | None = None) -> IdMap | None:
-        """Return the ids of the vertices in their file, None if they are 0 to n - 1.
+        """Return the vertices' ids in their input file, None if they are 0 to n - 1.
 
-        first_id: the id of the first vertex, 0 or 1, in place of the file's
-        Checked like parts. Raises StoreError, UsageError for a ``first_id`` of ids that
-        are not consecutive.
+        They are checked like parts.
+
+        first_id: the id of the first vertex, 0 or 1, instead of that in the file.
+        Raises StoreError, and UsageError for a ``first_id`` if the ids are not
+        consecutive.
         """
         record = self.manifest.ids
         if first_id is not None:
             check_range("first_id", first_id, 0, 1)
             if record is not None:
                 raise UsageError(
-                    f"{self.folder} has ids of its own; first_id is for numbers"
+                    f"{self.folder} keeps ids; first_id is for consecutive numbers"
                 )
         if record is None:
             first = self.manifest.first_id if first_id is None else first_id
@@ -284,7 +287,7 @@ class Store:
 
     @contextmanager
     def part_file(self, index: int) -> Iterator[dict[str, h5py.Dataset]]:
-        """Yield the datasets of a part by name, after all checks that read no data.
+        """Yield the datasets of a part by name, after all checks that need no data.
 
         Errors in the ``with`` block become StoreErrors that name the file. Raises
         UsageError for an unknown part.
@@ -352,8 +355,8 @@ class Store:
 def open_store(folder: str | Path) -> Store:
     """Open a store; check its manifest and its list of files.
 
-    Raises StoreError, one line, for everything that is not a complete store of this
-    format version.
+    Raises StoreError, with a message of one line, for anything but a complete store of
+    this format version.
     """
     folder = Path(folder)
     remains = folders.REMAINS.fullmatch(folder.name)
@@ -430,7 +433,7 @@ def slices(
     """Yield (start, values) for a dataset, slice by slice, and check its digest.
 
     place: returns memory for values start … stop-1, by default new arrays. Raises
-    StoreError at the end where the digest differs.
+    StoreError at the end if the digest differs.
     """
     hasher, start = xxhash.xxh3_128(), 0
 

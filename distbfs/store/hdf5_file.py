@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Sink(io.RawIOBase):
     """The file object below HDF5; a failed write is recorded for later.
 
-    HDF5 cannot close a file whose last writes fail (it loses memory, or crashes when
-    the process ends). So it sees them succeed, and the writer raises ``failure`` after
-    the current slice and after closing.
+    HDF5 cannot close a file whose last writes failed: it leaks memory, or crashes when
+    the process ends. So failed writes are reported to HDF5 as successful, and the
+    writer raises ``failure`` after the current slice and after closing.
     """
 
     def __init__(self, path: Path) -> None:

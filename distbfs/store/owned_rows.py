@@ -1,11 +1,11 @@
-"""A store of one part, divided to ranks by the owners of rows: no edge is sorted again.
+"""Loading of a store of one part by several ranks, each of which owns some rows.
 
-Every vertex with edges becomes a delegate, and its edges are those of dd on the part
-that owns it, in a directed graph both edges out and edges in. A vertex found by a pull
-has its parent on the part that has its results.
+No edge is sorted again: every vertex with edges becomes a delegate, and its edges, in a
+directed graph those out and those in, become dd edges of the part that owns it. So the
+part that finds a vertex by a pull is the one that stores its parent.
 
-Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; its Algorithm 1 would deal
-each edge to the end with fewer.
+Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; Algorithm 1 there would
+assign each edge to the end with fewer edges.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SOURCE = Path(__file__).with_suffix(".c")
 def is_divided_by_rows(world: World, store: Store) -> bool:
     """Return whether ranks are to own the rows of a store (collective).
 
-    It is one part with all edges in nn, and each rank has room for the data that all
-    ranks hold of every vertex.
+    They are if the store is one part with all edges in nn, and each rank has room for
+    the data of every vertex, which all ranks hold.
     """
     manifest = store.manifest
     if manifest.parts > 1 or manifest.delegates:
@@ -48,8 +48,8 @@ def load_rows(
 ) -> Part:
     """Load the rows of part ``index`` of ``parts`` from a store of one part.
 
-    All columns are read, as the digest is that of all, and those of the part are kept.
-    Else as ``Store.load_part``.
+    All columns are read, because the digest is of all of them; only those of the part
+    are kept. Everything else is as in ``Store.load_part``.
     """
     manifest = store.manifest
     record, layout = manifest.records[0], Layout(manifest.n, parts)
@@ -127,8 +127,8 @@ def copy_owned(
 ) -> int:
     """Copy the columns of owned rows from a slice; return their number.
 
-    offsets: [rows + 1 at least]; owned: bool [rows]
-    values: the columns from ``start`` on, at least one
+    offsets: [rows + 1] or longer; owned: bool [rows], whether to copy a row
+    values: the slice of columns from ``start`` on, at least one
     """
     stop = start + len(values)
     ends = np.array([start, stop - 1], dtype=offsets.dtype)
@@ -162,7 +162,7 @@ def of_dd(
 ) -> Attribute:
     """Return an attribute of edges that are all in dd; words: as in ``Attribute``.
 
-    incoming: of a directed graph, by the targets of edges
+    values: in the order of dd; incoming: in a directed graph, the same by target
     """
     every = {**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}
     if incoming is not None:

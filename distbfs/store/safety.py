@@ -1,10 +1,11 @@
-"""All checks of a graph store before its data are used.
+"""The checks that a graph store must pass before its data are used.
 
-Order for each file: a regular file of the size in the manifest, a valid HDF5 file, the
-format version, exactly the objects of the schema, reached by plain hard links, and for
-each dataset its type, layout, filters, shape and stored bytes. Nothing is allocated and
-no link is followed before that. The contents are checked while they are read
-(fletcher32, digest) and afterwards as a part (offsets, ids).
+Each file is checked in this order: it is a regular file of the size in the manifest, a
+valid HDF5 file, of the right format version, with exactly the objects of the schema,
+reached by plain hard links, and each dataset has the right type, layout, filters, shape
+and number of stored bytes. Nothing is allocated and no link is followed before that.
+The contents are checked while they are read (fletcher32, digest) and afterwards as a
+part (offsets, ids).
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def regular_file(path: Path) -> int:
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
-    """Raise StoreError unless the folder holds exactly the parts of the manifest."""
+    """Raise StoreError unless the folder has exactly the files of the manifest."""
     expected = {schema.part_name(index) for index in range(manifest.parts)}
     for name in sorted(os.listdir(folder)):
         if name.startswith("part-") and name not in expected:
@@ -136,10 +137,10 @@ def check_size(path: Path, expected: int) -> None:
 
 @contextmanager
 def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
-    """Open a file of a store for reading; errors inside name this file.
+    """Open a file of a store for reading; errors in the block name this file.
 
-    Raises StoreError unless it is HDF5, complete, of this format version, and of
-    ``file_bytes`` bytes if given.
+    Raises StoreError unless it is a complete HDF5 file of this format version and, if
+    ``file_bytes`` is given, of that size.
     """
     check_size(path, regular_file(path) if file_bytes is None else file_bytes)
     with guarded(path):
@@ -212,11 +213,11 @@ def check_attributes(file: h5py.File, expected: Mapping[str, int]) -> None:
 def check_objects(
     file: h5py.File, specs: Mapping[str, DatasetSpec], file_bytes: int
 ) -> dict[str, h5py.Dataset]:
-    """Return the datasets of a file by name after all checks.
+    """Return the datasets of a file by name, after all checks.
 
     Raises StoreError unless the file holds exactly the groups and datasets of
     ``specs``, each with one plain hard link, each dataset passes :func:`dataset`, and
-    all of them together fit into the file.
+    all datasets together fit in the file.
     """
     children: dict[str, set[str]] = {"": set()}
     for name in specs:
@@ -278,9 +279,10 @@ def hard_object(node: Any, name: str, kind: int) -> Any:
 def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     """Return the low-level dataset; raise StoreError unless it matches ``spec``.
 
-    One dimension of fixed size, an allowed dtype, stored in this file: contiguous and
-    without filters when empty, else in chunks of the schema with fletcher32 alone, with
-    exactly the stored bytes of its shape.
+    It must have one dimension of fixed size and an allowed dtype, and be stored in this
+    file: contiguous and without filters if it is empty, else in the schema's chunks
+    with fletcher32 as the only filter, and with exactly as many bytes as its shape
+    requires.
     """
     item = hard_object(node, leaf, h5o.TYPE_DATASET)
     created = item.get_create_plist()
@@ -323,23 +325,23 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
 
 
 def check_numbers(vertices: Numbers) -> None:
-    """Raise InputError for a local id beyond the vertices of a part."""
+    """Raise InputError if a local id is not below the number of vertices of a part."""
     if len(vertices) and int(vertices.max()) >= len(vertices):
         raise InputError("vertices is not a permutation of the local ids")
 
 
 def check_active(name: str, offsets: Array, active: int) -> None:
-    """Raise InputError if rows of a subgraph have edges beyond the active ones."""
+    """Raise InputError if rows beyond the active ones of a subgraph have edges."""
     if int(offsets[active]) != int(offsets[-1]):
         raise InputError(f"{name} has edges at rows that are not active")
 
 
 def check_part(part: Part) -> None:
-    """Raise InputError unless offsets rise and every id of a part is in range.
+    """Raise InputError unless offsets ascend and every id of a part is in range.
 
-    Adds to ``Part.check`` faults of a hostile file: oversized vertex numbers, nn
-    columns beyond the vertices of their owner, edges at inactive rows, delegates among
-    the normal vertices.
+    Beyond ``Part.check``, it detects the faults of a forged file: vertex numbers that
+    are too large, nn columns beyond the vertices of their owner, edges at inactive
+    rows, delegates among the normal vertices.
     """
     n = part.local_count
     check_numbers(part.vertices)
@@ -365,7 +367,7 @@ def check_part(part: Part) -> None:
 
 
 def check_words(name: str, attribute: Attribute) -> None:
-    """Raise StoreError unless the values of a text attribute are indices of words."""
+    """Raise StoreError unless the values of a text attribute index its words."""
     if attribute.words is None:
         return
     for numbers in attribute.values.values():
@@ -376,7 +378,7 @@ def check_words(name: str, attribute: Attribute) -> None:
 
 
 def check_types(arrays: Mapping[str, Any], specs: Mapping[str, DatasetSpec]) -> None:
-    """Raise StoreError unless arrays to be written have the dtypes and shapes."""
+    """Raise StoreError unless arrays have the dtypes and shapes that are specified."""
     for name, spec in specs.items():
         array = arrays[name]
         kind = array.dtype.newbyteorder("<").str.replace("|", "<")

@@ -1,10 +1,10 @@
 """Names, dtypes and shapes of a graph store, and its manifest.
 
-A store is a folder of ``part-00000.h5`` …, ``manifest.h5`` and, where the vertices had
-other ids in their file, ``ids.h5``. Every dataset has one dimension, little-endian
-integers, chunks of about 1 MiB with fletcher32, or, when it is empty, contiguous layout
-without filters. The manifest is one JSON text in the uint8 dataset ``/manifest``; an
-attribute of every file holds its format version.
+A store is a folder of ``part-00000.h5`` …, ``manifest.h5`` and, if the vertices had
+other ids in their input file, ``ids.h5``. Every dataset is one-dimensional and holds
+little-endian integers, in chunks of about 1 MiB with fletcher32 or, if it is empty, in
+contiguous layout without filters. The manifest is one JSON text in the uint8 dataset
+``/manifest``; an attribute of every file holds its format version.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 def attribute_names(names: Iterable[str], *, directed: bool) -> list[str]:
-    """Return the dataset names of attributes, next to the rows of each subgraph."""
+    """Return the names of datasets with attributes, in the group of each subgraph."""
     subgraphs = (*SUBGRAPHS, *(["incoming"] if directed else []))
     return [f"{part}/attribute_{name}" for name in names for part in subgraphs]
 
@@ -75,9 +75,9 @@ def chunk_elements(size: int, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """The allowed dtypes of a dataset, and its least and largest number of elements.
+    """The allowed dtypes of a dataset, and the bounds of its number of elements.
 
-    Both sizes are equal wherever the manifest fixes the shape.
+    The bounds are equal if the manifest fixes the shape.
     """
 
     dtypes: tuple[str, ...]
@@ -94,12 +94,12 @@ class DatasetSpec:
 class PartRecord:
     """The manifest's record of one part.
 
-    index: of the part; active: its normal vertices with edges
-    edges: stored directed edges by subgraph (nn, nd, dn, dd)
+    index: index of the part; active: number of its normal vertices with edges
+    edges: number of stored directed edges by subgraph (nn, nd, dn, dd)
     digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
     array_bytes: bytes of all datasets in memory; file_bytes: size of the file
     frame: xxh3_128 (hex) of the bytes of the file that are not values of datasets, ""
-    in stores that were written without it
+    in stores that were written without this digest
     """
 
     index: int
@@ -164,8 +164,8 @@ class PartRecord:
 class IdsRecord:
     """The manifest's record of ``ids.h5``, the vertices' ids in their file.
 
-    kind: "integer" or "text"; count: vertices
-    digests, array_bytes, file_bytes, frame: as of a part
+    kind: "integer" or "text"; count: number of vertices
+    digests, array_bytes, file_bytes, frame: as in ``PartRecord``
     """
 
     kind: str
@@ -206,16 +206,18 @@ class IdsRecord:
 class Manifest:
     """The contents of a store; totals over all parts are derived from ``records``.
 
-    n: vertices; tuples: input tuples; threshold: TH; delegates: d
-    source: JSON, description of the tuples, with the key "family"
+    n: number of vertices; tuples: number of input tuples; threshold: TH; delegates:
+    number of delegates, d
+    source: JSON, the description of the tuples, with the key "family"
     relabel: JSON, {"method": "none"} or {"method": "hash", "seed": …}
-    order_block: local ids per block of the order by degree
-    loops, repeats: input tuples that were dropped
+    order_block: number of local ids in each block that is sorted by degree
+    loops, repeats: numbers of input tuples that were dropped
     records: one for each part, in order
     statistics: JSON, degree statistics
-    ids: record of the ids in the file, None if the store keeps none
-    first_id: the first vertex's id in the file, where ids are consecutive: 0 or 1
-    attributes: of edges: name -> {"kind": …}, of text {"kind": "text", "words": […]}
+    ids: record of the vertices' ids in the input file, None if the store keeps none
+    first_id: the first vertex's id in the input file, if ids are consecutive: 0 or 1
+    attributes: attributes of edges, name -> {"kind": …}, for text {"kind": "text",
+    "words": […]}
     """
 
     n: int
@@ -247,7 +249,7 @@ class Manifest:
         except UsageError as error:
             raise StoreError(str(error)) from error
         if self.delegates > min(self.n, 1 << 32):
-            raise StoreError(f"{self.delegates} delegates of {self.n} vertices")
+            raise StoreError(f"{self.delegates} delegates, but {self.n} vertices")
         if self.order_block < 1:
             raise StoreError("order_block is 0; allowed: 1 or more")
         kept = self.tuples - self.loops - self.repeats
@@ -281,7 +283,7 @@ class Manifest:
             where = f"attribute {name:.40}"
             kind = facts.get("kind") if isinstance(facts, dict) else None
             if kind not in KINDS or not name.isidentifier():
-                raise StoreError(f"{where} is of no kind; allowed: {', '.join(KINDS)}")
+                raise StoreError(f"{where} has no kind; allowed: {', '.join(KINDS)}")
             check_mapping(where, facts, ["kind", *(["words"] * (kind == "text"))])
             words = facts.get("words", [])
             if not isinstance(words, list) or not all(
@@ -329,7 +331,7 @@ class Manifest:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Attributes of edges: name -> kind."""
+        """The kind of each attribute of edges, by name."""
         return {name: facts["kind"] for name, facts in self.attributes.items()}
 
     def specs(self, index: int) -> dict[str, DatasetSpec]:
@@ -351,39 +353,39 @@ class Manifest:
 
     @property
     def nn(self) -> int:
-        """Stored nn edges of all parts."""
+        """Number of stored nn edges of all parts."""
         return self._total("nn")
 
     @property
     def nd(self) -> int:
-        """Stored nd edges of all parts."""
+        """Number of stored nd edges of all parts."""
         return self._total("nd")
 
     @property
     def dn(self) -> int:
-        """Stored dn edges of all parts."""
+        """Number of stored dn edges of all parts."""
         return self._total("dn")
 
     @property
     def dd(self) -> int:
-        """Stored dd edges of all parts."""
+        """Number of stored dd edges of all parts."""
         return self._total("dd")
 
     @property
     def m(self) -> int:
-        """Stored directed edges of all parts."""
+        """Number of stored directed edges of all parts."""
         return sum(self._total(name) for name in SUBGRAPHS)
 
     @property
     def digests(self) -> tuple[dict[str, str], ...]:
-        """Dataset name -> digest, for each part."""
+        """For each part, the digest of each dataset by name."""
         return tuple(record.digests for record in self.records)
 
     def _total(self, name: str) -> int:
         return sum(record.edges[name] for record in self.records)
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but the records as JSON values."""
+        """Return everything except the records as JSON values."""
         out: dict[str, Any] = {"format_version": self.format_version}
         out |= {name: getattr(self, name) for name in COUNTS}
         out |= {name: getattr(self, name) for name in (*SUBGRAPHS, "m", "parts")}
@@ -444,7 +446,7 @@ def part_specs(
 ) -> dict[str, DatasetSpec]:
     """Return the specification of each dataset of a part.
 
-    edges: by subgraph; kinds: of the attributes of edges, by name
+    edges: number of edges by subgraph; kinds: kind of each attribute of edges, by name
     """
     local = layout.local_count(index)
     table = part_table(
@@ -510,12 +512,12 @@ def attributes_of(part: Part) -> dict[str, Any]:
 
 
 def part_edges(part: Part) -> dict[str, int]:
-    """Return the stored directed edges of a part by subgraph."""
+    """Return the number of stored directed edges of a part, by subgraph."""
     return {name: getattr(part, name).edges for name in SUBGRAPHS}
 
 
 def wrong_version(version: object) -> str:
-    """Return the message for another format version."""
+    """Return the message for a file of another format version."""
     return f"format version is {version}; this distbfs reads version {FORMAT_VERSION}"
 
 
@@ -537,7 +539,7 @@ def check_digests(name: str, digests: Any, datasets: Sequence[str]) -> None:
     check_mapping(name, digests, datasets)
     for dataset, digest in digests.items():
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
-            raise StoreError(f"{name}: that of {dataset} is not 32 hex digits")
+            raise StoreError(f"{name}: {dataset} has no digest of 32 hex digits")
 
 
 def check_frame(name: str, digest: object) -> None:
@@ -547,14 +549,14 @@ def check_frame(name: str, digest: object) -> None:
 
 
 def with_frame(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a record, without a frame where it has none."""
+    """Return the values of a record, without the key of the frame if it is empty."""
     if not values[FRAME]:
         del values[FRAME]
     return values
 
 
 def check_record(name: str, values: Any, kind: type[PartRecord | IdsRecord]) -> None:
-    """Raise StoreError unless values have the fields of a record, at most a frame."""
+    """Raise StoreError unless values have a record's fields; a frame is optional."""
     keys = [item.name for item in fields(kind)]
     old = isinstance(values, dict) and FRAME not in values
     check_mapping(name, values, [key for key in keys if not (old and key == FRAME)])

@@ -44,7 +44,7 @@ def spreading_seed(store: Store, parts: int) -> int | None:
 class StoreTuples:
     """A TupleSource over a store: its edges in input ids, without loops and repeats.
 
-    nn and dd give each edge in both directions. One part is in memory at a time.
+    An edge of nn or dd is yielded in both directions. One part is in memory at a time.
     """
 
     def __init__(self, store: Store) -> None:
@@ -64,7 +64,7 @@ class StoreTuples:
 
     @cached_property
     def attributes(self) -> dict[str, Values]:
-        """Attributes of the edges, in their order; reads all parts."""
+        """Attributes of the edges, in the order of the edges; reads all parts."""
         manifest = self._store.manifest
         pieces: dict[str, list[Array]] = {name: [] for name in manifest.attributes}
         for index in range(self.parts if pieces else 0):
@@ -81,7 +81,7 @@ class StoreTuples:
         return dict(self._store.manifest.source)
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """Return the range of a part's edges among all."""
+        """Return the range of a part's edges among all edges."""
         upto = int(self._sizes[:index].sum())
         return upto, upto + int(self._sizes[index].sum())
 
@@ -154,9 +154,9 @@ class StoreTuples:
 def tuple_degrees_for(
     world: World, store: Store, parts: int, permute_seed: int | None
 ) -> dict[int, Ids]:
-    """Return the ends of tuples for another number of parts (collective).
+    """Count the ends of tuples for a new number of parts (collective).
 
-    Maps each new part of this rank to int64 [local] by local id.
+    Returns a dictionary from each new part of this rank to int64 [local], by local id.
     """
     manifest = store.manifest
     n = manifest.n

@@ -1,23 +1,25 @@
-"""The check of a whole store, beyond the checks of loading single parts.
+"""The check of a whole store, beyond the checks when single parts are loaded.
 
 Loading already checks types, digests, offsets and ids. This module also checks the
 digest of the bytes of each part's file that are not values of datasets, and:
 
 1. every part has the same delegates, by descending degree, each above TH, each once;
-2. degrees: of a normal vertex its rows in nn and nd, at most TH; of a delegate its rows
-in dn and dd over all parts; all together the number of stored edges;
+2. degrees are right: that of a normal vertex is the length of its rows in nn and nd, at
+most TH, that of a delegate the length of its rows in dn and dd over all parts; their
+sum is the number of stored edges;
 3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
 over all parts;
-4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
-   is neither a loop nor a repeat gives two edges;
-5. the ids of the vertices in their file, if kept, rise, so each is unique.
+4. there are no loops and no repeated edges; the number of ends of tuples is twice the
+number of tuples; a tuple that is neither a loop nor a repeat gives two edges;
+5. the vertices' ids in their input file, if kept, are in ascending order, so each is
+   unique.
 
 In a directed graph, degrees count rows in nn and in incoming, which is the transpose of
 nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
 
 Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
-source): equal for equal multisets, different otherwise with odds of 2^64 to 1. One part
-is in memory at a time; its edges are expanded in slices.
+source): the sums of equal multisets are equal, others differ except with a probability
+of 2^-64. One part is in memory at a time; its edges are expanded in slices.
 """
 
 from __future__ import annotations
@@ -56,10 +58,10 @@ def nothing() -> Ids:
 
 @dataclass
 class Verification:
-    """Findings, and the sums over the parts so far.
+    """The findings, and the sums over the parts that have been checked.
 
-    findings: one line for each broken rule; edges: stored edges by subgraph
-    delegates, delegate_degrees: of the first part, int64 [d]
+    findings: one line for each broken rule; edges: number of stored edges by subgraph
+    delegates, delegate_degrees: as in the first part, int64 [d]
     delegate_rows: row lengths of each delegate in dn and dd so far, int64 [d]
     """
 
@@ -99,11 +101,11 @@ def verify_store(
     """Check every part of a store, and the rules across parts (collective).
 
     progress: called with (parts done, parts) after each part of this rank
-    world: ranks that share the parts out, by default this process alone; delegates of
-    parts on different ranks are equal because their digests in the manifest are
+    world: the ranks among which the parts are divided, by default this process alone
 
-    Broken rules, and files that cannot be loaded, are findings, not exceptions; they
-    are the same on all ranks.
+    Broken rules, and files that cannot be loaded, are findings, not exceptions; all
+    ranks return the same findings. Parts on different ranks have the same delegates
+    because the digests of the delegates in the manifest are the same.
     """
     world, manifest = world or SoloWorld(), store.manifest
     result, pairs = Verification(), list[tuple[int, str]]()
@@ -145,7 +147,7 @@ def verify_part(result: Verification, store: Store, index: int) -> None:
 
 
 def check_ids(result: Verification, store: Store) -> None:
-    """Check the ids of the vertices in their file, if the store keeps them."""
+    """Check the vertices' ids in their input file, if the store keeps them."""
     try:
         ids = store.load_ids()
     except StoreError as error:
@@ -180,7 +182,7 @@ def add_part(result: Verification, part: Part) -> None:
 
 
 def check_totals(result: Verification, store: Store) -> None:
-    """Check the rules over all parts together."""
+    """Check the rules that concern all parts together."""
     manifest = store.manifest
 
     def expect(holds: bool | np.bool_, what: str) -> None:
@@ -210,7 +212,7 @@ def check_totals(result: Verification, store: Store) -> None:
 def check_delegates(
     result: Verification, part: Part, expect: Callable[[bool | np.bool_, str], None]
 ) -> None:
-    """Check that delegates are in order and the same everywhere; add their rows."""
+    """Check that delegates are in order and equal on all parts; add their rows."""
     ids, degrees = part.delegates, part.delegate_degrees
     if result.parts == 0:
         result.delegates, result.delegate_degrees = ids, degrees
@@ -252,7 +254,7 @@ def edge_sums(
 ) -> tuple[int, int]:
     """Return the hash sums of (source, destination) and of the reverse.
 
-    Checks on the way that there are no loops (nn, dd) and no repeated edges, and that
+    It also checks that there are no loops (nn, dd) and no repeated edges, and that
     columns are active vertices (dn).
     """
     graph: CSR = getattr(part, name)
@@ -288,7 +290,7 @@ def count_repeats(rows: Ids, columns: Array) -> int:
 def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
     """Yield (row of each edge int64, columns) for slices of whole rows.
 
-    A slice has at most SLICE_EDGES edges and rows, or is one longer row.
+    A slice has at most SLICE_EDGES edges and rows, or consists of one longer row.
     """
     offsets, first = graph.offsets, 0
     while first < graph.rows:
@@ -307,7 +309,7 @@ def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
 def hash_sum(first: Words, second: Words) -> int:
     """Return the sum modulo 2^64 of a hash of each pair of uint64 values.
 
-    The order of a pair counts.
+    The order within a pair matters.
     """
     mixed = mix64(first * np.uint64(GOLDEN) + mix64(second))
     return int(mixed.sum(dtype=np.uint64))

@@ -1,4 +1,4 @@
-"""Whole graphs of stores, for many searches and programs: one part, in input ids."""
+"""Whole graphs from stores: one part in input ids, for many searches and programs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def in_input_ids(part: Part, permutation: Permutation | None) -> Part:
 def whole_graph(store: Store) -> Part:
     """Return the graph of a store as one part without delegates, in input ids.
 
-    Several parts, or delegates, are assembled from their edges, which temporarily takes
-    more memory (see ``searchers``).
+    A store of several parts, or with delegates, is built anew from its edges, which
+    temporarily takes more memory (see ``searchers``).
     """
     manifest = store.manifest
     if manifest.parts == 1 and not manifest.delegates:

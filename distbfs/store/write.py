@@ -1,4 +1,4 @@
-"""A store from edge tuples: parts are built, and each is written when complete."""
+"""Writing of a store from edge tuples: each part is written when it is built."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def write_graph(
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
-    tuple_degrees, counts, described: of the original tuples, if ``source`` differs from
-    them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
-    their description.
-    ids: the ids of the vertices in their file, on rank 0
-    devices: CUDA devices of this rank that build, taking its parts in turn; None: the
-    host builds
+    tuple_degrees, counts, described: facts about the original tuples, if ``source`` is
+    not the original: ends of tuples for each part of this rank, by local id; numbers of
+    tuples, loops and repeats; the description
+    ids: the vertices' ids in their input file, on rank 0
+    devices: CUDA devices of this rank, which build its parts in turn; None to build on
+    the host
     progress: shows building, and writing of each part
 
-    Raises StoreError if the folder may not be written, ResourceError for a full
-    disk; then nothing is left behind.
+    Raises StoreError if the folder must not be written, ResourceError if the disk is
+    full; after an error, no files are left behind.
     """
     if options.directed:
         check_alone(parts, world.size)

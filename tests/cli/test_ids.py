@@ -474,7 +474,7 @@ def test_ids_of_a_store_have_no_first_one(case, tmp_path):
     path, names = case
     store = convert(path, tmp_path / "store")
     text = here("bfs", store, "-s", names[0], "--first-id", 1).refusal
-    assert "has ids of its own; first_id is for numbers" in text
+    assert "keeps ids; first_id is for consecutive numbers" in text
     again = ("convert", path, "-o", tmp_path / "again", "--relabel", "--first-id", 0)
     assert "neither a base nor a size" in here(*again).refusal
 

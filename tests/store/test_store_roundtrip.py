@@ -179,7 +179,7 @@ def test_a_wrong_part_is_not_written(tmp_path, tuples, change):
         ({"tuples": 30}, "edges do not fit 30 tuples"),
         ({"loops": 401}, "400 tuples, 401 loops"),
         ({"order_block": 0}, "order_block is 0"),
-        ({"delegates": 91}, "91 delegates of 90"),
+        ({"delegates": 91}, "91 delegates, but 90"),
         ({"source": {"scale": 3}}, "family"),
         ({"source": "kronecker"}, "source is not a JSON object"),
         ({"relabel": {"method": "sort"}}, "allowed: none, hash"),
