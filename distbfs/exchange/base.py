@@ -23,19 +23,20 @@ class Exchange(Protocol):
     """Moves delegate masks and normal vertices between parts; all methods collective.
 
     One instance serves the parts of one rank for many searches. A ``start`` returns as
-    early as it can; the arrays given to it stay unchanged until its ``finish``. The two
-    pairs may overlap each other and the visits in between.
+    early as it can; the caller must not change its arrays before the matching
+    ``finish``. The two pairs of calls may overlap, and the engine may visit edges in
+    between.
 
     Created by (world, placement, delegates, options, *, on_device), collective:
-    on_device: arrays passed and returned are CuPy's, else NumPy's
+    on_device: whether arrays passed and returned are CuPy's, else NumPy's
 
-    streamed: it is a ``StreamedExchange``, for parts on devices of their own
-    symmetric: it is a ``SymmetricExchange`` as well
-    needs_devices: it does not take arrays in host memory
+    streamed: whether it is a ``StreamedExchange``, for parts that each have a device
+    symmetric: whether it is a ``SymmetricExchange`` as well
+    needs_devices: whether it refuses arrays in host memory
 
     On a device, arrays are passed and returned in the order of the current stream; the
     current device is that of the rank's first part. Received bins are on the device of
-    the part's own bins, all else on the current one.
+    the part's own bins, everything else is on the current device.
     """
 
     name: str
@@ -48,8 +49,9 @@ class Exchange(Protocol):
     def start_masks(self, masks: Sequence[Words]) -> None:
         """Start the OR-reduction of the delegate masks of this rank's parts.
 
-        ``masks[i]``: uint64 [ceil(d/64)] of the i-th part of this rank. Two phases:
-        devices of the rank, then ranks (Section V-A).
+        ``masks[i]``: uint64 [ceil(d/64)], the mask of the i-th part of this rank. The
+        reduction has two phases: over the devices of a rank, then over ranks (Section
+        V-A).
         """
 
     def finish_masks(self) -> Words:
@@ -59,23 +61,24 @@ class Exchange(Protocol):
         """Start to send normal vertices to their owners.
 
         ``bins[i]``: vertices that the i-th part of this rank found for others, one item
-        each: the vertex's number there, above the 32 bits of the parent; *uniquify*
-        keeps one item per number (Section V-B). A rank without any sends nothing; the
-        host's work grows with the receiving parts, not with all parts.
+        each: the upper 32 bits are the vertex's number there, the lower 32 bits stand
+        for its parent; *uniquify* keeps one item per number (Section V-B). A rank
+        without items sends nothing; the host's work grows with the number of receiving
+        parts, not of all parts.
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
         """Return the items received by each part of this rank: (source rank, items).
 
-        Sources come in ascending rank order; empty arrays are left out.
+        Sources are in ascending order of rank; empty arrays are left out.
         """
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the element-wise maximum over all parts of all ranks, a new array [d].
 
-        ``values[i]``: [d] of the i-th part of this rank, int32, int64, uint32 or
-        uint64, the same everywhere.  It is called once in a search, for the parents of
-        delegates.
+        ``values[i]``: the array [d] of the i-th part of this rank; int32, int64, uint32
+        or uint64, the same on all ranks. It is called once per search, for the parents
+        of delegates.
         """
 
     def close(self) -> None:
@@ -85,10 +88,12 @@ class Exchange(Protocol):
 class Streams(Protocol):
     """Moves arrays between parts on streams of their devices; the host does not wait.
 
-    streams: of the parts of this rank; all operations follow their order; calls that
-    move data are collective
-    captures: ``cross`` may be captured in CUDA graphs, one of each stream
-    A ``place`` is the index of a part among those of this rank.
+    Calls that move data are collective. A ``place`` is the index of a part among those
+    of this rank.
+
+    streams: one for each part of this rank; each runs all operations of its part in
+    order
+    captures: whether ``cross`` may be captured in CUDA graphs, one per stream
     """
 
     streams: Sequence[Any]
@@ -96,7 +101,7 @@ class Streams(Protocol):
     traffic: Traffic
 
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Prepare connections; partners: other parts, for each part of this rank."""
+        """Prepare connections from each part of this rank to its ``partners``."""
 
     def here(self, place: int) -> AbstractContextManager[None]:
         """Make a part's device and its stream the current ones."""
@@ -112,15 +117,15 @@ class Streams(Protocol):
     ) -> None:
         """Gather arrays of all parts, and send and receive arrays, all at once.
 
-        gathers: (place, array, result of all parts, [parts, its shape], always in the
-        same order)
-        leaving: (place, part, array); coming: (place, part, receiving array)
+        gathers: (place, array, result), always in the same order; the result has the
+        arrays of all parts, [parts, shape of the array]
+        leaving: (place, part, array to send); coming: (place, part, array to fill)
 
         Between two parts, arrays arrive in the order of sending.
         """
 
     def room(self, place: int, count: int) -> Any:
-        """Return a receive buffer, uint64 [count], valid until the second next call."""
+        """Return a receive buffer, uint64 [count]; the next call leaves it valid."""
 
     def wait(self, event: Any) -> None:
         """Wait for an event of a stream; raise DistbfsError if a rank has ended."""
@@ -130,36 +135,36 @@ class StreamedExchange(Exchange, Protocol):
     """An exchange that also has ``Streams``."""
 
     def streams(self, devices: Sequence[int]) -> Streams:
-        """Return the streams; collective; devices: of this rank's parts, each once."""
+        """Return the streams (collective); devices: one for each part of this rank."""
 
 
 class SymmetricMemory(Protocol):
-    """Memory of one device of each rank that kernels of all ranks put into.
+    """Memory on one device of each rank, to which kernels of all ranks write.
 
-    near: the devices are those of one host
+    near: whether all devices are on one host
     """
 
     near: bool
 
     def allocate(self, size: int, what: str) -> Any:
-        """Return zeros, uint8 [size], at the same place of all devices (collective).
+        """Return zeros, uint8 [size], at the same offset on all devices (collective).
 
-        size: the same on all ranks. Raises OutOfMemory on all ranks alike.
+        size: equal on all ranks. If memory runs out, all ranks raise OutOfMemory.
         """
 
     def module(self, source: Path, **definitions: str | int) -> Module:
-        """Return the kernels of a file that put into it."""
+        """Return the kernels of a file that write to this memory."""
 
 
 class SymmetricExchange(StreamedExchange, Protocol):
-    """An exchange whose devices put into each other's memory."""
+    """An exchange whose devices write to each other's memory."""
 
     def memory(self) -> SymmetricMemory:
         """Return the memory of the first devices of all ranks (collective)."""
 
 
 def need_device_arrays(name: str, on_device: bool) -> None:
-    """Raise UsageError if an exchange of device arrays would get host arrays."""
+    """Raise UsageError unless arrays are in device memory, as the exchange needs."""
     if not on_device:
         raise UsageError(
             f"exchange '{name}' takes arrays in device memory only; allowed: host"

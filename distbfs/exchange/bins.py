@@ -1,4 +1,4 @@
-"""Items that a part sends to other parts in a level, usually to few of them."""
+"""Items that a part sends in a level, usually to few of the other parts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Bins:
     """Items for other parts; those for one part are a slice of an array.
 
     items: uint64 [any length], on the device of the part, even when empty
-    bounds: returns begin and end of each part's slice, both int64 [parts]; None: there
-    are no items. Called when the slices are needed, since it may wait for a device: by
-    then all domains of a rank have started.
+    bounds: returns the begin and end of each part's slice, both int64 [parts]; None if
+    there are no items. It is called late, when the slices are needed and all domains of
+    a rank have started, because it may wait for a device.
     """
 
     def __init__(

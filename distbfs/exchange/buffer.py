@@ -1,4 +1,4 @@
-"""A buffer that is kept from level to level and from search to search."""
+"""A buffer that is reused in all levels and searches."""
 
 from __future__ import annotations
 

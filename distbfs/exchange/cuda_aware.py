@@ -1,8 +1,8 @@
 """The exchange through an MPI that takes pointers to device memory.
 
-Like ``host`` without the copies to pinned memory; only the nonblocking reduction of
-masks still uses them, since CUDA-aware libraries may lack nonblocking collectives for
-device memory (Open MPI's documentation, "Running CUDA-aware Open MPI").
+It works like ``host`` without the copies to pinned memory; only the nonblocking
+reduction of masks still copies, since CUDA-aware libraries may lack nonblocking
+collectives for device memory (Open MPI's documentation, "Running CUDA-aware Open MPI").
 
 A library that does not recognise a device pointer reads it as a host address, and the
 process crashes, so the exchange is created only where MPI itself confirms support: by
@@ -34,7 +34,7 @@ MAPS = Path("/proc/self/maps")
 
 
 class CudaAwareExchange(HostExchange):
-    """Serves ranks of MPI, arrays in device memory; see ``base.Exchange``."""
+    """Serves ranks of MPI with arrays in device memory; see ``base.Exchange``."""
 
     name = "cuda_aware"
     needs_devices = True
@@ -58,7 +58,7 @@ class CudaAwareExchange(HostExchange):
         super().__init__(world, placement, delegates, options, on_device=True)
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
-        """Return slots without a copy."""
+        """Return slots that copy nothing."""
         if self._options.mask_reduce == "blocking":
             return DeviceSlot(), DeviceSlot(), DeviceSlot()
         stream = self._local.xp.cuda.Stream(non_blocking=True)
@@ -66,7 +66,7 @@ class CudaAwareExchange(HostExchange):
 
 
 def missing_proof(world: World) -> str:
-    """Return the reason why MPI may not get device pointers; "" if it supports them."""
+    """Return the reason not to pass device pointers to MPI; "" if it supports them."""
     if not isinstance(world, MpiWorld):
         return "there is no MPI in a single process"
     from mpi4py import MPI  # noqa: PLC0415
@@ -94,9 +94,9 @@ def memory_kinds(comm: Any) -> str:
 
 
 def kinds_have_cuda(text: str) -> bool:
-    """Return whether a list as "system,mpi,cuda:device" includes cudaMalloc memory.
+    """Return whether a list like "system,mpi,cuda:device" includes cudaMalloc memory.
 
-    A kind without restrictors covers all of its memory.
+    A kind without restrictors includes all memory of that kind.
     """
     for item in text.split(","):
         kind, *restrictors = item.strip().split(":")

@@ -1,4 +1,4 @@
-"""The devices of each rank, by its place among the ranks of its host."""
+"""The choice of each rank's devices, by its place among the ranks of its host."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def shared_device(world: World, uuids: Sequence[str]) -> str:
-    """Return which ranks use the same device, "" if none do; collective.
+    """Return a text naming ranks that use the same device, "" if none do (collective).
 
-    uuids: of the devices of this rank
+    uuids: the UUIDs of this rank's devices
     """
     hosts = getattr(world, "hosts", [""] * world.size)
     first: dict[tuple[str, str], int] = {}
@@ -33,9 +33,9 @@ def take_devices(world: World, *, share: bool) -> list[int]:
     """Return this rank's devices and make the first one current (collective).
 
     The visible devices of a host are distributed to its ranks in order, the same number
-    to each; with more ranks than devices, ranks share them. Raises LaunchError if
-    two ranks would use the same device, unless ``share``; DeviceMissing if there is
-    none.
+    to each; if there are more ranks than devices, ranks share them. Raises LaunchError
+    if two ranks would use the same device and ``share`` is false, DeviceMissing if
+    there is no device.
     """
     hosts = list(getattr(world, "hosts", [""] * world.size))
     host = hosts[world.rank]

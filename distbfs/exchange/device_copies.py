@@ -1,8 +1,8 @@
 """Copies between devices of different ranks that do not pass through host memory.
 
-On one host each device has a mailbox, memory that all ranks map (``peer_memory``): a
-source writes there, its targets read. Devices that cannot map each other's memory send
-and receive through NCCL.
+On one host, each device has a mailbox, which is memory that all ranks map
+(``peer_memory``): the source writes to its mailbox, and its targets read it. Devices
+that cannot map each other's memory send and receive through NCCL.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Copy:
     Devices are numbered over all ranks, those of rank 0 first. ``source``, ``targets``
     and ``nbytes`` are the same on all ranks.
 
-    values: contiguous device array of nbytes, on the rank of the source
-    into: such arrays of this rank's targets, by number
+    values: contiguous device array of nbytes, None except on the source's rank
+    into: arrays of the same size to fill, one for each target on this rank, by its
+    number
     """
 
     source: int
@@ -56,10 +57,10 @@ class DeviceCopies(Protocol):
     """Copies between devices of different ranks; methods are collective."""
 
     def move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies, named in the same order on all ranks.
+        """Carry out copies, listed in the same order on all ranks.
 
-        Their values must be complete. When it returns, all targets of this rank have
-        their arrays, and the values of this rank may change.
+        The kernels that write ``values`` must have ended. When ``move`` returns, all
+        targets of this rank have their arrays, and values of this rank may be changed.
         """
 
     def close(self) -> None:
@@ -76,9 +77,9 @@ class Piece(NamedTuple):
 
 
 def schedule(copies: Sequence[Copy], half: int) -> list[list[Piece]]:
-    """Return the pieces of each round, as many as fit the halves of mailboxes.
+    """Return the pieces of each round: as many as fit in half of each mailbox.
 
-    half: bytes, a multiple of ALIGNED
+    half: bytes of half a mailbox, a multiple of ALIGNED
     """
     ends: Counter[int] = Counter()  # bytes of each source so far, over all rounds
     rounds: list[list[Piece]] = []
@@ -102,9 +103,10 @@ def aligned(nbytes: int) -> int:
 class MailboxCopies:
     """Copies through mailboxes; see ``DeviceCopies``. Creating it is collective.
 
-    devices: of this rank; counts: of each rank; half: bytes of half a mailbox
+    devices: the devices of this rank; counts: number of devices of each rank
+    half: bytes of half a mailbox
 
-    Raises ResourceError or LaunchError on all ranks if memory is short or cannot be
+    On all ranks, raises ResourceError if memory runs out, LaunchError if it cannot be
     mapped.
     """
 
@@ -152,7 +154,7 @@ class MailboxCopies:
         self._wait()
 
     def _mailbox(self, of: int, device: int) -> int:
-        """Return the address of a device's mailbox on a device of this rank."""
+        """Return a mailbox's address as a device of this rank sees it."""
         return int(self._tables[device][self._rows[of]])
 
     def _copy(self, device: int, to: int, at: int, nbytes: int) -> None:
@@ -175,8 +177,9 @@ class MailboxCopies:
 class NcclCopies:
     """Copies through NCCL; see ``DeviceCopies``. Creating it is collective.
 
-    devices: of this rank, at least one
-    The communicator is that of ``link_of``, which an exchange may also use.
+    devices: the devices of this rank, at least one
+
+    The communicator is that of ``link_of``, which an exchange may use as well.
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:
@@ -198,7 +201,7 @@ class NcclCopies:
             self._link.wait(end.mark())
 
     def close(self) -> None:
-        """Leave the communicator to others."""
+        """Do nothing: the communicator is kept for others."""
 
 
 def address(array: Any) -> int:
@@ -209,13 +212,14 @@ def address(array: Any) -> int:
 def copies_between(
     world: World, devices: Sequence[int], most: int, *, nccl: bool
 ) -> DeviceCopies | None:
-    """Return copies between the devices of all ranks; None if there are none.
+    """Return a way to copy between the devices of all ranks; None if there is none.
 
-    devices: of this rank, each once; most: bytes that a device may have to send
-    nccl: whether to use NCCL where devices cannot map each other's memory
+    Collective; all ranks get the same kind. There is none on a single rank, if ranks
+    share devices, or if memory runs out.
 
-    Collective, and the same kind on all ranks. There are none on a single rank, where
-    devices are shared, or where memory is short.
+    devices: the devices of this rank, each once
+    most: the largest number of bytes that a device may have to send
+    nccl: whether to use NCCL if devices cannot map each other's memory
     """
     if world.size == 1:
         return None
@@ -228,14 +232,14 @@ def copies_between(
 
 
 def mailbox_bytes(most: int) -> int:
-    """Return the bytes of a mailbox; most: bytes that a device may have to send."""
+    """Return a mailbox's size in bytes; most: bytes that a device may have to send."""
     return 2 * min(aligned(most), HALF_BYTES)
 
 
 def mailboxes(
     world: World, devices: Sequence[int], counts: Sequence[int], most: int
 ) -> MailboxCopies | None:
-    """Return copies through mailboxes, None if memory is short (collective)."""
+    """Return copies through mailboxes, None if memory runs out (collective)."""
     half = int(world.allreduce(np.array([mailbox_bytes(most) // 2]), "max")[0])
     short = False
     for device in devices:

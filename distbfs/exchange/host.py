@@ -1,20 +1,20 @@
 """The exchange through host memory and MPI.
 
-Source: Pan, Pearce, Owens 2018, Section V. Delegates: an OR on the rank, then
-MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks. Normal vertices: MPI_Isend and
-MPI_Irecv between parts that have items for each other; with *local all2all* (L) the
-parts of a rank first pass their bins to the device with the destination's place on its
-rank, so that messages run only between equal places, at most p²/p_gpu pairs instead of
-p²; with *uniquify* (U) each message holds a vertex once. One rank sends nothing and
-needs no MPI: everything stays in its memory.
+Source: Pan, Pearce, Owens 2018, Section V. Masks of delegates are OR-ed on each rank,
+then by MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks. Normal vertices are
+sent by MPI_Isend and MPI_Irecv between parts that have items for each other. With
+*local all2all* (L), the parts of a rank first pass their bins to the device whose place
+on the rank is that of the destination, so that only devices of equal places send
+messages: at most p²/p_gpu pairs instead of p². With *uniquify* (U), each message holds
+a vertex once. A single rank sends nothing and needs no MPI: everything stays in its
+memory.
 
-A rank learns how many messages to expect (``partners``), and from a matched probe the
-source and length of each. A bin travels in messages of at most ``chunk_elements``
+A rank learns from ``partners`` how many messages to expect, and from a matched probe
+the source and length of each. A bin travels in messages of at most ``chunk_elements``
 elements, which arrive in order.
 
-Arrays of a device pass through pinned memory (``staging``): one copy to the host and
-one back for all numbers of a level, and the same for the masks. MPI gets no device
-pointer.
+Arrays of a device pass through pinned memory (``staging``): all items of a level take
+one copy to the host and one back, and so do the masks. MPI never gets a device pointer.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class HostExchange:
     def start_masks(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank; start IR between ranks; collective.
 
-        One rank stores them: their reduction may wait for devices.
+        A single rank only stores them, because their reduction may wait for devices.
         """
         if self._world is None:
             self._own_masks = masks
@@ -103,7 +103,8 @@ class HostExchange:
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks; collective.
 
-        The blocking reduction runs here, after the sends of normal vertices started.
+        The blocking reduction runs here, after the sends of normal vertices have
+        started.
         """
         if self._world is None:
             masks, self._own_masks = self._own_masks, ()
@@ -132,9 +133,9 @@ class HostExchange:
             self._progress()
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return the numbers received by each part: (source rank, numbers); collective.
+        """Return the items received by each part: (source rank, items); collective.
 
-        Numbers of one source rank are in the order of its devices.
+        Items of one source rank are in the order of its devices.
         """
         own, self._own = self._own, []
         self._local.next_level()
@@ -160,7 +161,7 @@ class HostExchange:
         return self._masks.back()
 
     def close(self) -> None:
-        """Free buffers and communicator; never waits, so that errors get through.
+        """Free buffers and communicator; never wait, so that errors are not held up.
 
         Operations that are started and not finished keep their memory.
         """
@@ -180,7 +181,7 @@ class HostExchange:
         self._local.free()
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
-        """Return the slots of masks, sent numbers and received numbers."""
+        """Return the slots for masks, sent items and received items."""
         if not self.on_device:
             return HostSlot(), HostSlot(), HostSlot()
         # masks do not queue behind numbers
@@ -189,14 +190,14 @@ class HostExchange:
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
     def _reduce(self, world: MpiWorld, wire: Array, operation: Any, kind: str) -> None:
-        """Reduce an array between ranks, in place; kind: of ``Traffic``."""
+        """Reduce an array between ranks, in place; kind: its kind in ``Traffic``."""
         for piece in pieces(wire.size, self._options.chunk_elements):
             self.traffic.count(wire[piece].nbytes, kind)
             with world.waits("exchange of masks"):
                 self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
     def _start_reduction(self) -> None:
-        """Start the nonblocking reduction of the masks if not started."""
+        """Start the nonblocking reduction of the masks unless it has started."""
         if not self._mask_waits:
             return
         self._mask_waits = False
@@ -210,7 +211,7 @@ class HostExchange:
             self._mask_requests.append(request)
 
     def _post(self) -> None:
-        """Start the sends of this level if not started."""
+        """Start the sends of this level unless they have started."""
         pairs, self._leaving = self._leaving, []
         if pairs:
             for pair, array in zip(pairs, self._sender.wires(), strict=True):
@@ -229,7 +230,7 @@ class HostExchange:
     def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
 
-        (receiving part, rank, sending part, message, elements) of each
+        Each is (receiving part, rank, sending part, message, elements).
         """
         comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
         messages = []
@@ -270,7 +271,7 @@ class HostExchange:
         return received
 
     def _progress(self) -> None:
-        """Start what the host has data for; let MPI progress the masks."""
+        """Start the transfers whose data the host has; let MPI progress the masks."""
         if self._leaving and self._sender.ready():
             self._post()
         if self._mask_waits and self._masks.ready():

@@ -1,4 +1,4 @@
-"""The local phase of an exchange: between the parts of one rank, in memory.
+"""The local phase of an exchange: transfers between the parts of one rank.
 
 Source: Pan, Pearce, Owens 2018, Section V-A (reduction across the devices of a rank)
 and V-B (bins that stay on the rank).
@@ -50,11 +50,12 @@ class LocalPhase:
     """OR-reduction and bins of the parts of one rank.
 
     Buffers alternate from level to level: a returned array stays valid until the level
-    after the next one. On a device everything runs in the order of the current stream;
+    after the next one. On a device, everything runs in the order of the current stream;
     only data of another device are waited for.
 
-    rank: this one; parts: of this rank; most: parts of a rank
-    xp: NumPy, or CuPy where arrays are on a device
+    rank: this rank; parts: the parts of this rank; most: the largest number of parts on
+    a rank
+    xp: CuPy if arrays are on a device, else NumPy
     """
 
     def __init__(
@@ -108,12 +109,12 @@ class LocalPhase:
     ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:
         """Return items that stay, by part of this rank, and items that leave, by pair.
 
-        *local all2all* (L) joins the items of this rank's parts for a part, before
-        *uniquify* (U) removes repeats; the part with the same place on this rank,
-        modulo its parts, sends them. Nearest higher ranks come first, which spreads the
-        load.
+        With *local all2all* (L), all items of this rank for another part are joined
+        before *uniquify* (U) removes repeats, and the part of the same place on this
+        rank (modulo its number of parts) sends them. The next higher ranks come first,
+        which spreads the load.
 
-        repeats: there may be several items with one number, all of which are needed
+        repeats: whether several items may have the same number and are all needed
         """
         if self._on_device:
             self._homes[:-1] = [own.items.device for own in bins]
@@ -143,7 +144,7 @@ class LocalPhase:
     def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
         """Concatenate arrays on the current device, uint64 [k].
 
-        unique: sorted by number, one item for each
+        unique: whether to sort by number and keep one item for each
         """
         near = [self.near(array) for array in arrays]
         with cuda.memory_of("bins") if self._on_device else nullcontext():
@@ -154,7 +155,7 @@ class LocalPhase:
             return self.xp.ascontiguousarray(array, dtype=np.uint64)
 
     def _one_each(self, items: Array) -> Array:
-        """Keep one item for each number, ascending; any parent will do."""
+        """Keep one item for each number, ascending; it does not matter which parent."""
         # mutant: items >> np.uint64(NUMBER_AT) -> items
         #   : test_uniquify_sends_each_vertex_once
         _, first = self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)
@@ -165,23 +166,23 @@ class LocalPhase:
         self._turn ^= 1
 
     def collect(self, index: int, arrays: Sequence[Array]) -> Array:
-        """Concatenate arrays in a buffer of the part ``index``, uint64 [k]."""
+        """Concatenate arrays, uint64 [k], in a buffer of the part ``index``."""
         with self._homes[index]:
             space = self._received[index][self._turn].take(total_size(arrays))
             self.fill(space, arrays)
         return space
 
     def arrivals(self, count: int) -> Array:
-        """Return a buffer for items of other ranks, uint64 [count], undefined."""
+        """Return an uninitialised buffer for items of other ranks, uint64 [count]."""
         return self._received[-1][self._turn].take(count)
 
     def bring(self, index: int, array: Array) -> Array:
-        """Copy an array of the current device to the device of the part ``index``."""
+        """Copy an array from the current device to the device of the part ``index``."""
         with self._homes[index]:
             return self.near(array)
 
     def fill(self, space: Array, arrays: Sequence[Array]) -> None:
-        """Copy arrays one after the other into ``space``, filling it."""
+        """Copy arrays one after the other into ``space``, which they fill."""
         start = 0
         for array in arrays:
             if array.size:

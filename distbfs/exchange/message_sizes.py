@@ -1,7 +1,7 @@
-"""Sizes and places of messages between ranks where arrays are on devices.
+"""Sizes and places of messages between ranks whose arrays are on devices.
 
-Messages run between parts, with *local all2all* (L) between those with the same place
-on their ranks (Pan, Pearce, Owens 2018, Section V-B).
+Messages go from part to part; with *local all2all* (L), only between parts with the
+same place on their ranks (Pan, Pearce, Owens 2018, Section V-B).
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ class Messages:
     """The messages of one level between ranks; creating it is collective.
 
     partners: None on a single rank
-    leaving: (pair, array) for other ranks; own: [part of this rank] arrays that stay;
-    copies: (place, arrays of this rank to copy there); receives: (rank, place), in the
-    order in which that rank sends; received: result of ``finish_normals``
+    leaving: (pair, array) for each message to other ranks
+    own: the arrays that stay, by part of this rank
+    copies: (place, arrays of this rank to copy there)
+    receives: (rank, place) for each message to receive, in the order in which that rank
+    sends
+    received: the result of ``finish_normals``
     """
 
     def __init__(

@@ -1,13 +1,13 @@
-"""The exchange through NCCL, arrays in device memory.
+"""The exchange through NCCL, for arrays in device memory.
 
 Source: Pan, Pearce, Owens 2018, Section V. NCCL has no OR. Short masks are gathered
-from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
-receives one slice from all, ORs it and sends it to all, so that a mask is sent twice
-instead of ranks - 1 times (``sliced``). Vertices: counts by MPI on the host, between
-ranks with items for each other, then grouped sends and receives from the bins into
-place. Everything runs on the communicator's stream, in call order, from the first
-device of each rank; data of other devices are copied there first. Levels on streams
-(nccl_streams.py) use all devices.
+from all ranks and OR-ed on each device. If masks are long or ranks are many, every rank
+receives one slice from all ranks, ORs it and sends it to all, so that a mask is sent
+twice instead of ranks - 1 times (``sliced``). For vertices, ranks that have items for
+each other exchange counts by MPI on the host; then grouped sends and receives move
+items from the bins to their final place. Everything runs on the communicator's stream,
+in call order, from the first device of each rank; data of other devices are copied
+there first. Levels on streams (nccl_streams.py) use all devices.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SLICE_BYTES = 4 << 20  # bytes sent during the start of a further NCCL call, abo
 def sliced(words: int, ranks: int) -> bool:
     """Return whether masks of ``words`` words are reduced by slices.
 
-    Gathering receives (ranks - 1) masks, slicing 2 (ranks - 1) / ranks of one, with one
-    call more: it pays where it saves more than SLICE_BYTES.
+    A gather receives ranks - 1 masks, slicing only 2 (ranks - 1) / ranks of a mask, but
+    with one more call, so it pays if it saves more than SLICE_BYTES.
     """
     return 8 * words * (ranks - 1) * (ranks - 2) > SLICE_BYTES * ranks
 
@@ -102,16 +102,16 @@ class NcclExchange:
         self._received: list[list[tuple[int, Array]]] = []
 
     def streams(self, devices: Sequence[int]) -> NcclStreams:
-        """Return the mover of arrays between devices on streams; collective.
+        """Return the object that moves arrays between devices on streams (collective).
 
-        devices: of the parts of this rank, each once
+        devices: one for each part of this rank
         """
         link = link_of(self._world, devices)
         return NcclStreams(link, self._placement, self.traffic)
 
     @property
     def _link(self) -> Any:
-        """The communicator of the ranks' first devices; collective when first used."""
+        """The communicator of the ranks' first devices (collective on first use)."""
         if self._made is None:
             self._made = link_of(self._world)
         return self._made
@@ -134,7 +134,8 @@ class NcclExchange:
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks; collective.
 
-        The blocking reduction runs here, after the sends of normal vertices started.
+        The blocking reduction runs here, after the sends of normal vertices have
+        started.
         """
         self._reduce()
         self._link.wait(self._masks_done)
@@ -142,7 +143,7 @@ class NcclExchange:
         return self._results[0][: self._words]
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Send counts to other ranks and start to send; collective."""
+        """Send counts to other ranks and start to send items; collective."""
         messages = Messages(self._local, self._partners, self._options, bins)
         self._received = messages.received
         self._under_way = [messages]
@@ -160,9 +161,9 @@ class NcclExchange:
         messages.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return the numbers received by each part: (source rank, numbers); collective.
+        """Return the items received by each part: (source rank, items); collective.
 
-        Numbers of one source rank are in the order of its parts.
+        Items of one source rank are in the order of its parts.
         """
         self._link.wait(self._normals_done)
         received, self._received, self._under_way = self._received, [], []
@@ -188,9 +189,9 @@ class NcclExchange:
         return result
 
     def close(self) -> None:
-        """Free the buffers; never waits, so that errors get through.
+        """Free the buffers without waiting, so that an error is not held up.
 
-        Operations that are started and not finished keep their memory.
+        Operations that have started and not finished keep their memory.
         """
         if self._mask is not None or self._under_way:
             held = (self._mask, self._under_way, self._gathered, *self._results)
@@ -205,7 +206,7 @@ class NcclExchange:
         self._local.free()
 
     def _reduce(self) -> None:
-        """Start the reduction between ranks if not started."""
+        """Start the reduction between ranks unless it has started."""
         if not self._waits:
             return
         self._waits = False

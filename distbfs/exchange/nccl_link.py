@@ -1,9 +1,10 @@
-"""A NCCL communicator between devices, with its streams.
+"""An NCCL communicator between devices, with its streams.
 
 NCCL is asynchronous and has no time limit: a kernel that waits for a rank that has
-ended spins for ever. So every wait here polls, and checks from time to time whether
-NCCL reports an error (a rank of another node) and whether the processes of this node
-still run; the error that it raises ends all ranks (see ``guard``).
+ended spins for ever. So every wait here polls and checks from time to time whether NCCL
+reports an error, which shows that a rank on another node has ended, and whether the
+processes of this node still run; the error that is raised then ends all ranks (see
+``guard``).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def load_nccl() -> Any:
 def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
     """Return the reason why ranks cannot use NCCL, "" if they can (collective).
 
-    devices: of this rank, none: the current one
+    devices: the devices of this rank; if empty, the current one
     """
     reason, uuids = "", []
     try:
@@ -76,9 +77,10 @@ def need_nccl(world: World, devices: Sequence[int] = ()) -> None:
 def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     """Return the communicator of devices of these ranks; collective.
 
-    devices: of this rank, each once; none: the current one
-    It is created once and kept: creating one takes long, and freeing one would wait for
-    the other ranks.
+    devices: the devices of this rank, each once; if empty, the current one
+
+    The communicator is created once and kept, because creating one takes long, and
+    freeing one would wait for the other ranks.
     """
     chosen = tuple(devices) or (int(cuda.cupy().cuda.Device()),)
     made = _links.setdefault(world, {})
@@ -94,9 +96,10 @@ def link_of(world: World, devices: Sequence[int] = ()) -> Link:
 class Link:
     """A communicator; use ``link_of``.
 
-    ends: of the devices of this rank; starts: [ranks + 1], number of the first device
-    of each rank, and of all devices
-    broken: it was aborted after an error
+    ends: one for each device of this rank
+    starts: [ranks + 1], the number of each rank's first device, then the number of all
+    devices
+    broken: whether it was aborted after an error
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:
@@ -135,9 +138,10 @@ class Link:
         return comm
 
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Use each connection once, since NCCL connects at first use; collective.
+        """Use each connection once, since NCCL connects at first use (collective).
 
-        partners: of each device of this rank, the numbers of others, both ways
+        partners: for each device of this rank, the numbers of the devices to connect;
+        the relation is symmetric
         """
         cp, count, buffers = self._cp, self.starts[-1], []
         self.follow()
@@ -181,7 +185,7 @@ class Link:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Start the NCCL calls inside together."""
+        """Start the NCCL calls of the block together."""
         self._nccl.groupStart()
         try:
             yield
@@ -204,7 +208,7 @@ class Link:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Abort the communicator and raise DistbfsError if a NCCL call fails."""
+        """Abort the communicator and raise DistbfsError if an NCCL call fails."""
         try:
             yield
         except Exception as error:
@@ -222,7 +226,7 @@ class Link:
 class End:
     """One device of a communicator. Its calls belong in a ``group`` of the link.
 
-    number: among all devices; stream: runs all calls, in order
+    number: index among all devices; stream: runs all calls in order
     """
 
     def __init__(self, nccl: Any, comm: Any, device: int, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Transfers of arrays between devices on streams of their own, through NCCL."""
+"""Transfers of arrays between devices through NCCL, on streams made for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NcclStreams:
-    """Serves a device for each part of this rank; see ``base.Streams``."""
+    """Serves one device for each part of this rank; see ``base.Streams``."""
 
     captures = True
 
@@ -37,7 +37,7 @@ class NcclStreams:
         ]
 
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Create connections to parts; partners: of each part of this rank."""
+        """Create connections from each part of this rank to its ``partners``."""
         numbers = self._numbers
         self._link.connect([[numbers[part] for part in own] for own in partners])
 
@@ -72,6 +72,6 @@ class NcclStreams:
                 ends[place].receive(array, numbers[part])
 
     def room(self, place: int, count: int) -> Array:
-        """Return a receive buffer, uint64 [count], valid until the second next call."""
+        """Return a receive buffer, uint64 [count]; the next call leaves it valid."""
         self._rooms[place].reverse()
         return self._rooms[place][0].take(count)

@@ -1,7 +1,7 @@
-"""The exchange of devices that write into each other's memory, without the host.
+"""The exchange of devices that write to each other's memory, without the host.
 
-Whole searches run in one launch on each device, where each rank has one, which is a
-domain (``base.SymmetricExchange``). Others go level by level through NCCL.
+If each rank has one device, which is a domain, a whole search is one launch on each
+device (``base.SymmetricExchange``). Other searches go level by level through NCCL.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ class NvshmemExchange(NcclExchange):
     symmetric = True
 
     def memory(self) -> NvshmemMemory:
-        """Return the memory that devices of all ranks put into (collective)."""
+        """Return the memory to which devices of all ranks write (collective)."""
         return NvshmemMemory(self._world)

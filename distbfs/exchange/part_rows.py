@@ -1,4 +1,4 @@
-"""Rows of the vertices of parts, sent to the ranks that hold these vertices."""
+"""Rows of a table about vertices, sent to the ranks that own these vertices."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 def to_parts(
     world: World, placement: Placement, parts: Sequence[Part], table: Words
 ) -> Iterator[tuple[int, Ids, Words]]:
-    """Send rows to the parts of vertices; yield (place of part, numbers, rest).
+    """Send rows to the parts of their vertices; yield (place of part, numbers, rest).
 
-    parts: of this rank; table: uint64 [k, w], columns as in nn, and words with each
+    parts: the parts of this rank
+    table: uint64 [k, w]; the first word of a row is a vertex as in columns of nn, the
+    others are its data
     """
     shift = np.uint64(PART_SHIFT)
     ranks = placement.rank_of((table[:, 0] >> shift).astype(np.int64))

@@ -1,14 +1,15 @@
-"""Sizes of the messages that a rank receives in a level, where few of many ranks send.
+"""Sizes of the messages that a rank receives in a level, if few of many ranks send.
 
-Each rank knows its messages to each receiver. Their sums tell every rank how many it
-receives (MPI_Reduce_scatter_block); it then accepts that many from any source. The
-host's work grows with the messages, not with the ranks. The sum is a blocking call:
-Open MPI's nonblocking one sends the sums from rank 0, a message for each rank.
+Each rank knows how many messages it has for each receiver. The sums of these numbers
+(MPI_Reduce_scatter_block) tell every rank how many messages it receives; it then
+accepts that many from any source. The host's work grows with the number of messages,
+not of ranks. The call is a blocking one because Open MPI's nonblocking call sends the
+sums from rank 0, with a message for each rank.
 
-Levels alternate between two communicators, so that a message of a rank that is ahead is
-not taken for one of the present level. A rank cannot be two levels ahead: the sums of
-the level between need those of all ranks, which give them after they have received all
-of the previous level.
+Levels alternate between two communicators, so that a message from a rank that is ahead
+is not mistaken for one of the present level. A rank cannot be two levels ahead: the
+sums of the level in between need all ranks, and each takes part only after it has
+received all messages of the previous level.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Partners:
-    """The ranks that have messages for each other; creating it is collective.
+    """The numbers of messages between ranks; creating it is collective.
 
     comm: communicator of the messages of this level
     """
@@ -48,7 +49,7 @@ class Partners:
         self.comm, self._other = self._other, self.comm
 
     def announce(self, rank: int) -> None:
-        """Count a message of this level that this rank sends."""
+        """Count a message that this rank sends to another in this level."""
         self._sent[rank] += 1
         self._ranks.append(rank)
 
@@ -62,9 +63,9 @@ class Partners:
         return int(self._coming[0])
 
     def swap(self, counts: Mapping[int, Ids], shape: tuple[int, ...]) -> dict[int, Ids]:
-        """Send counts to their ranks; return the received counts; collective.
+        """Send counts to their ranks; return the received counts (collective).
 
-        int64 [shape], by rank, ascending in the result
+        Both map ranks to int64 [shape]; the result is in ascending order of rank.
         """
         self.next_level()
         requests = [self.comm.Isend(row, rank) for rank, row in counts.items()]
@@ -82,6 +83,6 @@ class Partners:
         return dict(sorted(arrived.items()))
 
     def free(self) -> None:
-        """Free the communicators, when no message is under way."""
+        """Free the communicators; no message may be in transit."""
         self.comm.Free()
         self._other.Free()

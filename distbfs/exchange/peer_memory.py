@@ -1,7 +1,7 @@
-"""Device memory that the devices of all parts of one host read and write.
+"""Device memory that the devices of all parts on one host can read and write.
 
 Parts of this process are accessed by address, those of other processes by CUDA IPC. A
-test write proves it before use.
+test write verifies the access before use.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def on_device(device: int) -> AbstractContextManager[Any]:
 class PeerGroup:
     """Parts whose memory is shared; methods and creation are collective.
 
-    devices: CUDA device of each part of this rank; with one rank they may be the same.
-    Ranks have the parts in turn, see ``partition.layout.in_turn``.
+    devices: CUDA device of each part of this rank; on a single rank, parts may share
+    one. Parts are dealt out to ranks in turn, see ``partition.layout.in_turn``.
 
     Raises LaunchError on all ranks if the devices of any rank have no peer access.
     """
@@ -60,9 +60,10 @@ class PeerGroup:
     def share(self, sizes: Sequence[int], what: str) -> tuple[list[Any], list[Ids]]:
         """Allocate memory for each part of this rank and map that of all parts.
 
-        Returns ([uint8 [sizes[i]]], [addresses of all parts' memory, int64 [parts], on
-        the device of part i]). Raises ResourceError on all ranks if memory is short,
-        LaunchError if it cannot be mapped.
+        Returns two lists with an entry for each part i of this rank: its memory, uint8
+        [sizes[i]], and the addresses of all parts' memory on its device, int64 [parts].
+        On all ranks, raises ResourceError if memory runs out, LaunchError if it cannot
+        be mapped.
         """
         world = self._world
         if world.size == 1:
@@ -170,7 +171,8 @@ class PeerGroup:
 def peer_problem(world: World, devices: Sequence[int]) -> str:
     """Return the reason why devices of all ranks cannot share memory, "" if they can.
 
-    devices: of each part of this rank; collective, the same text on all ranks.
+    devices: the device of each part of this rank. Collective; all ranks return the same
+    text.
     """
     hosts = getattr(world, "hosts", [""] * world.size)
     if len(set(hosts)) > 1:

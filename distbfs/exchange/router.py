@@ -1,8 +1,8 @@
-"""Items sent to the ranks that own them, and answers returned; all of it is collective.
+"""Delivery of items to the ranks that own them, and of answers back (collective).
 
 All questions and results about vertices of other ranks go through here: parents, counts
 of paths, results by input id, lookups of validation, edges to their owners, boxes
-between devices. Between ranks it passes through host memory.
+between devices. Data between ranks passes through host memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Delivery:
         self._cuts = np.searchsorted(owners[self._order], np.arange(1, world.size))
 
     def split(self, items: Array) -> list[Array]:
-        """Return the items of each rank, [k, …], those of a rank in their order."""
+        """Return the items of each rank; those of a rank, [k, …], keep their order."""
         return np.split(items[self._order], self._cuts)
 
     def send(self, items: Array) -> list[Array]:
@@ -46,7 +46,7 @@ class Delivery:
         return [some.reshape(-1, *rows) for some in self._world.alltoall(flat)]
 
     def back(self, answers: Sequence[Array]) -> Array:
-        """Send answers to the items of each rank; return those to one's own, [k]."""
+        """Send answers to the items of each rank; return those to own items, [k]."""
         arrived = np.concatenate(self._world.alltoall(answers))
         replies = np.empty_like(arrived)
         # mutant: replies[self._order] -> replies[:] : test_router::test_answers
@@ -67,7 +67,7 @@ def send(world: World, items: Array, owners: Array) -> Array:
 
 
 def gather(world: World, items: Array) -> list[Array]:
-    """Send all items, [k], to rank 0, which gets one array of each rank.
+    """Send all items, [k], to rank 0, which gets an array from each rank.
 
     Other ranks get arrays of length 0.
     """
@@ -82,10 +82,12 @@ def swap(
 ) -> list[list[Any]]:
     """Exchange arrays between the devices of all ranks; return those received.
 
-    boxes: from each device of this rank to every device by its number, [k] of dtype
-    ``kind``, NumPy or CuPy; seats: numbers of the devices of each rank. The arrays
-    received by each device of this rank, by number of the sender: on the device if the
-    sender is of this rank, else in host memory; None for numbers without a device.
+    boxes: for each device of this rank, an array to each device by its number; [k] of
+    dtype ``kind``, NumPy or CuPy; seats: for each rank, the numbers of its devices
+
+    Returns, for each device of this rank, the array from each device by its number: on
+    the device if the sender is on this rank, else in host memory; None for numbers
+    without a device.
     """
     mine, every = seats[world.rank], 1 + max(number for x in seats for number in x)
     arrived: list[list[Any]] = [[None] * every for _ in mine]

@@ -1,8 +1,9 @@
 """Buffers between the caller's arrays and MPI.
 
 MPI knows no streams: the device must finish its work on an array before MPI reads or
-writes it, and later kernels must see the data that MPI wrote. A slot ensures that for
-the arrays of one transfer; there is one slot each for masks, sent and received numbers.
+writes it, and later kernels must see the data that MPI wrote. A slot ensures this for
+the arrays of one transfer; there are three: for masks, for sent items and for received
+items.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class HostSlot:
         self._arrays: list[Array] = []
 
     def begin(self, arrays: Sequence[Array]) -> None:
-        """Set contiguous arrays of one dtype that MPI will read, and may write."""
+        """Set contiguous arrays of one dtype that MPI will read and may overwrite."""
         self._arrays = list(arrays)
 
     def space(self, array: Array) -> None:
-        """Set an array that MPI will write; its contents do not matter."""
+        """Set an array that MPI will overwrite; its contents do not matter."""
         self.begin([array])
 
     def ready(self) -> bool:
@@ -48,7 +49,7 @@ class HostSlot:
         return array
 
     def free(self) -> None:
-        """Free the memory when no transfer is under way."""
+        """Free the memory; no transfer may be in progress."""
         self._arrays = []
 
 
@@ -65,7 +66,7 @@ class DeviceSlot(HostSlot):
         self._event.record(cuda.cupy().cuda.get_current_stream())
 
     def ready(self) -> bool:
-        """Return whether the stream has finished them."""
+        """Return whether the stream has finished writing them."""
         return bool(self._event.done)
 
     def wires(self) -> list[Array]:
@@ -77,7 +78,7 @@ class DeviceSlot(HostSlot):
 class PinnedSlot(HostSlot):
     """Arrays in device memory, copied through pinned memory that MPI accesses.
 
-    Copies run on a stream of their own, one for all arrays of a ``begin``.
+    Copies run on a separate stream, one copy for all arrays of a ``begin``.
     """
 
     def __init__(self, stream: Any) -> None:

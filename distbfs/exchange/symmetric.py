@@ -1,7 +1,7 @@
-"""Memory that devices of all ranks put into without their hosts: NVSHMEM.
+"""Memory to which devices of all ranks write without their hosts, by NVSHMEM.
 
-NVSHMEM is started once in a process, for its current device, and runs until it ends;
-see ``device.nvshmem`` for kernels.
+NVSHMEM is started once in a process, for its current device, and runs until the process
+ends; see ``device.nvshmem`` for kernels.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class LinkedModule(programs.Module):
 
 
 class Heap:
-    """NVSHMEM of this process; creating it is collective.
+    """The NVSHMEM memory of this process; creating it is collective.
 
-    blocks: the allocated memory, with its bytes, in the same order on all ranks; used:
-    for each a function that returns its array while the array exists
-    modules: all that were loaded, which NVSHMEM writes to when memory is added
+    blocks: the allocated memory, with its size in bytes, in the same order on all ranks
+    used: for each block, a function that returns its array while the array exists
+    modules: all loaded modules, to which NVSHMEM writes when memory is added
 
     Raises LaunchError on all ranks if NVSHMEM does not start.
     """
@@ -162,7 +162,7 @@ class NvshmemMemory:
     """Memory of the current devices of all ranks; see ``base.SymmetricMemory``.
 
     Creating it is collective. Raises LaunchError on all ranks if NVSHMEM does not
-    start, or serves other ranks or devices of this process.
+    start, or already serves other ranks or devices of this process.
     """
 
     def __init__(self, world: World) -> None:
@@ -177,10 +177,10 @@ class NvshmemMemory:
         self._heap = _heaps[key]
 
     def allocate(self, size: int, what: str) -> DeviceArray:
-        """Return zeros, uint8 [size], at the same place of all devices.
+        """Return zeros, uint8 [size], at the same offset on all devices.
 
-        Memory is kept for later calls when the array is gone: freeing it would wait for
-        the other ranks.
+        When the array is deleted, its memory is kept for later calls, because freeing
+        it would wait for the other ranks.
         """
         at, heap = self._unused(size), self._heap
         if at < 0:
@@ -207,7 +207,7 @@ class NvshmemMemory:
         return int(every.argmax()) if every.any() else -1
 
     def _new(self, size: int, what: str) -> Any:
-        """Return new memory of all devices."""
+        """Return new memory on all devices."""
         runtime = cuda.cupy().cuda.runtime
         free, _ = runtime.memGetInfo()
         if size + SPARE > free:

@@ -19,7 +19,8 @@ TOGETHER = -1  # instead of a part: sent by the rank for all of its parts
 class Traffic:
     """Traffic of this rank since the exchange was created, without copies on the rank.
 
-    parts: of this rank; numbers: the current kind of sent numbers
+    parts: number of parts of this rank; numbers: the kind under which items are counted
+    now
     """
 
     def __init__(self, parts: int = 1) -> None:
@@ -30,7 +31,7 @@ class Traffic:
 
     @property
     def sent(self) -> Ids:
-        """Bytes and messages so far, int64 [parts + 1, 2, KINDS], a copy.
+        """A copy of the bytes and messages so far, int64 [parts + 1, 2, KINDS].
 
         The last row counts the data sent for all parts together; a reduction counts
         once for each of its arrays.
@@ -43,7 +44,7 @@ class Traffic:
 
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
-        """Count numbers sent in a ``with`` block under a kind."""
+        """Count the items sent in a ``with`` block under a kind."""
         before, self.numbers = self.numbers, kind
         try:
             yield
@@ -55,7 +56,7 @@ class Traffic:
     ) -> None:
         """Count messages of ``size`` bytes; kind: by default ``numbers``.
 
-        part: the place of the sending part
+        part: place of the sending part, TOGETHER for data of all parts
         """
         at = KINDS.index(kind or self.numbers)
         self._bytes[part][at] += size
