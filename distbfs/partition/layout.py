@@ -153,8 +153,9 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.owners and self.parts % self.ranks:
             raise LaunchError(
-                f"{self.parts} parts do not divide by {self.ranks} ranks; start with a "
-                f"number of ranks that divides {self.parts}, or use distbfs partition"
+                f"{self.parts} parts cannot be split evenly over {self.ranks} ranks; "
+                f"start with a number of ranks that divides {self.parts}, or use "
+                "distbfs partition"
             )
 
     @classmethod

@@ -199,7 +199,9 @@ def test_parts_that_do_not_divide():
     def work(world):
         build(graph(10), 3, world)
 
-    with pytest.raises(LaunchError, match="3 parts do not divide by 2 ranks"):
+    with pytest.raises(
+        LaunchError, match="3 parts cannot be split evenly over 2 ranks"
+    ):
         on_ranks(2, work)
 
 

@@ -489,9 +489,18 @@ def test_refused_and_nothing_left_behind(folder, monkeypatch, words, text):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ((*GENERATE, "new", "--parts", 3), "3 parts do not divide by 2 ranks"),
-        (("convert", "good.txt", "-o", "new", "--parts", 1), "1 parts do not divide"),
-        (("partition", "store", "-o", "new", "--parts", 5), "5 parts do not divide"),
+        (
+            (*GENERATE, "new", "--parts", 3),
+            "3 parts cannot be split evenly over 2 ranks",
+        ),
+        (
+            ("convert", "good.txt", "-o", "new", "--parts", 1),
+            "1 parts cannot be split evenly",
+        ),
+        (
+            ("partition", "store", "-o", "new", "--parts", 5),
+            "5 parts cannot be split evenly",
+        ),
         REFUSED[0],
         ((*ROAD, "--degree", 4), "road has no '--degree'"),
         (("convert", "bad.txt", "-o", "new"), "bad.txt:4: 'three'"),

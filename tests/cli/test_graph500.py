@@ -460,4 +460,4 @@ def test_log_as_json_lines(ranks):
 @needs_mpi
 def test_refused_on_two_ranks():
     words = ("graph500", "--scale", 5, "--parts", 3)
-    assert "3 parts do not divide by 2 ranks" in on(2, *words).refusal
+    assert "3 parts cannot be split evenly over 2 ranks" in on(2, *words).refusal

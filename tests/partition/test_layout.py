@@ -72,7 +72,9 @@ def test_parts_of_ranks(parts, ranks):
 
 @pytest.mark.parametrize(("parts", "ranks"), [(1, 2), (4, 3), (5, 2)])
 def test_parts_that_do_not_divide(parts, ranks):
-    with pytest.raises(LaunchError, match=f"{parts} parts do not divide by {ranks}"):
+    with pytest.raises(
+        LaunchError, match=f"{parts} parts cannot be split evenly over {ranks}"
+    ):
         Placement(parts, ranks)
 
 
