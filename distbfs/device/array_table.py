@@ -1,4 +1,4 @@
-"""Tables of arrays, which allocate the arrays and predict their bytes."""
+"""Tables of arrays, by which the arrays are allocated and their bytes predicted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True)
 class ArrayPlan:
-    """An array of a dtype and a shape; a table has one for a name, or a list of them.
+    """An array to allocate; a table maps each name to one of them, or to a list.
 
-    later: counted, but allocated where it is needed
+    later: whether the array is allocated only when it is needed; its bytes still count
     """
 
     dtype: DTypeLike
@@ -38,7 +38,7 @@ ArrayTable: TypeAlias = dict[str, Plans]
 
 
 def total_bytes(table: Mapping[str, Plans]) -> int:
-    """Return the bytes of all arrays of a table."""
+    """Return the number of bytes of all arrays of a table."""
     each = [x if isinstance(x, list) else [x] for x in table.values()]
     return sum([planned.nbytes for plans in each for planned in plans])
 
@@ -46,9 +46,9 @@ def total_bytes(table: Mapping[str, Plans]) -> int:
 def allocate(
     table: Mapping[str, Plans], make: Callable[[Any, Any], Any]
 ) -> dict[str, Any]:
-    """Allocate the arrays of a table by name, except those for later and empty lists.
+    """Allocate the arrays of a table by name, except ``later`` ones and empty lists.
 
-    make: allocates an array of a shape and a dtype
+    make: allocates an array, given its shape and dtype
     """
     arrays: dict[str, Any] = {}
     for name, plans in table.items():
@@ -62,7 +62,7 @@ def allocate(
 
 
 def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], int]:
-    """Return the offsets of arrays in one memory, each on a new line, and its bytes."""
+    """Return each array's offset in one memory, on a new line, and the total bytes."""
     at, begins = 0, {}
     for name, plan in table.items():
         begins[name] = at
@@ -71,7 +71,7 @@ def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], i
 
 
 def pieces(memory: Any) -> Callable[[Any, Any], Any]:
-    """Return an allocator that cuts arrays out of a memory, uint8, in turn."""
+    """Return an allocator that takes arrays from a memory, uint8, in turn."""
     at = 0
 
     def make(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:

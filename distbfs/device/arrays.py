@@ -22,27 +22,28 @@ def array_module(array: AnyArray) -> Any:
 
 
 def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
-    """Return whether an array of the package is in device memory, and so CuPy's.
+    """Return whether an array of the package is in device memory, and therefore CuPy's.
 
-    Series of pandas also have a ``get``, and arrays of NumPy 2 a ``device``.
+    One attribute alone would not tell: pandas Series have a ``get`` as well, and arrays
+    of NumPy 2 a ``device``.
     """
     return hasattr(array, "get") and hasattr(array, "device")
 
 
 def device_of(array: AnyArray) -> AbstractContextManager[object]:
-    """Make the device of an array current inside; nothing for a host array."""
+    """Return a context in which an array's device is current; host arrays need none."""
     return array.device if is_of_device(array) else nullcontext()
 
 
 def host_array(array: AnyArray) -> Array:
-    """Return an array in host memory, the same one if it is already in host memory."""
+    """Return an array in host memory; one that lies there already is not copied."""
     return array.get() if is_of_device(array) else array
 
 
 def brought_here(array: AnyArray) -> Any:
-    """Return an array of the host or of any device on the current device.
+    """Return an array on the current device, copied from the host or another device.
 
-    Waits for the other device; an array of this one is returned unchanged.
+    Waits for the other device; an array on the current device is returned unchanged.
     """
     if not is_of_device(array):
         return cuda.cupy().asarray(array)
@@ -54,9 +55,9 @@ def brought_here(array: AnyArray) -> Any:
 
 
 def joined(arrays: Sequence[AnyArray | None]) -> Any:
-    """Concatenate arrays, of the host or of any device, on the current device.
+    """Concatenate arrays from the host or any device on the current device.
 
-    arrays: [k] of one dtype, at least one; None is none
+    arrays: [k] each, of one dtype, at least one; entries that are None are skipped
     """
     some = [array for array in arrays if array is not None]
     if len(some) == 1:

@@ -1,9 +1,9 @@
 """The cache of compiled kernels.
 
 Files there are executed, so nobody else may be able to write them: the folder and each
-file belong to the user or to root and are written by their owner alone, and no other
-user can exchange a folder on the way.  Elsewhere, kernels are compiled into a folder of
-this process.
+file must belong to the user or to root, only their owner may write to them, and no
+other user may be able to replace a folder on their path. If no such folder exists,
+kernels are compiled into a temporary folder of this process.
 
 Environment: ``DISTBFS_CACHE`` names the folder.
 """
@@ -28,9 +28,9 @@ LOG = logging.getLogger("distbfs.device")
 def cache_folder() -> Path:
     """Return a private folder for compiled kernels; create it if it is missing.
 
-    Tried in turn: the user's folder, one in the folder for temporary files, and a new
-    one that is removed when this process ends.  A folder that others could change is
-    skipped, with a line in the log.
+    These are tried in turn: the user's folder, one in the folder for temporary files,
+    and a new one that is removed when this process ends.  A folder that others could
+    change is skipped, with a line in the log.
     """
     named = os.environ.get("DISTBFS_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
@@ -62,7 +62,7 @@ def cache_folder() -> Path:
 
 @cache
 def _note(weak: Path | None, folder: Path) -> None:
-    """Say once that a folder is not used, because of a part of its path."""
+    """Log once that a folder is not used, because of ``weak``, a part of its path."""
     if weak is not None:
         LOG.warning(
             "distbfs: other users can change %s; compiled kernels go to %s "
@@ -78,11 +78,11 @@ def _folder_of_process() -> tempfile.TemporaryDirectory[str]:
 
 
 def weak_point(folder: Path) -> Path | None:
-    """Return a link or folder on an absolute path that another user could exchange.
+    """Return a link or folder on an absolute path that another user could replace.
 
-    Others who may write to a folder can exchange its contents, unless it is sticky;
-    nobody else may write to the last one.  The owner of ``/`` is root, by whatever
-    number a container knows it.  Folders that do not exist yet are skipped.
+    A user who may write to a folder can replace its contents, unless it is sticky; to
+    the last folder, no other user may write at all.  The owner of ``/`` counts as root,
+    whatever its number in a container.  Folders that do not exist yet are skipped.
     """
     owners = {0, os.getuid(), Path("/").stat().st_uid}
     for path in (folder, *folder.parents):
@@ -105,7 +105,7 @@ def _others_write(status: os.stat_result) -> bool:
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether a file exists that the user or root alone has written.
+    """Return whether a file exists that only the user or root can have written.
 
     Anything else of that name is removed.
     """
@@ -125,7 +125,7 @@ def is_sound(path: Path) -> bool:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a file lock where the file system has locks."""
+    """Hold a file lock, if the file system has locks."""
     is_sound(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(path, flags, 0o600)

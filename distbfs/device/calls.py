@@ -1,7 +1,8 @@
-"""Long C calls that Ctrl-C, or an error in a signal handler, ends early.
+"""Long C calls that Ctrl-C, or an error in a signal handler, can end early.
 
-Python runs the handlers of signals in its main thread, between two instructions, so
-not during a call of C.  Kernels therefore ask (``team_ended`` in team.h) every 50 ms.
+Python runs signal handlers in its main thread, between two of its instructions, and so
+not during a C call.  Kernels therefore ask every 50 ms whether to end (``team_ended``
+in team.h).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Question(ctypes.Structure):
-    """The C view (``team_question`` in team.h)."""
+    """The structure ``team_question`` in team.h."""
 
     _fields_ = (
         ("ask", ASK),
@@ -31,18 +32,19 @@ class Question(ctypes.Structure):
 
 @cache
 def _asking(library: ctypes.CDLL) -> Callable[..., int | None]:
-    """Return ``team_ask`` of a library."""
+    """Return the function ``team_ask`` of a library."""
     ask = library.team_ask
     ask.argtypes, ask.restype = [ctypes.c_void_p], ctypes.c_void_p
     return ask
 
 
 def _answers(stop: Stop | None, errors: list[BaseException]) -> Iterator[int]:
-    """Yield answers to C, 1 to end, also where an exception is raised, which is kept.
+    """Yield answers to C: 1 to end the call, also after an exception, which is kept.
 
-    A generator, because the handler of a pending signal runs where it is resumed, which
-    is inside ``try``; in a function it would run before any ``try`` begins.  It also
-    runs where a loop goes back, so there is a loop inside ``try`` as well.
+    It is a generator, because Python runs the handler of a pending signal where a
+    generator is resumed, which is inside ``try``; in a function, the handler would run
+    before ``try`` begins.  Handlers also run at the end of each pass through a loop, so
+    there is a loop inside ``try`` as well.
     """
     answer = 0
     while True:
@@ -58,13 +60,13 @@ def _answers(stop: Stop | None, errors: list[BaseException]) -> Iterator[int]:
 
 
 class LongCall:
-    """Calls functions of a library; raises exceptions of handlers, and of ``stop``.
+    """Calls functions of a library; raises exceptions of handlers and of ``stop``.
 
-    What an ended call wrote is not to be read.  Elsewhere than in the main thread no
-    signal is handled.
+    Do not read the results of a call that was ended.  Signals are handled only in the
+    main thread.
 
-    stop: for C to call between levels (``self.stop``; a null pointer if None)
-    often: also call it every 50 ms
+    stop: a function that C calls between levels (``self.stop``; a null pointer if None)
+    often: whether to call it every 50 ms as well
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class LongCall:
 
     @classmethod
     def again(cls, library: ctypes.CDLL, stop: Stop | None = None) -> LongCall:
-        """Return a caller used before, if there is one; making one takes 3 µs."""
+        """Return a caller, an existing one if possible, since making one takes 3 µs."""
         if (
             stop is not None
             or threading.current_thread() is not threading.main_thread()
@@ -102,7 +104,7 @@ class LongCall:
 
     @property
     def ended(self) -> bool:
-        """Whether a call was ended early by ``stop``, asked often."""
+        """Whether a call was ended early by ``stop`` while it was called ``often``."""
         return self._question is not None and bool(self._question.ended)
 
     def __call__(self, function: Any, *arguments: Any) -> Any:
@@ -124,5 +126,5 @@ class LongCall:
 
 @cache
 def _of_main_thread(library: ctypes.CDLL) -> LongCall:
-    """Return the caller of a library for the main thread, without ``stop``."""
+    """Return the main thread's caller of a library, without ``stop``."""
     return LongCall(library)

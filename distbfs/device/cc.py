@@ -2,13 +2,13 @@
 
 The key holds the code of the source and of the headers it includes, without comments,
 the definitions, the compiler and the processor, so one home folder may serve different
-machines.  Ranks that start together compile once: a lock per key, and a rename when the
-library is complete.
-Kernels of a wheel (``portable``) are used instead, without a compiler.
+machines.  Ranks that start together compile each kernel once, under a lock per key; a
+complete library is renamed to its place.  If a wheel contains the kernels
+(``portable``), they are used instead and no compiler is needed.
 
-Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one), which then
-also compiles the kernels that a wheel brings; ``DISTBFS_CACHE`` the folder for compiled
-kernels.
+Environment: ``DISTBFS_CC`` names the compiler, which then compiles the kernels even if
+a wheel contains them (``none``: use no compiler); ``DISTBFS_CACHE`` names the folder
+for compiled kernels.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
 
 
 def _portable(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL | None:
-    """Return the library that the wheel brings for this processor, None without one."""
+    """Return the library in the wheel for this processor, None if there is none."""
     level, path = portable.find(source, macros) or ("", None)
     if path is None:
         return None
@@ -83,7 +83,7 @@ def _portable(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL | No
 def made_by() -> str:
     """Return the origin of the kernels in use: the compiler, or "portable" and a level.
 
-    Raises CompilerMissing if none was loaded and there is no compiler.
+    Raises CompilerMissing if no kernel has been loaded and there is no compiler.
     """
     if PORTABLE_LEVELS:
         return f"portable, {', '.join(sorted(PORTABLE_LEVELS))}"
@@ -93,9 +93,9 @@ def made_by() -> str:
 def load(source: Path, **definitions: str | int) -> ctypes.CDLL:
     """Return the library of a C source, compiled with ``-D`` definitions, if any.
 
-    The definitions are a variant that the source lists (``sources.variants``).  Raises
-    CompilerMissing, with the reason, where it cannot be compiled and the wheel brings
-    none.
+    The definitions must be a variant that the source lists (``sources.variants``).
+    Raises CompilerMissing, with the reason, if the source cannot be compiled and the
+    wheel does not contain the library.
     """
     return _load(source, tuple(sorted(definitions.items())))
 
@@ -111,7 +111,8 @@ def load_or_none(source: Path, **definitions: str | int) -> ctypes.CDLL | None:
 def pointer(array: Array | None) -> ctypes.c_void_p:
     """Return the address of an array of any dtype and shape for a C call.
 
-    None becomes a null pointer.  Raises ValueError unless the array is contiguous.
+    The address of None is a null pointer.  Raises ValueError unless the array is
+    contiguous.
     """
     if array is None:
         return ctypes.c_void_p(None)
@@ -121,7 +122,7 @@ def pointer(array: Array | None) -> ctypes.c_void_p:
 
 
 def thread_count(requested: int = 0) -> int:
-    """Return the OpenMP threads to use: as requested, else what the process may use."""
+    """Return the number of OpenMP threads: as requested, or all that are allowed."""
     if requested:
         return requested
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
@@ -131,7 +132,7 @@ def thread_count(requested: int = 0) -> int:
 
 
 def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
-    """Return an uninitialised array [shape] of a dtype on a cache-line boundary."""
+    """Return an uninitialised array that begins on a cache-line boundary."""
     size = shape * np.dtype(dtype).itemsize
     raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
@@ -139,9 +140,9 @@ def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
 
 
 def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
-    """Return a copy of an array [k] on a cache-line boundary, of the same dtype.
+    """Return a copy of an array [k] that begins on a cache-line boundary.
 
-    size: least length of the copy; elements from k on are ``fill``
+    size: least length of the copy; elements from k on are set to ``fill``
     """
     out = aligned_empty(max(size, len(values)), values.dtype.type)
     out[: len(values)] = values

@@ -1,6 +1,6 @@
 """The system's C compiler, and the facts that a compiled kernel depends on.
 
-Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one).
+Environment: ``DISTBFS_CC`` names the compiler (``none``: use no compiler).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMPILE_SECONDS = 120
 def compiler_command() -> tuple[str, ...]:
     """Return the command of the C compiler; CompilerMissing if there is none.
 
-    DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
+    DISTBFS_CC and CC may contain arguments, as in ``ccache gcc``.
     """
     named = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
     if named == "none":
@@ -57,7 +57,7 @@ def find_compiler() -> str:
 
 @cache
 def compiler_version() -> str:
-    """Return the first line that the compiler prints of its version."""
+    """Return the first line that the compiler prints about its version."""
     done = subprocess.run(
         [*compiler_command(), "--version"], capture_output=True, text=True, check=False
     )
@@ -66,7 +66,7 @@ def compiler_version() -> str:
 
 @cache
 def processor() -> str:
-    """Return a text that changes with the meaning of ``-march=native``."""
+    """Return a text that differs where ``-march=native`` means different processors."""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         lines = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
@@ -75,9 +75,9 @@ def processor() -> str:
 
 
 def digest_of(source: Path, definitions: Mapping[str, str | int], *more: object) -> str:
-    """Return a text that changes with code, headers, definitions and flags.
+    """Return a digest of code, headers, definitions and flags.
 
-    Comments in the source and its headers do not count.
+    Comments in the source and its headers do not affect it.
     """
     digest = hashlib.blake2b(closure_code(source), digest_size=16)
     macros = sorted((name, str(value)) for name, value in definitions.items())
@@ -99,7 +99,8 @@ def compile_to(
 ) -> None:
     """Compile a source to a shared library that appears complete or not at all.
 
-    choices: flags beside FLAGS; those count that the compiler takes first
+    choices: sets of flags to add to FLAGS; the first set that the compiler accepts is
+    used
     """
     macros = [f"-D{name}={value}" for name, value in definitions.items()]
     handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)

@@ -1,4 +1,4 @@
-"""The cores and memory that Linux control groups leave to this process."""
+"""The cores and memory that Linux control groups allow this process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def _groups(controller: str) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders of this process's groups, up to the root, and if they are v2.
+    """Yield (folder, whether it is v2) for this process's groups, up to the root.
 
-    Those of one tree for all controllers (v2), and those of a controller's own (v1).
+    They are the groups in the common tree of all controllers (v2), and those in the
+    controller's own tree (v1).
     """
     try:
         lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
@@ -31,7 +32,7 @@ def _groups(controller: str) -> Iterator[tuple[Path, bool]]:
 
 
 def _words(file: Path) -> list[str]:
-    """Return the words of a file, none where it cannot be read."""
+    """Return the words of a file, none if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8").split()
     except OSError:
@@ -48,9 +49,10 @@ def memory_limits() -> list[int]:
 
 
 def usable_cores() -> int:
-    """Return the cores that this process may use: by its affinity and its quotas.
+    """Return the number of cores that affinity and quotas allow this process.
 
-    A quota of 2.5 cores is 2, so that no thread waits for the next period of it.
+    A quota of 2.5 cores counts as 2, so that no thread has to wait for the quota's next
+    period.
     """
     cores = [float(len(os.sched_getaffinity(0)))]
     for group, unified in _groups("cpu"):

@@ -55,9 +55,9 @@ def _multiprocessors(device: int) -> int:
 
 
 def blocks_for(items: int | None, each: int, *, most: int = 16) -> int:
-    """Return the number of blocks that take items in turns, ``each`` items at a time.
+    """Return the number of blocks to launch if a block takes ``each`` items at a time.
 
-    most: blocks on a multiprocessor, which is taken if the number of items is unknown
+    most: largest number of blocks per multiprocessor, used if ``items`` is None
     """
     limit = most * multiprocessors()
     return limit if items is None else min(-(-items // each), limit)
@@ -103,9 +103,9 @@ def free_bytes() -> int:
 
 
 def available(need: int) -> int:
-    """Return the free device memory that an allocation can count on.
+    """Return the free device memory that an allocation can rely on.
 
-    Unused memory of the pool may be in pieces: where ``need`` bytes are not free
+    Unused memory of the pool may be fragmented: if fewer than ``need`` bytes are free
     without it, it is returned to the device first.
     """
     free, _ = cupy().cuda.runtime.memGetInfo()
@@ -116,7 +116,7 @@ def available(need: int) -> int:
 
 
 def use_current() -> None:
-    """Make the current device current for the driver, before a first launch."""
+    """Make the current device current for the driver, as a first launch needs."""
     cupy().cuda.Device().use()
 
 
@@ -130,7 +130,7 @@ def require(need: int, what: str) -> None:
 
 
 class memory_of:  # noqa: N801 - used as a function
-    """Convert failed allocations, also Thrust's, to OutOfMemory, and free the pool."""
+    """Convert failed allocations, including Thrust's, to OutOfMemory; free the pool."""
 
     __slots__ = ("_what",)
 
@@ -161,7 +161,7 @@ def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
 
 
 def copy_to_host(array: DeviceArray, pinned: Array, stream: Stream) -> None:
-    """Start copying a contiguous array; the stream may be under capture."""
+    """Start to copy a contiguous array; the stream may be in capture."""
     runtime, at = cupy().cuda.runtime, array.data.ptr
     kind = runtime.memcpyDeviceToHost
     runtime.memcpyAsync(pinned.ctypes.data, at, array.nbytes, kind, stream.ptr)
@@ -170,8 +170,9 @@ def copy_to_host(array: DeviceArray, pinned: Array, stream: Stream) -> None:
 class HostCopy:
     """A small array in device memory and its copy in host memory.
 
-    array: of any dtype; pinned: the copy, a NumPy array of its size and dtype, which
-    the next copy overwrites
+    array: the device array, of any dtype
+    pinned: the copy, a NumPy array of the same size and dtype, which the next copy
+    overwrites
     """
 
     def __init__(self, array: DeviceArray) -> None:
@@ -191,7 +192,7 @@ class HostCopy:
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
-    """Return two functions that begin and end an NVTX range of the calling thread."""
+    """Return the functions that begin and end an NVTX range of the calling thread."""
     cupy()
     from cupy.cuda import nvtx  # noqa: PLC0415
 
@@ -204,6 +205,6 @@ def clear(array: DeviceArray, stream: Stream) -> None:
 
 
 def release() -> None:
-    """Return the pool's unused memory to the device."""
+    """Release the pool's unused memory to the device."""
     cupy().get_default_memory_pool().free_all_blocks()
     cupy().get_default_pinned_memory_pool().free_all_blocks()

@@ -1,4 +1,4 @@
-"""CuPy, which is not imported where there is no driver."""
+"""CuPy, which is imported only if there is a driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NVIDIA = Path("/proc/driver/nvidia/version")  # there where the driver is
 def cupy() -> Any:
     """Return CuPy; raise DeviceMissing if it is not installed or sees no device.
 
-    The driver is looked for first: importing CuPy takes long.
+    The driver is looked for first, because importing CuPy takes long.
     """
     try:
         ctypes.CDLL(DRIVER)

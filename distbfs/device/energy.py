@@ -1,4 +1,4 @@
-"""The energy that GPUs and CPUs use during a computation, where it can be measured."""
+"""The energy that GPUs and CPUs use during a computation, if it can be measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CPU_ONLY = "of CPU packages alone (RAPL), not a Green Graph500 figure"
 
 @dataclass
 class Energy:
-    """Measured energy, and why some is missing.
+    """Measured energy, and the reasons why some is missing.
 
     seconds: measured time; missing: reasons, one line each
     """
@@ -36,9 +36,10 @@ def measured(
 ) -> Iterator[Energy]:
     """Measure the energy of a ``with`` block; the yielded object is filled at its end.
 
-    uuids: GPUs, as nvidia-smi shows them; cpus: also the CPUs of this host
+    uuids: UUIDs of the GPUs, as nvidia-smi shows them; cpus: whether to measure the
+    CPUs of this host as well
 
-    Without NVML or RAPL, ``missing`` has the reason and the figure is absent.
+    Without NVML or RAPL, the figure is absent and ``missing`` has the reason.
     """
     energy = Energy()
     meters: list[tuple[Any, list[Any]]] = []

@@ -55,7 +55,7 @@ class Page:
 
 
 def page_at(path: str) -> Page | None:
-    """Map a shared page; return None if the host or the device cannot."""
+    """Map a shared page; return None if the host or the device cannot map it."""
     try:
         return Page(path)
     except (OSError, ResourceError):
@@ -65,8 +65,8 @@ def page_at(path: str) -> Page | None:
 class Gate:
     """A word of host memory that streams of all devices of all ranks wait for.
 
-    Where ranks cannot share memory, each has its own word; where a device cannot wait
-    for a word, its work starts at once. Creating and opening a gate are collective.
+    If ranks cannot share memory, each has its own word; if a device cannot wait for a
+    word, its work starts at once. Creating and opening a gate are collective.
     """
 
     def __init__(self, world: World) -> None:
@@ -83,7 +83,7 @@ class Gate:
         world.barrier()
 
     def _shared(self) -> Page | None:
-        """Return a page shared by all ranks; None on all ranks if one cannot map it."""
+        """Return a page shared by all ranks; None on all ranks if any cannot map it."""
         world = self._world
         page = page_at("") if world.rank == 0 else None
         path = world.broadcast(page.path if page else "")
@@ -108,14 +108,14 @@ class Gate:
             cuda.check(code, "waiting for the other devices")
 
     def open(self) -> None:
-        """Release all waiting devices, when all ranks have called this."""
+        """Release all waiting devices, once all ranks have called this."""
         self._world.barrier()
         if self._page is None or self._world.rank == 0:
             self.release()
         self._turn = self._turn + 1 & 0xFFFFFFFF
 
     def release(self) -> None:
-        """Release all waiting devices; called alone where a search is aborted."""
+        """Release all waiting devices; a single rank may call it to abort a search."""
         self._word[0] = self._turn
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Large host memory that kernels read in place.
 
-Huge pages where the system has them, first touched by all threads, then registered:
-0.05 s a GiB on the one H200 tried, where ``cudaHostAlloc`` took 0.58.
+It consists of huge pages if the system has them; all threads touch it first, then it is
+registered. This took 0.05 s per GiB on the one H200 that was tried, where
+``cudaHostAlloc`` took 0.58 s.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PIECES = 64  # pieces that threads touch in parallel
 
 
 class _Registered:
-    """Host memory mapped by the current device; arrays in it keep it alive."""
+    """Host memory that the current device maps; arrays in it keep it alive."""
 
     def __init__(self, size: int) -> None:
         size = -(-max(size, 1) // UNIT) * UNIT
@@ -54,7 +55,8 @@ class _Registered:
 def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
     """Return a NumPy array [count] in pinned host memory, contents undefined.
 
-    what: its purpose, for messages. Raises OutOfMemory if it cannot be pinned.
+    what: the purpose of the memory, for messages. Raises OutOfMemory if it cannot be
+    pinned.
     """
     size = count * np.dtype(dtype).itemsize
     try:
@@ -69,7 +71,7 @@ def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
 def seen_by_kernels(array: Array) -> DeviceArray:
     """Return pinned memory as an array of the current device, which kernels may use.
 
-    The runtime's copies cannot use it: they would take it for device memory.
+    Copies of the runtime cannot use it, because they would take it for device memory.
     """
     cp = cuda.cupy()
     device = cp.cuda.Device().id

@@ -1,8 +1,8 @@
 """Energy of NVIDIA GPUs by NVML: the energy counter, and sampled power.
 
-A thread reads the power every 10 ms; it is integrated by the trapezoidal rule, as in
-McLaughlin, Riedy, Bader 2015, Section IV-A. Both measure the whole GPU, including idle
-power, and no other hardware.
+A thread reads the power every 10 ms, which is integrated by the trapezoidal rule, as in
+McLaughlin, Riedy, Bader 2015, Section IV-A. Counter and power are those of the whole
+GPU, including idle power, and of no other hardware.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def library() -> Any:
 class GpuEnergy:
     """Energy of one GPU between two moments, in joules.
 
-    counter_joules: by its counter, sampled_joules: by its power; None if not supported
+    counter_joules: energy by the counter; sampled_joules: energy by sampled power; None
+    if the GPU does not support it
     """
 
     uuid: str
@@ -49,7 +50,7 @@ class GpuEnergy:
 
     @property
     def joules(self) -> float | None:
-        """Energy by the counter, else by sampled power."""
+        """Energy by the counter if there is one, else by sampled power."""
         if self.counter_joules is not None:
             return self.counter_joules
         return self.sampled_joules
@@ -61,7 +62,7 @@ class GpuEnergy:
 
 @dataclass
 class Gpu:
-    """A GPU under measurement; watts: (seconds, W) of each sample."""
+    """A GPU that is measured; watts: (seconds, W) of each sample."""
 
     handle: Any
     uuid: str
@@ -73,7 +74,7 @@ class Gpu:
 class NvmlMeter:
     """Measures GPUs between ``start`` and ``stop``.
 
-    uuids: GPUs, as nvidia-smi shows them
+    uuids: UUIDs of the GPUs, as nvidia-smi shows them
 
     Raises DeviceMissing if NVML or a GPU is missing.
     """
@@ -139,7 +140,7 @@ class NvmlMeter:
 
 
 def integral(watts: Sequence[tuple[float, float]]) -> float | None:
-    """Integrate (seconds, W) by the trapezoidal rule, in J; None below two samples."""
+    """Integrate (seconds, W) by the trapezoidal rule, in J; None for less than two."""
     if len(watts) < 2:
         return None
     steps = pairwise(watts)

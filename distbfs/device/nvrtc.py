@@ -1,9 +1,10 @@
 """CUDA C++ kernels, compiled by NVRTC at first use and cached by content.
 
 The key holds the code of the source and of every header that it includes, without
-comments, the options and the NVRTC version; the result is machine code of one
+comments, the options and the NVRTC version; the result is machine code for one
 architecture, so no device is needed to compile.  Kernels use no header of the CUDA
-toolkit.  A wheel may bring machine code, whichever NVRTC made it.
+toolkit.  A wheel may contain machine code, which is used whatever version of NVRTC made
+it.
 """
 
 from __future__ import annotations
@@ -56,20 +57,20 @@ def bindings() -> Any:
 class DeviceLibrary(Protocol):
     """A device library that kernels are linked with.
 
-    options: of the compiler; key: text of all that machine code depends on, besides the
-    source
+    options: options of the compiler; key: a text of everything besides the source on
+    which machine code depends
     """
 
     @property
     def options(self) -> list[str]:
-        """Return the options of the compiler besides those of all kernels."""
+        """Return the compiler's options, in addition to those of all kernels."""
 
     @property
     def key(self) -> str:
-        """Return, as a text, the versions and options that machine code depends on."""
+        """Return a text of the versions and options on which machine code depends."""
 
     def link(self, code: bytes, arch: str) -> bytes:
-        """Return relocatable code linked with the library."""
+        """Return machine code: relocatable code, linked with the library."""
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
@@ -93,7 +94,7 @@ def name_of(
 
 
 def content_key(name: str, library: DeviceLibrary | None = None) -> str:
-    """Return the cache key of a kernel that is compiled here, by ``name_of``."""
+    """Return the cache key of a kernel that is compiled on this machine."""
     digest = hashlib.blake2b(name.encode(), digest_size=16)
     digest.update(repr(bindings().getVersion()).encode())
     if library is not None:
@@ -105,7 +106,7 @@ Wanted: TypeAlias = tuple[Path, Mapping[str, str | int]]  # a kernel, and defini
 
 
 def build(folder: Path, arch: str, wanted: Iterable[Wanted]) -> list[Path]:
-    """Compile kernels for a wheel; return the files, in ``folder``."""
+    """Compile kernels for a wheel into ``folder``; return the files."""
 
     def one(asked: Wanted) -> Path:
         target = folder / f"{name_of(asked[0], arch, asked[1])}.cubin"
@@ -119,7 +120,7 @@ def build(folder: Path, arch: str, wanted: Iterable[Wanted]) -> list[Path]:
 def headers_of(source: Path) -> dict[str, Path]:
     """Return the headers that a kernel file includes, include name -> path.
 
-    NVRTC knows headers by these names alone, so a name must mean one file.
+    NVRTC knows headers only by these names, so a name must stand for one file.
     """
     headers: dict[str, Path] = {}
     for path in source_closure(source.resolve()):
@@ -139,9 +140,11 @@ def compile_source(
 ) -> bytes:
     """Compile a kernel file; return its machine code (cubin).
 
-    arch: as "sm_90"; texts: headers by include name, used in place of files of these
-    names; library: that it is linked with. Raises KernelRefused with NVRTC's first
-    error.
+    arch: architecture, such as "sm_90"
+    texts: headers by include name, used instead of the files of these names
+    library: the device library that the kernel is linked with, if any
+
+    Raises KernelRefused with NVRTC's first error.
     """
     nvrtc = bindings()
     files = {name: path.read_bytes() for name, path in headers_of(source).items()}
@@ -171,9 +174,9 @@ def compile_source(
 
 
 def ahead(arch: str, wanted: Iterable[Wanted]) -> None:
-    """Begin to compile kernels that are likely to be asked for, each in a thread.
+    """Begin to compile kernels that are likely to be needed, each in a thread.
 
-    A request for one of them waits for its thread and raises its error; nobody waits
+    A request for one of them waits for its thread and raises its error; nothing waits
     for the others.
     """
 
@@ -196,7 +199,7 @@ def cubin(
 ) -> bytes:
     """Return the machine code of a kernel file, from the wheel, the cache or NVRTC.
 
-    waits: whether the caller waits; that time counts in no phase
+    waits: whether the caller waits for it; no phase includes this time
     """
     macros = definitions or {}
     name = name_of(source, arch, macros, texts)

@@ -27,7 +27,7 @@ OPTIONS = ("-rdc=true", "--device-int128", "-diag-suppress=128")
 
 
 def folders(package: str) -> list[Path]:
-    """Return the folders of an installed package, which may have several."""
+    """Return the folders of an installed package; it may have more than one."""
     try:
         spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:
@@ -37,7 +37,7 @@ def folders(package: str) -> list[Path]:
 
 
 def toolkits() -> Iterator[Path]:
-    """Yield folders that may have headers or libraries of CUDA."""
+    """Yield folders that may contain CUDA's headers or libraries."""
     for wheels in folders("nvidia"):
         yield from sorted(wheels.glob("cu[0-9]*"), reverse=True)
         yield from sorted(wheels.glob("cuda_*"))
@@ -55,10 +55,10 @@ def first(pattern: str, places: list[Path], what: str) -> Path:
 
 @dataclass(frozen=True)
 class Nvshmem:
-    """The files of NVSHMEM and their companions.
+    """The files of NVSHMEM and those it needs.
 
-    host: its library for hosts; device: for kernels; includes: folders of headers;
-    linker: nvJitLink
+    host: its library for hosts; device: its library for kernels
+    includes: folders of headers; linker: the library nvJitLink
     """
 
     host: Path
@@ -68,19 +68,19 @@ class Nvshmem:
 
     @property
     def version(self) -> str:
-        """The version of the headers, "version unknown" where they have none."""
+        """The version of the headers, "version unknown" if they state none."""
         header = self.includes[0] / "non_abi" / "nvshmem_version.h"
         text = header.read_text(encoding="utf-8") if header.is_file() else ""
         return ".".join(VERSION.findall(text)) or "version unknown"
 
     @property
     def options(self) -> list[str]:
-        """The options of NVRTC besides those of all kernels."""
+        """The options of NVRTC, in addition to those of all kernels."""
         return [*OPTIONS, *(f"-I{path}" for path in self.includes)]
 
     @property
     def key(self) -> str:
-        """What machine code depends on besides the source, as a text."""
+        """A text of everything besides the source on which machine code depends."""
         parts = [
             (path.name, path.stat().st_size) for path in (self.device, self.linker)
         ]
@@ -96,7 +96,7 @@ class Nvshmem:
 
 
 class Linking:
-    """One use of nvJitLink, whose functions may have a version in their names."""
+    """One use of nvJitLink, whose functions may have versions in their names."""
 
     def __init__(self, library: ctypes.CDLL, arch: str) -> None:
         self._library, self._handle = library, ctypes.c_void_p()
@@ -104,12 +104,12 @@ class Linking:
         self._call("Create", ctypes.byref(self._handle), ctypes.c_uint32(1), options)
 
     def add(self, kind: int, code: bytes, name: str) -> None:
-        """Add code of a kind."""
+        """Add a piece of code; kind: its type, a constant of nvJitLink."""
         size, text = ctypes.c_size_t(len(code)), name.encode()
         self._call("AddData", self._handle, kind, code, size, text)
 
     def finish(self) -> bytes:
-        """Link; return the machine code."""
+        """Link the pieces; return the machine code."""
         self._call("Complete", self._handle)
         size = ctypes.c_size_t()
         self._call("GetLinkedCubinSize", self._handle, ctypes.byref(size))
@@ -140,7 +140,7 @@ VERSIONS = [f"{major}_{minor}" for major in (13, 12) for minor in range(12, -1, 
 
 
 def is_linked(source: Path) -> bool:
-    """Return whether a kernel file is linked with NVSHMEM: it includes its headers."""
+    """Return whether a kernel file includes NVSHMEM's headers and is linked with it."""
     closure = source_closure(source.resolve())
     return any(HEADER in path.read_text(encoding="utf-8") for path in closure)
 

@@ -1,4 +1,4 @@
-"""Device memory that other devices access, in other processes by CUDA IPC."""
+"""Device memory that other devices access, through CUDA IPC in other processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAZY_PEER_ACCESS = 1  # cudaIpcMemLazyEnablePeerAccess
 
 
 class PeerBlock:
-    """Zeroed memory on the current device, an allocation of its own.
+    """Zeroed memory on the current device, in an allocation of its own.
 
     array: CuPy uint8 [size]
     """
@@ -40,7 +40,7 @@ class PeerBlock:
         return bytes(cuda.cupy().cuda.runtime.ipcGetMemHandle(self._pointer))
 
     def free(self) -> None:
-        """Free the memory; no process may use it any more."""
+        """Free the memory; no process may still use it."""
         if self._pointer:
             cuda.cupy().cuda.runtime.free(self._pointer)
             self._pointer = 0
@@ -72,7 +72,7 @@ def close_handle(address: int) -> None:
 
 
 def access_problem(devices: list[int]) -> str:
-    """Enable peer access among devices of this process; return the failure or ""."""
+    """Enable peer access among devices of this process; return a failure, or ""."""
     cp = cuda.cupy()
     runtime = cp.cuda.runtime
     for device in devices:

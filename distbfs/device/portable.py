@@ -1,9 +1,10 @@
-"""The compiled kernels of a wheel, in C for any processor of an architecture.
+"""The compiled C kernels of a wheel, for any processor of an architecture.
 
-They are used unless a C compiler is named, and also if that compiler fails.  Each is
-compiled for a few levels of the architecture, and the highest that this processor has
-is taken.  The name of a library holds the digest of its code, so that one of another
-version is never found. The folder also holds machine code of GPUs, see ``nvrtc``.
+They are used unless a C compiler is named, and also if that compiler fails.  Each
+kernel is compiled for a few levels of the architecture, and the highest level that this
+processor supports is used.  The name of a library contains the digest of its code, so
+that a library of another version is never found. The folder also holds machine code of
+GPUs, see ``nvrtc``.
 
 Only the standard library is imported here: ``hatch_build.py`` builds wheels with it.
 """
@@ -38,7 +39,7 @@ def levels() -> tuple[str, ...]:
 
 
 def levels_of(text: str) -> tuple[str, ...]:
-    """Return the levels that this processor has; text: as in ``processor()``."""
+    """Return the levels that a processor supports, from the text of ``processor()``."""
     lines = [x for x in text.splitlines() if x.startswith(("flags", "Features"))]
     listed = [frozenset(x.partition(":")[2].split()) for x in lines]
     features = frozenset.intersection(*listed) if listed else frozenset()
@@ -52,7 +53,7 @@ def name_of(source: Path, definitions: Mapping[str, str | int], level: str) -> s
 
 
 def find(source: Path, definitions: Mapping[str, str | int]) -> tuple[str, Path] | None:
-    """Return the highest level that has the kernel, and its library, or None."""
+    """Return the highest level that has the kernel, and the library, or None."""
     for level in levels_of(processor()) if FOLDER.is_dir() else ():
         path = FOLDER / name_of(source, definitions, level)
         if path.is_file():
@@ -63,8 +64,8 @@ def find(source: Path, definitions: Mapping[str, str | int]) -> tuple[str, Path]
 def build(folder: Path, wanted: Iterable[str]) -> list[Path]:
     """Compile every C kernel of the package in all variants for some levels.
 
-    Returns the libraries, in ``folder``.  Raises CompilerMissing for the first kernel
-    that does not compile.
+    Returns the paths of the libraries, which are in ``folder``.  Raises CompilerMissing
+    for the first kernel that does not compile.
     """
 
     def one(source: Path, definitions: Mapping[str, str], level: str) -> Path:

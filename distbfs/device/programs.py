@@ -1,7 +1,7 @@
 """Kernels on a CUDA device, launched with little overhead.
 
-The driver launches kernels with arguments laid out once; a search is one CUDA graph
-(timed_graph.py) and one wait.
+Kernels are launched through the driver, with arguments that are laid out once; a search
+is one CUDA graph (timed_graph.py) and one wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT_SHARED = 1 << 10  # bytes of shared memory that CUDA reserves in each block
 
 
 def word_of(array: Any) -> str:
-    """Return the kernels' name for the type of an array of unsigned integers."""
+    """Return the kernels' name for the dtype of an array of unsigned integers."""
     return f"u{8 * array.dtype.itemsize}"
 
 
@@ -49,17 +49,17 @@ class Asking(Protocol):
     """
 
     def launch(self, back: CopyBack | None) -> Launch:
-        """Return the last kernel of timed launches; back: array to copy as well."""
+        """Return the last kernel of timed launches; back: an array to copy as well."""
 
     def begin(self) -> None:
-        """Note the start of a timed launch, which ends with that kernel."""
+        """Note the start of a timed launch, whose last kernel is that of ``launch``."""
 
 
 ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
 
 
 def last_launch(asked: Asking | None, back: CopyBack | None) -> Launch | None:
-    """Return the kernel that copies requested values to the host, None if none are."""
+    """Return the kernel that copies requested values to the host, None without any."""
     if asked is not None:
         return asked.launch(back)
     return None if back is None else back.launch()
@@ -124,7 +124,7 @@ def _kernel_on(
 
 
 def kernel_here(source: Path, name: str) -> Kernel:
-    """Return a kernel, without definitions, loaded once on each device."""
+    """Return a kernel compiled without definitions, loaded once on each device."""
     cupy = cuda.cupy()
     return _kernel_on(cupy, int(cupy.cuda.Device()), source, name)
 
@@ -238,14 +238,16 @@ class Launch:
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 32-bit items to fill with a value first, within that time
-        then: a launch that follows, within that time
-        back: array copied to the host at the end, after that time; these three must be
-        the same at every call
-        word: read by the kernel between levels; its ``stop`` ends the search
+        before: arrays of 32-bit items to fill with a value first; the time includes
+        this
+        then: a launch that follows; the time includes it
+        back: an array to copy to the host at the end; the time does not include this
+        word: a word that the kernel reads between levels; its ``stop`` ends the search
 
-        Events and kernels are one CUDA graph, so that the host causes no gap between
-        them. The values requested in ``ASKED`` are also copied to the host at the end.
+        ``before``, ``then`` and ``back`` must be the same in every call.
+
+        Events and kernels form one CUDA graph, so that the host causes no gap between
+        them. Values requested in ``ASKED`` are also copied to the host at the end.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
@@ -260,7 +262,8 @@ class Launch:
     ) -> TimedGraph:
         """Return the CUDA graph that ``timed`` launches, built at the first call.
 
-        For the earliest launch, set its arguments before; then call ``wait``.
+        To launch as early as possible, set the arguments before, launch the graph, and
+        call its ``wait``.
         """
         asked = ASKED.get()
         graph = self._graphs.get(asked)

@@ -26,7 +26,7 @@ class Zone:
     total: int = 0
 
     def look(self) -> None:
-        """Read the counter; add the energy since the last reading."""
+        """Read the counter, and add the energy used since the last reading."""
         now = int((self.path / "energy_uj").read_text(encoding="ascii"))
         step = now - self.last
         self.total += step if step >= 0 else step + self.limit + 1
@@ -35,7 +35,7 @@ class Zone:
 
 @dataclass
 class CpuEnergy:
-    """The energy of a zone: a CPU package, or the memory ("dram") beside it."""
+    """The energy of a zone: a CPU package, or its memory ("dram")."""
 
     zone: str
     joules: float

@@ -1,7 +1,7 @@
 """Measured rates of memory: copies, random bit tests and reads, the link to the host.
 
-The least work of a search over these rates bounds its time from below
-(``benchmark.limit``); they are measured in the run that they are compared with.
+The least work of a search, divided by these rates, is a lower bound of its time
+(``benchmark.limit``). The rates are measured in the same run as the search.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MOST_BITS = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class Rates:
-    """Measured rates of one device, the best of some repeats.
+    """Measured rates of one device, each the best of some repeats.
 
-    where: "cuda" or "cpu"; copy: bytes a second, reads plus writes
-    tests: random bit tests a second in a bitmap of ``bits`` bits
-    reads: random 32-bit reads a second in an array of ``bits`` elements, or None
-    link: bytes a second that kernels read of pinned host memory in place, or None
+    where: "cuda" or "cpu"; copy: bytes per second, reads plus writes
+    tests: random bit tests per second in a bitmap of ``bits`` bits
+    reads: random 32-bit reads per second in an array of ``bits`` elements, or None
+    link: bytes per second that kernels read in place from pinned host memory, or None
     """
 
     where: str
@@ -62,8 +62,8 @@ def best(run: Callable[[], float]) -> float:
 def device_rates(bits: int, *, reads: bool = False, link: bool = False) -> Rates:
     """Measure the rates of the current CUDA device.
 
-    bits: size of the bitmap; reads: also measure 32-bit reads of as many elements
-    link: also measure reads of host memory
+    bits: size of the bitmap; reads: whether to measure 32-bit reads of as many elements
+    link: whether to measure reads of host memory
     """
     bits = min(max(bits, 32), MOST_BITS)
     words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
@@ -78,7 +78,7 @@ def device_rates(bits: int, *, reads: bool = False, link: bool = False) -> Rates
 
 
 def copy_rate() -> float:
-    """Measure a copy in device memory; return bytes a second, reads plus writes."""
+    """Measure a copy in device memory; return bytes per second, reads plus writes."""
     cp = cuda.cupy()
     size = COPY_BYTES
     while size > 1 << 20 and 4 * size > cuda.free_bytes():
@@ -97,7 +97,7 @@ def copy_rate() -> float:
 
 
 def link_rate() -> float:
-    """Measure reads of pinned host memory by kernels; return bytes a second.
+    """Measure reads of pinned host memory by kernels; return bytes per second.
 
     Raises OutOfMemory if LINK_BYTES cannot be pinned.
     """
@@ -113,9 +113,9 @@ def link_rate() -> float:
 
 
 def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
-    """Measure a kernel of rates.cu; return random accesses a second.
+    """Measure a kernel of rates.cu; return random accesses per second.
 
-    array: CuPy uint32; size: bits or elements of it to draw from
+    array: CuPy uint32; size: number of bits or elements from which accesses are drawn
     """
     cp = cuda.cupy()
     launch = _kernel(kernel)
@@ -138,7 +138,7 @@ def _kernel(name: str) -> programs.Kernel:
 
 
 def timed(launch: Callable[[], None]) -> float:
-    """Launch; return the seconds between events around the launch."""
+    """Run a launch; return the seconds between events around it."""
     cp = cuda.cupy()
     begin, end = cp.cuda.Event(), cp.cuda.Event()
     begin.record()
@@ -149,7 +149,7 @@ def timed(launch: Callable[[], None]) -> float:
 
 
 def host_rates(bits: int, threads: int = 0) -> Rates:
-    """Measure the rates of the CPU, with C or, without a compiler, NumPy.
+    """Measure the rates of the CPU in C or, without a compiler, in NumPy.
 
     NumPy uses one thread.
     """
@@ -181,7 +181,7 @@ def host_rates(bits: int, threads: int = 0) -> Rates:
 
 
 def clock(work: Callable[[], object]) -> float:
-    """Call a function; return the wall seconds."""
+    """Call a function; return the seconds of wall time."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""The count of reached vertices by one kernel; CuPy takes seconds to compile a sum.
+"""Counts by kernels of the package, since CuPy takes seconds to compile a sum.
 
-``cupy.bincount`` calls ``any``, which takes 12 s to compile.
+``cupy.bincount``, for example, calls ``any``, which takes 12 s to compile.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ def sum_reached(
 ) -> tuple[int, int]:
     """Count the reached vertices, and the ends of tuples at them.
 
-    values: levels or parents on the current device, integers, contiguous, negative for
-    unreached vertices only
-    ends: at each vertex, integers of at least 0; None: none, and all values count
-    rows: uint32, which value each of the ends belongs to; None: the first ones in order
+    values: levels or parents on the current device, contiguous integers, negative
+    exactly for unreached vertices
+    ends: the number of ends at each vertex, integers of at least 0; None to count only
+    vertices, among all values
+    rows: uint32, the index in ``values`` for each entry of ``ends``; None for 0, 1, 2,
+    …
     """
     sums = cuda.cupy().zeros(2, np.uint64)
     count = len(values) if ends is None else len(ends)
@@ -55,8 +57,9 @@ def value_counts(
 ) -> Ids:
     """Count the values 0 … kinds-1 of an array, int64 [kinds] on the host.
 
-    values: contiguous, of a signed type; other values are not counted
-    rows: uint32, which values are meant; None: all
+    values: a contiguous array of a signed type; values outside the range are not
+    counted
+    rows: uint32, indices of the values to count; None for all
     """
     count = len(values) if rows is None else len(rows)
     with values.device:

@@ -30,9 +30,9 @@ UNCLEAR = re.compile(rb"\r|\?\?/|[/*]\\\n|\\[ \t\v\f]+\n")
 def code_of(text: bytes) -> bytes:
     """Return C, C++ or CUDA source without comments, runs of blanks and blank lines.
 
-    Texts that differ in nothing else compile alike, but for line numbers. A text in
-    which it is not clear what a comment is, for example by raw strings, is returned as
-    it is.
+    Texts that differ in nothing else compile to the same code, except for line numbers.
+    A text in which comments cannot be told for certain, for example because of raw
+    strings, is returned unchanged.
     """
     if UNCLEAR.search(text):
         return text
@@ -48,7 +48,7 @@ def code_of(text: bytes) -> bytes:
 
 
 def closure_code(source: Path) -> bytes:
-    """Return the names and the code of a source and its headers, for cache keys."""
+    """Return the names and code of a source and its headers, for cache keys."""
     paths = source_closure(source.resolve())
     return b"".join(
         path.name.encode() + b"\0" + code_of(path.read_bytes()) + b"\0"
@@ -72,12 +72,12 @@ def source_closure(source: Path) -> list[Path]:
 
 
 def variants(source: Path) -> list[dict[str, str]]:
-    """Return the definitions of each way that a kernel file is compiled.
+    """Return the definitions of each variant in which a kernel file is compiled.
 
-    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars,
-    lists them: a space separates macros, a comma the values of one, all of which go
-    with all of the others, and | lists.  Without one there is a single variant, without
-    definitions.
+    A comment of the file lists them, such as ``// variants: A=x,y B=z | A=w``.  In a
+    list, spaces separate macros and commas the values of a macro, and each combination
+    of values is a variant; | separates lists.  Without such a comment, there is one
+    variant, without definitions.
     """
     line = VARIANTS.search(source.read_text(encoding="utf-8"))
     lists = [""] if line is None else line.group(1).split("|")

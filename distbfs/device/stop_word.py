@@ -24,7 +24,7 @@ class StopWord:
 
     Create and use it with its device current; memory is allocated on first use.
 
-    stop: called repeatedly during the next launch; None: never
+    stop: a function to call repeatedly during the next launch, or None
     """
 
     stop: Stop | None = None
@@ -54,8 +54,8 @@ class StopWord:
     def watch(self, ended: Callable[[], bool]) -> bool:
         """Call ``stop`` until a launch has ended; set the word once it returns True.
 
-        Returns whether the launch was seen to end. An exception of ``stop`` also sets
-        the word, so that the launch ends, and propagates.
+        Returns whether the end of the launch was observed. An exception of ``stop``
+        also sets the word, so that the launch ends, and is then raised.
         """
         if self.stop is None:
             return False
@@ -75,12 +75,12 @@ class StopWord:
         return True
 
     def _raise(self) -> None:
-        """Set the word on a stream of its own, during the launch."""
+        """Set the word during the launch, on a separate stream."""
         self._word.set(self._one, stream=self._stream)
         self._set = True
 
     def clear(self) -> None:
-        """Clear the word if it was set, after the launch has ended."""
+        """Clear the word if it was set; the launch must have ended."""
         if self._set:
             cuda.clear(self._word, self._stream)
             self._stream.synchronize()

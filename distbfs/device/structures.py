@@ -1,8 +1,8 @@
 """Structures of kernels and C, read from the text that declares them.
 
-Names, types, order and lengths of members are declared in the source alone.  It is read
-as a compiler reads it, as far as declarations of structures need: headers that it
-includes by ``"name"``, conditions, macros without arguments, constants.
+Names, types, order and lengths of members are declared only in the source.  It is read
+like a compiler reads it, as far as declarations of structures require: with headers
+that it includes by ``"name"``, conditions, macros without arguments, and constants.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
 class Record(ctypes.Structure):
-    """A structure, which keeps the arrays that its pointers point to."""
+    """A structure that keeps the arrays alive to which its pointers point."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -60,17 +60,17 @@ class Record(ctypes.Structure):
 
     @cached_property  # structures inside others, and of buffers, are not initialised
     def held(self) -> dict[str, Any]:
-        """The values of members that were set, by name."""
+        """The values of the members that were set, by name."""
         return {}
 
     def set(self, **values: Any) -> None:
         """Set members by name.
 
-        A pointer is set to an array, of the host or of a device, or None; an array of
-        pointers to a list of them; a structure inside by a dict, or to a copy of one of
-        its layout; ``Uints`` of kernels to an array of 32 or 64 bits.  Raises
-        AttributeError if there is no such member, ValueError for an array that is
-        not contiguous.
+        A pointer takes an array of the host or of a device, or None; an array of
+        pointers takes a list of these; a nested structure takes a dict, or a structure
+        of the same layout, which is copied; ``Uints`` of kernels takes an array of 32
+        or 64 bits.  Raises AttributeError if there is no such member, ValueError if an
+        array is not contiguous.
         """
         for name, value in values.items():
             if isinstance(value, dict):
@@ -84,7 +84,7 @@ class Record(ctypes.Structure):
 
 
 def write(record: ctypes.Structure, name: str, value: Any) -> None:
-    """Set a member of a structure, which does not keep the value."""
+    """Set a member of a structure, which does not keep the value alive."""
     member = getattr(type(record), name)
     if isinstance(value, list):
         kind = type(getattr(record, name))
@@ -98,7 +98,7 @@ def write(record: ctypes.Structure, name: str, value: Any) -> None:
 
 
 def address(value: Any) -> Any:
-    """Return the address of an array, None for None, other values as they are."""
+    """Return the address of an array; None and other values are returned unchanged."""
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise ValueError("a kernel takes contiguous arrays only")
@@ -108,9 +108,9 @@ def address(value: Any) -> Any:
 
 
 def tagged(value: Any) -> Any:
-    """Return the address of an array, plus 1 where its items have 64 bits, or None.
+    """Return the address of an array, plus 1 if its items have 64 bits, or None.
 
-    Raises ValueError for items of other sizes than 32 and 64 bits.
+    Raises ValueError unless items have 32 or 64 bits.
     """
     if value is None:
         return None
@@ -129,7 +129,8 @@ def structure(
 ) -> Any:
     """Return the class of a structure that a source or one of its headers declares.
 
-    definitions: as its library is compiled with.  Raises KeyError if there is none.
+    definitions: those with which the library is compiled. Raises KeyError if there is
+    no such structure.
     """
     return _declarations(source, tuple(sorted((definitions or {}).items()))).kind(name)
 
@@ -143,17 +144,17 @@ def _declarations(
 
 @cache
 def _class(name: str, above: Any, fields: tuple[tuple[str, Any], ...]) -> Any:
-    """Return the one class of these members, also where several sources include it.
+    """Return the class for these members, the same if several sources declare it.
 
-    Aligned as its largest member, as in C.
+    It is aligned like its largest member, as in C.
     """
     return type(name, (above,), {"_fields_": list(fields)})
 
 
 class Declarations:
-    """The structures of a source and its headers, as compiled with definitions.
+    """The structures of a source and its headers, for some definitions.
 
-    texts: headers by include name, used in place of files of these names
+    texts: headers by include name, used instead of the files of these names
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class Declarations:
         return self._kinds[name]
 
     def value(self, expression: str) -> int:
-        """Return the value of a constant expression; words without one are 0."""
+        """Return the value of a constant expression; undefined names are 0."""
         text = DEFINED.sub(lambda x: str(int(x[1] in self._macros)), expression)
         text = text.replace("&&", " and ").replace("||", " or ")
         text = re.sub(r"!(?!=)", " not ", SUFFIX.sub(r"\1", text)).replace("/", "//")
@@ -220,7 +221,7 @@ class Declarations:
             plus += 1
 
     def _lines(self, path: Path) -> Iterator[str]:
-        """Yield the lines of a file that conditions leave, and of what it includes."""
+        """Yield the lines of a file and its headers that remain after conditions."""
         if path in self._read:
             return
         self._read.add(path)
@@ -262,7 +263,7 @@ class Declarations:
             yield from self._lines((path.parent / header[1]).resolve())
 
     def _fields(self, member: str) -> Iterator[tuple[str, Any]]:
-        """Yield (name, type) of each name that a declaration gives."""
+        """Yield (name, type) of each member that a declaration declares."""
         if call := CALL.match(member):
             yield call[1], ASK
             return
@@ -291,7 +292,7 @@ class Declarations:
 
 
 def enclosed(text: str, start: int) -> tuple[str, int]:
-    """Return the text in braces and its end; start: behind the first brace."""
+    """Return the text in braces and where it ends; start: after the first brace."""
     depth, at = 1, start
     while depth:
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -300,7 +301,7 @@ def enclosed(text: str, start: int) -> tuple[str, int]:
 
 
 def declared(body: str) -> list[str]:
-    """Return the declarations of members in a body, without those of functions."""
+    """Return the declarations of members in a body; those of functions are left out."""
     while (brace := body.find("{")) >= 0:
         _, end = enclosed(body, brace + 1)
         start = max(body.rfind(";", 0, brace), body.rfind("\0", 0, brace)) + 1

@@ -23,7 +23,7 @@ FEW, THREADS = 4096, 1024  # most places of a request; threads of the one block
 
 
 def bring(**arguments: Any) -> programs.Launch:
-    """Prepare a launch on the current device; arguments: of ``Bring``."""
+    """Prepare a launch on the current device; its arguments are a ``Bring``."""
     kernel = programs.kernel_here(SOURCE, "bring")
     return kernel.prepare(structure(SOURCE, "Bring")(**arguments), 1, THREADS)
 
@@ -31,8 +31,9 @@ def bring(**arguments: Any) -> programs.Launch:
 class Back:
     """A small array in device memory, copied to the host after timed launches.
 
-    array: of a multiple of four bytes; pinned: the copy, a NumPy array of its size and
-    dtype that the next launch overwrites; see ``Launch.timed``
+    array: the device array, of a multiple of four bytes
+    pinned: the copy, a NumPy array of the same size and dtype, which the next launch
+    overwrites; see ``Launch.timed``
     """
 
     def __init__(self, array: DeviceArray) -> None:
@@ -100,12 +101,12 @@ class Taker:
 class Ahead:
     """Reads a few results of a search within its launch, so that one wait serves both.
 
-    Only after a search is it known which array has its results. It is usually the same
-    as in the previous search, so values are read from that one, and read again if it
-    was the wrong one. Create and use it with the device current.
+    The array with the results is known only after a search. It is usually that of the
+    previous search, so values are read from that array, and read again if it was the
+    wrong one. Create and use it with the device current.
 
-    ``with ahead.of(places) as take`` reads values during the search in the block, which
-    must return the results of its last timed launch.
+    ``with ahead.of(places) as take`` reads values during the search in the block; they
+    must be results of the search's last timed launch.
     """
 
     def __init__(self) -> None:
@@ -116,7 +117,7 @@ class Ahead:
         self._token: Any = None
 
     def of(self, places: Ids) -> Ahead:
-        """Request values at places, int64 [1 to FEW]."""
+        """Request the values at places, int64 [1 to FEW], from the enclosed search."""
         self._count, self._places = len(places), places.tobytes()
         self._launched = False
         self._asked.ask(places)
@@ -166,7 +167,7 @@ def taker(cupy: Any, device: int) -> Taker:  # noqa: ARG001 - one for each
 
 
 def take(values: Any, places: Ids) -> Array:
-    """Return the values at places, int64 [k] in range, of a contiguous CuPy array."""
+    """Return the values of a contiguous CuPy array at places, int64 [k], in range."""
     with values.device:
         cupy = cuda.cupy()
         if len(places) <= FEW:

@@ -47,9 +47,10 @@ class KernelLaunch(Protocol):
 
 
 class TimedGraph:
-    """An event, fills, kernels in sequence and an event, as one CUDA graph.
+    """An event, fills, kernels in sequence and another event, as one CUDA graph.
 
-    last: a further kernel with fixed arguments, which copies results to the host
+    last: a kernel with fixed arguments that runs after the second event and copies
+    results to the host
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class TimedGraph:
     ) -> list[tuple[ctypes.c_void_p, Any]]:
         """Return the nodes of the launches with their parameters, by reference.
 
-        Parameters point to the arguments, so that these may change.
+        The parameters point to the arguments, so that the arguments may change.
         """
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
@@ -157,7 +158,7 @@ class TimedGraph:
     def wait(self, word: StopWord | None = None) -> float:
         """Wait for the end; return the seconds between the events.
 
-        word: the kernels' stop word; its ``stop`` is called while waiting
+        word: the stop word that kernels read; its ``stop`` is called while this waits
         """
         ended = False
         try:
