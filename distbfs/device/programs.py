@@ -151,7 +151,7 @@ class Kernel:
         cuda.check(code, f"attributes of {self.name}")
 
     def share_memory(self, blocks: int, shared: int) -> None:
-        """Reserve shared memory for ``blocks`` of ``shared`` bytes; rest: L1 cache."""
+        """Reserve shared memory for ``blocks`` of ``shared`` bytes, the rest for L1."""
         whole = cuda.cupy().cuda.Device().attributes["MaxSharedMemoryPerMultiprocessor"]
         need = blocks * (shared + self.attribute(STATIC_SHARED) + KEPT_SHARED)
         percent = min(-(-100 * need // int(whole)), 100)

@@ -1,10 +1,10 @@
 """The contracts of an engine: searches of a whole graph, or of one domain by levels.
 
 A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
-Results are by local id.
+Results are indexed by local id.
 
-An engine declares its abilities in attributes of its class (``Engine``), and has only
-the methods of these abilities.
+An engine declares its abilities in attributes of its class (``Engine``), and implements
+only the methods that these abilities require.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ PRUNED = "pruned"  # count of engines that prune trees: found without being sear
 
 @dataclass(frozen=True)
 class LevelRecord:
-    """One level of a search that an engine ran alone.
+    """One level of a search that an engine ran without an exchange.
 
-    direction: the engine's name for the kind of level; frontier: vertices whose rows
-    were read, the frontier in a push, the unvisited ones in a pull; checks: edge
-    checks; found: vertices found; seconds: wall time; extra: the engine's own counts
+    direction: the engine's name for the kind of level
+    frontier: number of vertices whose rows were read: frontier vertices in a push,
+    unvisited ones in a pull
+    checks: number of edge checks; found: number of vertices found
+    seconds: wall time; extra: further counts of the engine, by name
     """
 
     direction: str
@@ -53,8 +55,8 @@ class Until:
     """The conditions for the early end of a search.
 
     depth: the last level whose vertices are wanted, None for all
-    targets: int64 [k], ids; the level that finds the last of them is the last one; an
-    empty array is the same as None
+    targets: int64 [k], ids; the search ends with the level that finds the last of them;
+    an empty array means the same as None
     """
 
     depth: int | None = None
@@ -73,9 +75,10 @@ WHOLE = Until()
 class WholeResult:
     """Levels and parents of one search; arrays stay valid until the next search.
 
-    level: int32 [n] by vertex id, -1 = unreached, or None when not asked for
-    parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
-    levels: number of levels run; the last finds nothing unless the search ended early
+    level: int32 [n] by vertex id, -1 = unreached, or None if not requested
+    parent: int32 [n] by vertex id, -1 = unreached, or None if not requested
+    levels: number of levels that were run; the last finds nothing unless the search
+    ended early
     order: integers [reached], ids in the order of a queue that scans the part's rows
     from left to right, or None if unknown
     """
@@ -90,8 +93,8 @@ class WholeResult:
 class ShortestPath(NamedTuple):
     """A path from the nearest of some sources to a target.
 
-    vertices: int64 [k], ids from source to target, none where there is no path
-    checks: edges looked at
+    vertices: int64 [k], ids from source to target, empty if there is no path
+    checks: number of edge checks
     """
 
     vertices: Ids
@@ -107,7 +110,7 @@ class FindPath(Protocol):
     def __call__(
         self, root: Root, target: int, *, stop: Stop | None = None
     ) -> ShortestPath:
-        """Search, internal ids; results of earlier searches stay as they are.
+        """Search by internal ids; results of earlier searches are not overwritten.
 
         root, stop: as in ``WholeSearch.search``
         """
@@ -124,16 +127,16 @@ class WholeSearch(Protocol):
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; an engine may run on past ``until``.
+        """Search from a vertex id; an engine may continue beyond ``until``.
 
-        root: or the ids of a set, for engines with ``sets``; it contains no target
-        stop: called before each level, on devices as in ``DeviceSearch``; the search
-        raises SearchStopped when it returns True
+        root: a vertex id or, for engines with ``sets``, ids; no target is among them
+        stop: called before each level, on devices as in ``DeviceSearch``; if it returns
+        True, the search raises SearchStopped
         """
 
     @property
     def path(self) -> FindPath | None:
-        """Finds a shortest path with fewer edge checks than ``search``, or None."""
+        """The search for a path with fewer edge checks than ``search``, or None."""
 
 
 class ViewingSearch(Protocol):
@@ -145,21 +148,24 @@ class ViewingSearch(Protocol):
     def see(self, part: Part) -> None:
         """Restrict later searches to the edges in the rows of a part.
 
-        part: the searched part, unchanged or with ``SeenRows`` for all its rows; both
-        directions of an edge have the same visibility, also on different parts, and a
-        hidden vertex has no visible edge
+        part: the searched part, unchanged or with ``SeenRows`` for all its rows. Both
+        directions of an edge must be equally visible, even on different parts, and a
+        hidden vertex must have no visible edge.
         """
 
 
 class Work(NamedTuple):
     """Predicted work of the next level; counts add up over all domains.
 
-    normals, delegates: of the frontier; nn: FV, edges of the frontier. For each of dd,
-    dn, nd: forward (FV), q (frontier vertices with such edges), s (unvisited vertices
-    with such edges), u (unvisited vertices that could be found). targets: those of
-    ``Until`` not yet reached. open: unvisited normal vertices with edges that leave
-    their part, for engines that pull along these; then nn counts the frontier vertices
-    with such edges. Source: Pan et al. 2018, Section IV-B.
+    normals, delegates: numbers of normal vertices and of delegates in the frontier
+    nn: FV, number of nn edges of the frontier
+    dd, dn, nd: for each of these, forward (FV), q (frontier vertices with such edges),
+    s (unvisited vertices with such edges), u (unvisited vertices that could be found)
+    targets: number of the targets of ``Until`` that have not been reached
+    open: number of unvisited normal vertices with edges to other parts, for engines
+    that pull along these; nn is then the number of frontier vertices with such edges
+
+    Source: Pan et al. 2018, Section IV-B.
     """
 
     normals: int = 0
@@ -188,9 +194,10 @@ COUNTS = len(Work._fields)
 class Targets:
     """The targets of a search that one domain owns, each once.
 
-    numbers: int64 [k], of normal vertices; delegates: int64 [l], delegate numbers
-    hung: int64 [j], numbers of delegates with a target among the leaves left out; these
-    targets are reached one level later
+    numbers: int64 [k], numbers of normal vertices; delegates: int64 [l], delegate
+    numbers
+    hung: int64 [j], delegate numbers for targets among the leaves that are left out;
+    such a target is reached one level after its delegate
     """
 
     numbers: Ids
@@ -204,13 +211,13 @@ OUTER = "outer"  # edges that leave a part, in both directions
 
 
 class Offer(Protocol):
-    """Receives a domain's outgoing data, each kind once a level, when ready."""
+    """Receives a domain's outgoing data, each kind once per level, when ready."""
 
     def normals(self, bins: Bins) -> None:
-        """Offer the vertices that nn found on other parts, after that visit.
+        """Offer the vertices that nn found on other parts, after the visit of nn.
 
-        Items: uint64, a number in the receiving part above the 32 bits of its parent.
-        The arrays stay unchanged until ``accept``.
+        An item is uint64: its upper 32 bits are a number in the receiving part, the
+        lower 32 bits stand for the parent. The arrays stay unchanged until ``accept``.
         """
 
     def bits(self, mask: Words) -> None:
@@ -221,7 +228,7 @@ class Offer(Protocol):
 
 
 class LeftOut(Protocol):
-    """Normal vertices whose only edge leads to a delegate, which are not searched.
+    """Normal vertices whose only edge leads to a delegate; searches leave them out.
 
     They get level and parent in ``DomainSearch.finish``.
     """
@@ -229,15 +236,16 @@ class LeftOut(Protocol):
     def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
         """Return (numbers that are not leaves, delegates of the leaves).
 
-        numbers: int64 [k], as in ``Targets``. Delegates: vertex ids, int64, each once.
+        numbers: int64 [k], as in ``Targets``. The delegates are vertex ids, int64, each
+        once.
         """
 
     def check(self) -> None:
-        """Raise DistbfsError if ``finish`` failed; to call after all of them."""
+        """Raise DistbfsError if ``finish`` failed; call it once all have finished."""
 
 
 class StartedSearch(Protocol):
-    """A search that takes its root or roots, and is run afterwards."""
+    """A search whose root or roots are set before it is run."""
 
     def start(
         self,
@@ -250,31 +258,31 @@ class StartedSearch(Protocol):
         """Reset the search; set the root where this part has it.
 
         local: the root's local id if it is a normal vertex of this part
-        delegate: the root's delegate number if it is one (the same on all parts)
-        For a set both are arrays, possibly empty.
-        counting: count edge checks; else ``advance`` may return 0
-        targets: counted in ``work`` until they are reached
+        delegate: the root's delegate number if it is a delegate (the same on all parts)
+        For a set of roots, both are arrays, possibly empty.
+        counting: whether to count edge checks; otherwise ``advance`` may return 0
+        targets: vertices that ``work`` counts until they are reached
         """
 
 
 class DomainSearch(StartedSearch, Protocol):
     """The search of one domain of several, level by level; every call is local.
 
-    A level is ``work``, ``advance``, ``accept``, in this order, even if this domain has
-    no work.
+    A level consists of ``work``, ``advance``, ``accept``, in this order, even if this
+    domain has no work.
 
     part: the part of the domain
     directions: the subgraphs whose direction is chosen between levels; the engine may
-    choose that of others itself
-    visits: names of the edge checks returned by ``advance``; the first visit sends
+    choose those of other subgraphs itself
+    visits: names of the edge checks that ``advance`` returns; the first visit sends
     vertices to other domains
-    extras: names of what ``advance`` counts besides, after these
-    finds_parents: each part finds those of its vertices; else it is a
-    ``CarryingSearch``
-    streamed: it is a ``StreamedSearch``
-    in_rounds: a level may send to others in rounds: it is a ``RoundsSearch``; the same
+    extras: names of the further counts that ``advance`` returns after these
+    finds_parents: whether each part finds the parents of its vertices; otherwise it is
+    a ``CarryingSearch``
+    streamed: whether it is a ``StreamedSearch``
+    in_rounds: whether it is a ``RoundsSearch``, whose levels may send in rounds; equal
     on all domains
-    leaves: what it leaves out, None if it searches all
+    leaves: the vertices that it leaves out, None if it searches all
     """
 
     part: Any
@@ -287,7 +295,7 @@ class DomainSearch(StartedSearch, Protocol):
     leaves: LeftOut | None
 
     def work(self) -> Ids:
-        """Measure the next level, whose frontier was found last.
+        """Measure the next level, whose frontier is what the last level found.
 
         Returns the counts of ``Work``, int64 [COUNTS], valid until the next call.
         """
@@ -295,30 +303,30 @@ class DomainSearch(StartedSearch, Protocol):
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Run a level inside the domain; offer outgoing data as it becomes ready.
 
-        choice: the direction of each of ``directions``. Returns edge checks of each of
-        ``visits``.
+        choice: the direction of each subgraph in ``directions``. Returns the edge
+        checks of each of ``visits``.
         """
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Merge the finds of all parts into the frontier of the next level.
+        """Merge what all parts found into the frontier of the next level.
 
-        bits: delegates found by all parts, uint64 [ceil(d/64)], None: by none
+        bits: delegates that any part found, uint64 [ceil(d/64)], None if there are none
         normals: (source rank, items as in ``Offer.normals``) for this part
         """
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32 [local count], parent [local count] or None).
 
-        By local id, -1 = unreached; parents are vertex ids, int32 or int64; valid until
-        the next search.
+        Both are by local id, -1 = unreached; parents are vertex ids, int32 or int64.
+        The arrays are valid until the next search.
         """
 
 
 class PullingSearch(DomainSearch, Protocol):
     """A domain whose edges to others are pushed or pulled, as named in ``directions``.
 
-    Where they are pulled, ``advance`` offers no normals; the ``questions`` of all
-    domains are exchanged, then their ``answers``, which ``accept`` takes.
+    When they are pulled, ``advance`` offers no normals; the ``questions`` of all
+    domains are exchanged, then their ``answers``, which are passed to ``accept``.
     """
 
     def questions(self) -> Bins:
@@ -336,22 +344,23 @@ class PullingSearch(DomainSearch, Protocol):
         normals: Sequence[tuple[int, Array]],
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        """Merge all parts' finds into the frontier; ``answers``: like normals."""
+        """Merge what all parts found into the frontier; answers: like normals."""
 
 
 class RoundsSearch(PullingSearch, Protocol):
     """A domain whose boxes for others may have less room than a level needs.
 
-    Items that did not fit are sent in further rounds, as long as a domain has ``more``:
-    after pushes ``rest``, after pulls further ``questions``. ``take`` receives the
-    items of each round but the last, ``accept`` those of the last.
+    Items that did not fit are sent in further rounds, as long as any domain has
+    ``more``: after a push, those of ``rest``; after a pull, further ``questions``.
+    ``take`` receives the items of each round except the last, ``accept`` those of the
+    last.
     """
 
     def more(self) -> bool:
-        """Return whether more must be sent, when all of a round has arrived."""
+        """Return whether more must be sent; call it when a round has arrived."""
 
     def rest(self) -> Bins:
-        """Return pushed vertices that did not fit before, as in ``Offer.normals``."""
+        """Return pushed vertices that have not fitted yet, as in ``Offer.normals``."""
 
     def take(
         self,
@@ -364,19 +373,20 @@ class RoundsSearch(PullingSearch, Protocol):
 class CarryingSearch(DomainSearch, Protocol):
     """A part whose delegates get parents from other parts, after the last level.
 
-    asks_for_delegates: it is a ``DelegateSearch``, else a ``MaximumSearch``
+    asks_for_delegates: whether it is a ``DelegateSearch``, else it is a
+    ``MaximumSearch``
     """
 
     asks_for_delegates: bool
 
 
 class MaximumSearch(CarryingSearch, Protocol):
-    """Every part reports its parents of delegates; the largest id is taken."""
+    """Every part reports the parents that it found; the largest id is taken."""
 
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
 
-        -1 for the others; int32 or int64.
+        Delegates that it did not find have -1; int32 or int64.
         """
 
     def take_delegate_parents(self, parents: Any) -> None:
@@ -386,8 +396,9 @@ class MaximumSearch(CarryingSearch, Protocol):
 class DelegateSearch(CarryingSearch, Protocol):
     """A part asks other parts for the parents of its delegates that only they found.
 
-    Questions and answers are exchanged like normals; uint64 items.
-    parent_rounds: of questions, the same on all parts
+    Questions and answers are exchanged like normals, as uint64 items.
+
+    parent_rounds: number of rounds of questions, equal on all parts
     """
 
     parent_rounds: int
@@ -395,27 +406,27 @@ class DelegateSearch(CarryingSearch, Protocol):
     def ask_parents(self, turn: int = 0) -> Bins:
         """Return this part's questions to other parts, after the last level.
 
-        turn: which round
+        turn: index of the round
         """
 
     def answer_parents(self, questions: Sequence[tuple[int, Array]]) -> Bins:
-        """Return the parents this part knows; questions: (source rank, items)."""
+        """Return the parents that this part knows; questions: (source rank, items)."""
 
     def take_parents(self, answers: Sequence[tuple[int, Array]]) -> None:
-        """Set parents from answers; a delegate may have several."""
+        """Set parents from answers, of which a delegate may have several."""
 
 
 @dataclass
 class DeviceResult:
     """Results of one search; device arrays, valid until the next search.
 
-    level: CuPy int8, of levels to 126, or int32; -1 = unreached, or None
+    level: CuPy int8, if no level exceeds 126, or int32; -1 = unreached, or None
     parent: CuPy int32, -1 = unreached, or None
-    Both by id [n]; by number [active] where internal ids were requested.
+    Both are by id, [n], or by number, [active], if internal ids were requested.
     levels: the largest level plus one
     seconds: device time between events; launches: number of kernels
-    give: hands the arrays over to the caller: the next search writes to others; None
-    where they must be copied
+    give: hands the arrays over to the caller, so that the next search writes to others;
+    None if they must be copied instead
     """
 
     level: Any
@@ -444,20 +455,20 @@ class DeviceSearch(Protocol):
         """Search from a vertex id; the result ends with the last level of ``until``.
 
         root: as in ``WholeSearch``
-        stop: called between launches, and during a launch from 1 ms on; the kernel
-        reads the answer between levels (``StopWord``). If it returns True with levels
-        left, the search raises SearchStopped.
+        stop: called between launches and, from 1 ms on, during a launch; the kernel
+        reads its answer between levels (``StopWord``). If it returns True while levels
+        are left, the search raises SearchStopped.
         """
 
 
 class MaskedSearch(DeviceSearch, Protocol):
-    """Searches that may see some edges only, of engines that declare ``masks``."""
+    """Searches that may see only some edges, of engines that declare ``masks``."""
 
     def see(self, view: SeenEdges | None) -> None:
-        """Restrict later searches to some edges; None: all.
+        """Restrict later searches to some edges; None: to all.
 
-        Both directions of an edge are alike, as are its places in rows of edges out and
-        in, and a hidden vertex has no visible edge.
+        Both directions of an edge must be equally visible, and so must its places in
+        rows of edges out and in; a hidden vertex must have no visible edge.
         """
 
 
@@ -469,24 +480,25 @@ class NoOptions:
 class Engine(Protocol):
     """Creates searches; one per rank.
 
-    on_device: graphs and results are in the memory of CUDA devices
-    alone: searches whole graphs, in one part without delegates
-    domains: searches parts level by level, a ``DomainEngine``
-    directed: also searches directed graphs
-    masks: searches views of a graph: a ``ViewingSearch`` of parts in host memory, a
-    ``MaskedSearch`` of a graph on one device, or the same ``see`` on each device of
-    several: of ``SeenEdges`` in one domain, of ``SeenPart`` between domains
-    sets: also searches from several vertices at once
-    takes: supported options among stepwise, internal_ids, device_memory, host_memory
-    and the factors of directions; with device_memory it searches graphs on one device
-    whose rows have tails in host memory, and has ``state_bytes`` and ``likely``, the
-    kernels that may be compiled before the graph exists; if ``devices`` is more than
-    one, it also searches such graphs on the devices of one domain, and has
+    on_device: whether graphs and results are in the memory of CUDA devices
+    alone: whether it searches whole graphs, in one part without delegates
+    domains: whether it searches parts level by level, as a ``DomainEngine``
+    directed: whether it searches directed graphs as well
+    masks: whether it searches views of a graph. Its searches of parts in host memory
+    are then ``ViewingSearch``, those of a graph on one device ``MaskedSearch``; on
+    several devices, each search has the same ``see``, which takes ``SeenEdges`` in one
+    domain, ``SeenPart`` between domains.
+    sets: whether it searches from several vertices at once as well
+    takes: the options that it supports among stepwise, internal_ids, device_memory,
+    host_memory and the factors of directions. With device_memory, it searches graphs on
+    one device whose rows have tails in host memory, and has ``state_bytes`` and
+    ``likely``, the kernels that may be compiled before the graph exists; if ``devices``
+    is more than one, it also searches such graphs on the devices of one domain and has
     ``member_bytes``; if it has ``domains``, also between domains, and has
-    ``share_bytes`` and ``of_shares``
-    needless: options of exchanges without effect, for engines with domains
-    own: a dataclass, the engine's own options
-    devices: how many may search one graph together without exchanged levels
+    ``share_bytes`` and ``of_shares``.
+    needless: for engines with domains, options of exchanges that have no effect
+    own: a dataclass with the engine's own options
+    devices: the number of devices that may search one graph together without exchanges
     """
 
     name: str
@@ -502,7 +514,7 @@ class Engine(Protocol):
     devices: int
 
     def __init__(self, options: SearchOptions) -> None:
-        """Check the options; the UsageError names the allowed ones."""
+        """Check the options; raise UsageError, which names the allowed ones."""
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports (JSON values)."""
@@ -543,5 +555,5 @@ class DeviceEngine(Engine, Protocol):
 
 
 def on_device(engine: object) -> bool:
-    """Return whether an engine, or its class, searches in device memory."""
+    """Return whether an engine, or its class, searches graphs in device memory."""
     return bool(getattr(engine, "on_device", False))

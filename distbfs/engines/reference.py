@@ -1,8 +1,8 @@
 """The reference engine: every step in NumPy, one array operation per line.
 
 Whole graphs push level by level, or pull on request. Parts follow Pan, Pearce, Owens
-2018, Section IV, with boolean arrays instead of bitmasks; other engines are tested
-against this one.
+2018, Section IV, with boolean arrays instead of bitmasks; the other engines are tested
+against it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
 def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, int]:
     """Find the first wanted column of each row.
 
-    wanted: bool [columns]. Returns (rows that have one, that column of each, edge
-    checks when each row stops at its match).
+    wanted: bool [columns]. Returns (rows with a match, the column of each, edge checks
+    if each row stops at its match).
     """
     source, column = neighbours(graph, rows)
     hit = np.flatnonzero(wanted[column])
@@ -178,7 +178,7 @@ class ReferenceWhole:
 class ReferencePart:
     """Searches one part level by level (a ``MaximumSearch``).
 
-    An item has the id of its parent div ranks, whose rest is the sending rank.
+    An item has the id of its parent div ranks; the remainder is the sending rank.
     """
 
     finds_parents = asks_for_delegates = streamed = in_rounds = False
@@ -343,7 +343,7 @@ class ReferencePart:
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
+        """Merge what all parts found into the next frontier; see ``DomainSearch``."""
         for rank, items in normals:
             places = (items & np.uint64(PARENT_MASK)).astype(np.int64)
             numbers = (items >> np.uint64(NUMBER_AT)).astype(np.int64)

@@ -21,10 +21,10 @@ def streams_serve(parts: int) -> bool:
 class LevelCounts(NamedTuple):
     """Counts of all parts at the end of a level.
 
-    over: whether a box had more than its first words; most: words in the fullest box;
+    over: whether any box had more than its first words; most: words in the fullest box
     unknown: items in the fullest box of ``ask``
-    edges: of the frontier, 0 if not counted; found: vertices of the frontier; left:
-    unvisited vertices
+    edges: number of edges of the frontier, 0 if not counted
+    found: number of vertices in the frontier; left: number of unvisited vertices
     """
 
     work: Work
@@ -39,26 +39,29 @@ class LevelCounts(NamedTuple):
 class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     """A domain whose levels run on the current stream while the host goes ahead.
 
-    Arrays are CuPy uint64. A level calls ``begin_level``; with boxes for other parts,
-    ``told``, and for pulled ones ``reply``; ``end_level``; and, once the counts of all
-    parts are gathered, ``choose``: the device derives the next level from them, so it
-    may be launched before the host knows the counts. It does nothing if the search is
-    over or waits. A box is one word of size, then its contents: items of a word, or
-    questions, several per word, whose answers come in the same order. The first words
-    of each box are sent before the host knows how many there are; where counts say
-    ``over``, the others are sent and merged (``take_from``, or ``reply_to`` and
-    ``learn_from``) before a further ``end_level``. Then ``ask``, ``told`` and ``reply``
-    while ``finish`` writes results elsewhere, and ``learn``, complete the parents of
-    delegates. The launches of a level may be repeated unchanged while ``form`` is the
-    same.
+    Arrays are CuPy uint64. A level calls ``begin_level``; ``told`` with the boxes
+    received from other parts, and ``reply`` if they hold questions; ``end_level``; and,
+    once the counts of all parts are gathered, ``choose``, by which the device derives
+    the next level from the counts. So the next level may be launched before the host
+    knows them; it does nothing if the search has ended or must wait.
 
-    device: of the domain
-    others: parts of other domains, ascending, that boxes are sent to
-    first: words of a box that are sent at once by default
-    depth: levels so far, to be raised with each
-    counts: of the last level, to be gathered when it has ended, zeros before the first
-    sizes: [2, parts], of the boxes sent and received
-    mask: delegates that this device alone found; None: there are no delegates. Each
+    A box is one word with its size, then its contents: items of one word, or questions,
+    several per word, whose answers come in the same order. The first words of each box
+    are sent before the host knows how many there are. If counts say ``over``, the
+    others are sent and merged (``take_from``, or ``reply_to`` and ``learn_from``)
+    before another ``end_level``. After the last level, ``ask``, ``told``, ``reply`` and
+    ``learn`` complete the parents of delegates; ``finish`` may write results on another
+    stream before ``learn``. The launches of a level may be repeated unchanged as long
+    as ``form`` is the same.
+
+    device: the device of the domain
+    others: the parts of other domains, ascending, to which boxes are sent
+    first: number of words of a box that are sent at once by default
+    depth: number of levels so far; the caller raises it with each level
+    counts: counts of the last level, to be gathered when it has ended; zeros before the
+    first
+    sizes: [2, parts], sizes of the boxes sent and received
+    mask: the delegates that this device itself found, None without delegates; each
     other part gets its ``pieces``
     """
 
@@ -72,7 +75,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
 
     @property
     def form(self) -> int | None:
-        """Key of a level's launches; None: no later search can reuse them."""
+        """Key of a level's launches; None if no later search can reuse them."""
 
     def follow(
         self,
@@ -83,18 +86,19 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     ) -> None:
         """Derive later levels from the counts of all parts.
 
-        gathered: [parts, words], memory for these counts; report: NumPy, pinned, [2, 2
-        counts + sizes], to whose halves in turn ``choose`` copies counts of all, own
-        ones, and ``sizes``, starting with the first half of a search; forced,
-        pull_share: as in ``search.direction.OuterPolicy``; the first level of a normal
-        root pushes unless it is forced
+        gathered: [parts, words], memory for these counts
+        report: NumPy, pinned, [2, 2 counts + sizes]; ``choose`` copies the counts of
+        all parts, the own counts and ``sizes`` to its rows in turn, to the first row at
+        the start of a search
+        forced, pull_share: see ``search.direction.OuterPolicy``; the first level of a
+        normal root pushes unless it is forced
         """
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Start a level that pushes or asks; if both are set, the counts decide."""
 
     def room(self, part: int) -> int:
-        """Return the capacity in words of the box for a part, and of its box for us."""
+        """Return the capacity in words of the boxes to and from a part."""
 
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return the words begin … end-1 of the box for a part."""
@@ -106,7 +110,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Return the words begin … end-1 of the answers to a part, as in ``box``."""
 
     def pieces(self, part: int) -> Sequence[slice]:
-        """Return which words of a mask cover delegates that another part also has."""
+        """Return which words of a mask cover delegates that a part has as well."""
 
     def told(self, boxes: Any, *, parents: bool) -> None:
         """Store the sizes of received boxes in ``sizes``; boxes: [others, words]."""
@@ -114,17 +118,17 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def reply(self, questions: Any, *, parents: bool) -> None:
         """Write answers to questions, boxes [k, words].
 
-        parents: they answer ``ask``, and are put into boxes
+        parents: whether the questions are those of ``ask``, whose answers go to boxes
         """
 
     def reply_to(self, part: int, questions: Any, first: int) -> None:
         """Write answers to a part's questions after the first ``first`` words."""
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Merge a part's answers to these questions; both: uint64."""
+        """Merge a part's answers to the questions after the first words; uint64."""
 
     def take_from(self, part: int, items: Any) -> None:
-        """Merge the items a part pushed after the first words; uint64 [k]."""
+        """Merge the items that a part pushed after the first words; uint64 [k]."""
 
     def ask(self) -> None:
         """Write the questions for the parents of delegates into boxes."""
@@ -141,35 +145,37 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         first: int,
         pulls: bool | None,
     ) -> None:
-        """Merge the finds of all parts, and count.
+        """Merge what all parts found, and count.
 
-        masks: [other domains, words], their ``pieces`` filled, or None
-        items, answers: pushed or answered by other parts, [k, words] each
-        first: words of a box that were sent; 0: all of it; counts say ``over`` where a
-        box has more; pulls: whether the level pulled, None: as the counts decided
+        masks: [other domains, words] with their ``pieces`` filled, or None
+        items, answers: boxes that other parts pushed or answered, [k, words] each
+        first: number of words of a box that were sent, 0 for the whole box; counts say
+        ``over`` if a box has more
+        pulls: whether the level pulled; None if the counts decided
         """
 
     def choose(self) -> None:
         """Choose the next level; resets ``counts`` and ``sizes`` to zeros."""
 
     def counted(self, report: Array) -> LevelCounts:
-        """Return the counts of all parts; report: one half of it."""
+        """Return the counts of all parts; report: one row of it."""
 
     def checks(self, report: Array) -> Sequence[int]:
-        """Return the edge checks of the last level, where they are counted."""
+        """Return the edge checks of the last level, if they are counted."""
 
 
 class Loop(StartedSearch, Protocol):
     """All levels of a search, parents and results, in one launch on a device.
 
-    Nothing is counted: ``start`` takes no targets.
+    Nothing is counted, so ``start`` takes no targets.
     """
 
     def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
         """Run a search that was started (collective); the search's ``finish`` follows.
 
-        hidden: number of delegates that are not roots; parents: whether those of
-        delegates are wanted as well; traffic: counts the data sent
+        hidden: number of delegates that are not roots
+        parents: whether parents of delegates are wanted; traffic: counts the data sent
+
         Returns (number of levels, seconds of this device). Raises DistbfsError if
         another domain did not answer in time.
         """
@@ -179,7 +185,7 @@ class LoopedSearch(StreamedSearch, Protocol):
     """A domain of one device whose searches may be one launch."""
 
     def loop(self, memory: SymmetricMemory, world: World) -> Loop:
-        """Return these searches in one launch each (collective).
+        """Return a ``Loop``, which runs each search in one launch (collective).
 
         Raises OutOfMemory on all ranks if messages from others do not fit.
         """

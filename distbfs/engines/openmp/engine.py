@@ -20,7 +20,7 @@ PUSH_ONLY = ("push", "ordered")
 
 
 class OpenMPEngine:
-    """Methods of whole graphs: fast (default), push and hybrid of CS406, ordered."""
+    """Methods for whole graphs: fast (default), push and hybrid of CS406, ordered."""
 
     name = "openmp"
     methods = METHODS
@@ -54,7 +54,8 @@ class OpenMPEngine:
     def domain(self, part: Part, placement: Placement) -> OpenMPPart:
         """Prepare the search of one part, level by level.
 
-        Raises UsageError for a method: parts are searched in one way only.
+        Raises UsageError if a method is given, because parts are searched in one way
+        only.
         """
         if self._options.method:
             raise UsageError(

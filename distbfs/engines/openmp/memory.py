@@ -1,6 +1,6 @@
-"""The memory of a search besides its part, predicted from the tables of arrays.
+"""The memory that a search needs besides its part, predicted from tables of arrays.
 
-Each array begins on a cache line, which may add 64 bytes.
+Each array begins on a cache line, which may add up to 64 bytes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from distbfs.plan.memory import PartShape
 
 
 def bytes_needed(shape: PartShape, *, parents: bool = True) -> int:
-    """Return the bytes of a search by one thread, kept from search to search.
+    """Return the bytes that searches by one thread keep allocated.
 
-    One part without delegates is searched whole, all others level by level.
+    A single part without delegates is searched as a whole, all others level by level.
     """
     table = part.array_table(shape, parents=parents)
     if shape.whole:

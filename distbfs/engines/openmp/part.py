@@ -1,8 +1,9 @@
 """Parts in host memory: their inner graphs and outer edges, and the calls of part.c.
 
-The inner graph of a part has its delegates and normal vertices, and all edges but those
-that lead to other parts; its levels are those of a whole graph. Where a part owns its
-rows all vertices with edges are delegates (see ``owned_rows``), and no edge is outer.
+The inner graph of a part has its delegates and normal vertices, and all edges except
+those that lead to other parts; it is searched like a whole graph. In a part that owns
+its rows, all vertices with edges are delegates (see ``owned_rows``), and no edge is
+outer.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
 
 def vertex_type(n: int) -> type[np.signedinteger[Any]]:
-    """Return the type of ids of n vertices that also holds -1."""
+    """Return the dtype that holds the ids of n vertices, and -1."""
     return np.int32 if n < MOST else np.int64
 
 
 def is_joined(shape: PartShape) -> bool:
-    """Return whether inner rows are made of several subgraphs: not of dd alone."""
+    """Return whether inner rows join several subgraphs, rather than being dd alone."""
     return shape.stored_edges > shape.edges["dd"]
 
 
@@ -72,8 +73,8 @@ def array_table(
 ) -> ArrayTable:
     """Return the arrays of an ``OpenMPPart``, without the items of a level.
 
-    Results of vertices of the part are by local id, and behind them are those of all
-    other delegates.
+    Results of vertices of the part are by local id; those of all other delegates
+    follow.
     """
     results = shape.local + shape.delegates - shape.owned
     active = 64 * mask_words(shape.delegates) + shape.active
@@ -107,7 +108,7 @@ def array_table(
 
 
 def shape_of(part: Part) -> PartShape:
-    """Return the counts that a search of a part follows from; outer edges roughly."""
+    """Return the counts on which a search of a part depends; outer edges roughly."""
     return PartShape(
         n=part.layout.n,
         parts=part.layout.parts,
@@ -121,7 +122,7 @@ def shape_of(part: Part) -> PartShape:
 
 
 def _check_size(part: Part, placement: Placement, active: int) -> None:
-    """Raise UsageError for sizes that numbers, or items, cannot hold."""
+    """Raise UsageError for sizes that vertex numbers or items cannot hold."""
     results = part.local_count + part.delegate_count
     if max(results, active) >= MOST:
         raise UsageError(
@@ -135,9 +136,9 @@ class OpenMPPart:
     """Searches a part level by level (a ``PullingSearch``, ``MaximumSearch``).
 
     An item is uint64: the high half is the number of a vertex in the receiving part.
-    The low half of a push is the id of the parent div ranks (the rest is the sending
-    rank); that of a question names the asking vertex: its number, times parts per rank,
-    plus the place of its part there.
+    In a push, the low half is the id of the parent div ranks (the remainder is the
+    sending rank). In a question, it names the asking vertex: its number, times the
+    parts per rank, plus the place of its part on the rank.
     """
 
     asks_for_delegates = streamed = in_rounds = False
@@ -203,7 +204,7 @@ class OpenMPPart:
         self.see(part)
 
     def _fill(self, part: Part, arrays: dict[str, Any]) -> None:
-        """Fill the arrays by number, and of results; normal vertices come last."""
+        """Fill the arrays by number, and the results; normal vertices come last."""
         (owned, local), d = part.owned_delegates(), part.delegate_count
         base, active = self._normals, self._active
         for name in ("vertices", "names", "first", "marks", "fresh"):
@@ -224,7 +225,7 @@ class OpenMPPart:
             arrays["parent"][:] = -1
 
     def _join(self, part: Part, offsets: Array) -> CSR:
-        """Return the inner rows; all arrays but the offsets are allocated here."""
+        """Return the inner rows; all arrays except the offsets are allocated here."""
         self._load(offsets, part)
         offsets[0] = 0
         self._state.set(graph={"offsets": offsets})
@@ -236,7 +237,7 @@ class OpenMPPart:
         return CSR(offsets, columns)
 
     def _load(self, offsets: Array, part: Part) -> None:
-        """Load the library for rows of these offsets, and show it the subgraphs."""
+        """Load the library for the type of these offsets, and pass it the subgraphs."""
         masked, offset = int(part.dd.bits is not None), f"uint{8 * offsets.itemsize}_t"
         self._library = cc.load(
             SOURCE, **self._definitions, OFFSET=offset, MASKED=masked
@@ -347,7 +348,7 @@ class OpenMPPart:
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Run a level; return edge checks, of questions when they have been asked."""
+        """Run a level; return edge checks; a pull adds those of its questions later."""
         self._first = False
         pushes = bool(self._front) and choice[OUTER] == "push"
         offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
@@ -369,7 +370,7 @@ class OpenMPPart:
         return function(self._self, *arguments)
 
     def _bins(self, *, asks: bool) -> Bins:
-        """Return what the frontier sends, or what unvisited vertices ask."""
+        """Return the items that the frontier pushes, or that unvisited vertices ask."""
         self._make_room(self._call("items", int(asks)))
         self._call("send", int(asks))
         return self._filled()
@@ -415,7 +416,7 @@ class OpenMPPart:
         normals: Sequence[tuple[int, Array]],
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        """Merge the finds of all parts into the frontier; see ``PullingSearch``."""
+        """Merge what all parts found into the frontier; see ``PullingSearch``."""
         self._library.part_accept(
             self._self, None if bits is None else bits.ctypes.data
         )

@@ -1,4 +1,4 @@
-"""Whole graphs on a CPU: arrays for the C searches of this folder, and their calls."""
+"""Searches of whole graphs on CPUs: arrays for the C code here, and its calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RECORD = np.dtype(
 def prepare(
     method: str = "fast", offset_bytes: int = 4, *, masked: bool = False
 ) -> ctypes.CDLL:
-    """Load or compile the library of a method; masked: test edge bits."""
+    """Load or compile the library of a method; masked: whether it tests edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     library = cc.load(source_of(method), OFFSET=offset, MASKED=int(masked))
     getattr(library, f"search_{method}").restype = ctypes.c_int64
@@ -65,9 +65,10 @@ def source_of(method: str) -> Path:
 
 
 def first_of(rows: CSR, active: int) -> Array:
-    """Return the first column of each row, uint32 [active]; of an empty row, itself.
+    """Return the first column of each row, uint32 [active]; for an empty row, itself.
 
-    Rows of unvisited vertices are read, so a row that starts with itself never matches.
+    Only rows of unvisited vertices are read, so a row that begins with itself never
+    matches.
     """
     first = np.arange(active, dtype=np.uint32)
     filled = rows.occupied()
@@ -78,8 +79,10 @@ def first_of(rows: CSR, active: int) -> Array:
 def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
     """Return the arrays of an ``OpenMPWhole``; only results and numbers are by id.
 
-    n, active: vertices, and those with edges. They are allocated in this order: long
-    thin graphs took a tenth longer if the parents came last.
+    n, active: number of vertices, and of those with edges
+
+    The arrays are allocated in this order: searches of long, thin graphs took a tenth
+    longer when the parents came last.
     """
     words = mask_words(active)
     by_number = ArrayPlan(np.uint32, 64 * words)
@@ -148,7 +151,7 @@ class OpenMPWhole:
         self._trees = self._trees_of(part)
 
     def _trees_of(self, part: Part) -> int:
-        """Return the number of vertices in trees that a search may leave to the end."""
+        """Return the number of vertices in trees that a search may set at the end."""
         if self._method != "fast" or part.directed or part.nn.bits is not None:
             return 0
         offsets, columns = part.nn.offsets, part.nn.columns
@@ -186,7 +189,7 @@ class OpenMPWhole:
         )
 
     def _close(self, part: Part) -> None:
-        """Mark the vertices that visible edges lead to, if there are others."""
+        """Mark the vertices to which visible edges lead, if these are not all."""
         filled, enterable = part.pulled.occupied(), None
         closed = part.active - np.count_nonzero(filled < part.active)
         if closed:
@@ -281,9 +284,9 @@ class OpenMPWhole:
         return ShortestPath(ids.astype(np.int64), checks.value)
 
     def _leave_trees(self, root: Root, until: Until) -> None:
-        """Leave trees out of the levels of a search, where it reaches all of them.
+        """Leave trees out of the levels of a search, if it reaches all of them.
 
-        One root may be in a tree, those of a set may not.
+        A single root may be in a tree, the roots of a set may not.
         """
         core, graph = self._active - self._trees, self._graph
         whole = until.depth is None and until.targets is None
@@ -298,7 +301,7 @@ class OpenMPWhole:
         graph.trees = self._active - core
 
     def _records(self, log: Array, levels: int) -> list[LevelRecord]:
-        """Return the records of levels, the vertices of trees among those found."""
+        """Return the records of levels, which include the vertices of trees."""
         if not self._graph.trees:
             return [
                 LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
@@ -361,7 +364,7 @@ class OpenMPWhole:
         return numbers[: len(numbers) * bool((numbers < self._active).all())]
 
     def _order(self) -> Array | None:
-        """Return the ids found, in queue order."""
+        """Return the ids of reached vertices in the order of the queue."""
         if not self._ordered:
             return None
         return self._vertices[
