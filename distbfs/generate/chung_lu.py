@@ -1,14 +1,15 @@
-"""Graphs whose degrees follow a power law, with communities: webs, social networks.
+"""Graphs with power-law degrees and communities, like webs and social networks.
 
 Most tuples have two ends drawn independently, each vertex in proportion to its weight
-(Chung, Lu 2002): w(r) = (r + r0)^(-1/(exponent - 1)) of its rank r, where r0 gives the
-first rank the highest degree. The other tuples, a share ``inside``, have both ends in
-one community, drawn uniformly, which makes triangles; together a degree-corrected block
-model (Karrer, Newman 2011). A permutation maps ranks to ids, and communities are
-consecutive ids. Loops and repeats are kept as tuples.
+(Chung, Lu 2002), which is w(r) = (r + r0)^(-1/(exponent - 1)) for the vertex of rank r;
+r0 is chosen so that the first rank has the highest degree. The other tuples, a share
+``inside``, have both ends in one community, drawn uniformly, which makes triangles.
+Together this is a degree-corrected block model (Karrer, Newman 2011). A permutation
+maps ranks to ids, and communities are consecutive ids. Loops and repeats are kept as
+tuples.
 
-Ranks form some hundred classes in geometric order with one weight each, so that an end
-takes a search among classes and a draw among the ranks of one.
+Ranks form about a hundred classes of geometrically growing size, with one weight each,
+so that an end takes a search among the classes and a draw among the ranks of one class.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ PARAMETERS = (
 class ChungLu(ByFormula):
     """Edge tuples of a graph with a power law of degrees (a TupleSource).
 
-    vertices: 2 … 2^48; degree: mean of both ends, above 0; exponent: above 2
+    vertices: 2 … 2^48; degree: mean degree, counting both ends, above 0
+    exponent: above 2
     highest: expected degree of the first rank, at least 1; if it does not exceed the
     mean, all degrees are equal
-    inside: 0 … 1; community: vertices, at least 2; seed: any integer
+    inside: 0 … 1; community: vertices of a community, at least 2; seed: any integer
     """
 
     kernel = Path(__file__).with_name("chung_lu.cu")
@@ -101,16 +103,16 @@ class ChungLu(ByFormula):
         community: int = 32,
         seed: int = 1,
     ) -> ChungLu:
-        """Return a graph of a mean degree; 0: 16."""
+        """Return a graph of a mean degree; 0 stands for 16."""
         return cls(vertices, degree or 16, exponent, highest, inside, community, seed)
 
     def _set_classes(self) -> None:
-        """Compute the first rank of each class, and the start of its draws."""
+        """Compute the first rank of each class, and the first draw that selects it."""
         n, power = float(self.n), 1 - 1 / (self.exponent - 1)
         wanted = self.highest / max(self.degree * (1 - self.inside), 1e-9)
 
         def over_mean(shift: float) -> float:
-            """Weight of the first rank over the mean weight."""
+            """Return the weight of the first rank divided by the mean weight."""
             whole = ((n + shift) ** power - shift**power) / power
             return float(n * shift ** (power - 1) / whole)
 
@@ -160,7 +162,7 @@ class ChungLu(ByFormula):
         return u, v
 
     def _end(self, positions: Ids, draw: int) -> Ids:
-        """Return ends drawn by weight, from the draws ``draw`` and the next."""
+        """Return ends drawn by weight, from draws ``draw`` and ``draw + 1``."""
         where = self._draw(positions, draw) >> np.uint64(64 - SHARE_BITS)
         chosen = np.searchsorted(self._begins, where, side="right") - 1
         first = self._first[chosen]

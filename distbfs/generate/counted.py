@@ -1,4 +1,4 @@
-"""Edge tuples with a count of those read."""
+"""Edge tuples of which those that are read are counted."""
 
 from __future__ import annotations
 

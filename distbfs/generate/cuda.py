@@ -38,8 +38,9 @@ def id_word(n: int) -> str:
 class DeviceTuples(ABC):
     """The tuples of a source, n ≤ 2^42 vertices, in device memory slice by slice.
 
-    generated: a slice needs no work of the host; dtype: of ids, see ``id_type``
-    seconds: estimated time a tuple on one device
+    generated: whether the device makes slices without work of the host
+    dtype: dtype of ids, see ``id_type``; seconds: estimated time per tuple on one
+    device
     """
 
     generated = False
@@ -61,14 +62,14 @@ class DeviceTuples(ABC):
 
 
 class HostTuples(DeviceTuples):
-    """Tuples that the host generates or holds; copied chunk by chunk."""
+    """Tuples that the host generates or holds, copied chunk by chunk."""
 
     seconds = 3e-8  # Kronecker by C, on one thread
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Copy the tuples start … stop-1 to the front of CuPy arrays of ``dtype``.
 
-        Raises InputError for an invalid end and for missing tuples.
+        Raises InputError if an end is invalid or tuples are missing.
         """
         at = 0
         for chunk in self.source.chunks(start, stop):
@@ -121,7 +122,8 @@ class KernelSource(TupleSource, Protocol):
     def device_arguments(self) -> Sequence[np.generic | Array]:
         """Return the arguments of the kernel between (start, count) and (u, v).
 
-        NumPy scalars of the kernel's types, and arrays, which are copied to the device.
+        They are NumPy scalars of the kernel's types, and arrays, which are copied to
+        the device.
         """
 
 
@@ -142,7 +144,7 @@ class FamilyTuples(DeviceTuples):
         ]
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write tuples start … stop-1 to CuPy arrays of ``dtype``; does not wait."""
+        """Write tuples start … stop-1 to CuPy arrays of ``dtype``, without waiting."""
         count = stop - start
         if count <= 0:
             return
@@ -189,8 +191,8 @@ class TurnedTuples(DeviceTuples):
 def device_tuples(source: TupleSource) -> DeviceTuples:
     """Return a source's tuples for the current device.
 
-    A source with a kernel is a ``KernelSource``, one with ``lent`` a ``LentSource``;
-    the tuples of all others are copied from the host.
+    A source with a kernel must be a ``KernelSource``, one that is ``lent`` a
+    ``LentSource``; the tuples of all others are copied from the host.
     """
     if isinstance(source, Permuted):
         return PermutedTuples(source)
@@ -207,7 +209,7 @@ def kind_of(source: TupleSource) -> type[Any]:
 
 
 def seconds_a_tuple(source: TupleSource) -> float:
-    """Estimate the seconds that a device needs for a tuple of a source."""
+    """Estimate the seconds that a device needs for each tuple of a source."""
     inner = source
     while isinstance(inner, (Permuted, Turned)):
         inner = inner.source

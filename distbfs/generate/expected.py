@@ -1,11 +1,12 @@
 """The expected degree histogram of a Kronecker graph, without generating it.
 
 A vertex whose scrambled id has k one-bits is an end of a tuple with probability
-(A+B)^(s-k) (C+D)^k, and of a tuple with a given neighbour with a product of A, B, C, D
-that depends on how many of its one- and zero-bits meet one-bits. Summing 1 -
-exp(-expected tuples) over the classes of neighbours gives the expected number of
-distinct neighbours, without repeats; degrees of a class are modelled as Poisson, or, if
-the mean is large, as normal, in steps.
+(A+B)^(s-k) (C+D)^k. The probability of a tuple with a given neighbour is a product of
+A, B, C, D that depends on how many of the vertex's one- and zero-bits meet one-bits of
+the neighbour. Summing 1 - exp(-expected tuples) over the classes of neighbours gives
+the expected number of distinct neighbours, without repeats; the degrees of a class are
+modelled by a Poisson distribution or, if the mean is large, by a normal distribution in
+steps.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def expected_histogram(scale: int, edge_factor: float = 16) -> tuple[Ids, Floats
 
 
 def _poisson(mean: float) -> tuple[Ids, Floats]:
-    """Return (degrees, share of the vertices of a class) as of a Poisson number."""
+    """Return (degrees, share of a class's vertices) of a Poisson distribution."""
     reach = round(mean + 8 * math.sqrt(mean) + 20)
     k = np.arange(reach + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
@@ -62,7 +63,7 @@ def _poisson(mean: float) -> tuple[Ids, Floats]:
 
 
 def _normal(mean: float) -> tuple[Ids, Floats]:
-    """Return (degrees, share of the vertices of a class) in steps of a deviation."""
+    """Return (degrees, share of a class's vertices) of a normal distribution."""
     steps = np.arange(-REACH * STEPS, REACH * STEPS + 1) / STEPS
     ends = [(x - 0.5 / STEPS) / math.sqrt(2) for x in [*steps.tolist(), REACH + 1]]
     below = np.array([0.5 * (1 + math.erf(x)) for x in ends])

@@ -1,4 +1,4 @@
-"""Graph families by name, and the tuples of a description."""
+"""Graph families by name, and tuples made from a description."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from distbfs.types import TupleSource
 
 
 def maker(family: str) -> Callable[..., TupleSource]:
-    """Return the function that creates a family by size: its class or ``of_size``.
+    """Return the function that creates a graph of a size: the class or its ``of_size``.
 
     Its arguments are ``vertices`` or else ``scale``, the names of the ``parameters``
-    that the class lists and, where it has them, seed, threads and tell. Raises
-    UsageError for an unknown family.
+    that the class lists and, if it has them, seed, threads and tell. Raises UsageError
+    for an unknown family.
     """
     kind = lookup(FAMILIES, "family", family)
     make: Callable[..., TupleSource] = getattr(kind, "of_size", kind)
@@ -38,8 +38,9 @@ def from_description(
 ) -> TupleSource | None:
     """Return the tuples for a family's ``describe()``.
 
-    tell: progress of a family that counts or grows before it has tuples. Returns None
-    for other sources, such as a file, and for other parameters.
+    tell: receives the progress of a family that counts or grows before it has tuples.
+    Returns None if the description is of another source, such as a file, or has unknown
+    parameters.
     """
     family = str(description.get("family"))
     parameters = {

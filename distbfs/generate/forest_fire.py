@@ -1,11 +1,11 @@
 """Forest-fire graphs, which grow vertex by vertex.
 
 Source: Leskovec, Kleinberg, Faloutsos 2007, Section 5.1. Vertex v links to a random
-earlier one, its ambassador, where a fire starts: from every burning vertex, a geometric
-number (mean f / (1 - f)) of the vertices that it links to, and one (mean b f / (1 - b
-f)) of those that link to it, catch fire unless they burn already; v links to all
-burning vertices. A fire depends on all earlier ones, so every rank runs all of them:
-O(n + tuples) memory.
+earlier vertex, its ambassador, where a fire starts. From every burning vertex, the fire
+spreads to a geometrically distributed number of the vertices to which it links (mean f
+/ (1 - f)) and of those that link to it (mean b f / (1 - b f)), unless they burn
+already; v links to all burning vertices. A fire depends on all earlier ones, so every
+rank computes all of them and needs O(n + tuples) memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class ForestFire:
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
-    tell: called with the number of finished fires; all finish in the constructor
+    tell: called with the number of finished fires; all of them finish in the
+    constructor
     """
 
     about = "grows vertex by vertex"
@@ -125,7 +126,7 @@ def burnt_by_c(
 
 
 def mixed(x: int) -> int:
-    """Return ``mix64`` of one number."""
+    """Return ``mix64`` of a single number."""
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
     x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
     return x ^ x >> 31
@@ -148,7 +149,7 @@ class Draws:
         return self.next() * limit >> 64
 
     def run(self, limit: int) -> int:
-        """Count the draws below a limit of 2^53 up to the first that is not."""
+        """Count the draws before the first that is not below ``limit``, of 2^53."""
         length = 0
         while self.next() >> (64 - DRAW_BITS) < limit:
             length += 1
@@ -156,7 +157,7 @@ class Draws:
 
 
 def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
-    """Return the tuples (u, v) of all fires, int64; as forest_fire.c does."""
+    """Return the tuples (u, v) of all fires, int64, like forest_fire.c."""
     to: list[list[int]] = [[] for _ in range(n)]  # vertices that a vertex links to
     by: list[list[int]] = [[] for _ in range(n)]  # its sources, latest last
     for vertex, _ in progress_slices(n, 1, tell):

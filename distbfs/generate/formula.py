@@ -1,4 +1,4 @@
-"""Graphs whose tuples follow from a formula: complete, star, path and binary tree."""
+"""Graphs whose tuples a formula gives: complete, star, path and binary tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Shape(ByFormula):
 
 
 class Complete(Shape):
-    """Every pair of n vertices once, 1 … 2^26; pair (u, v), u < v, at v(v-1)/2 + u."""
+    """Every pair of n vertices once, n ≤ 2^26; (u, v), u < v, is tuple v(v-1)/2 + u."""
 
     family = "complete"
     most = MAX_COMPLETE
@@ -60,7 +60,7 @@ class Star(Shape):
 
 
 class Path(Shape):
-    """Edges k, k + 1."""
+    """A path: an edge from each vertex k to k + 1."""
 
     family = "path"
 
@@ -70,7 +70,7 @@ class Path(Shape):
 
 
 class BinaryTree(Shape):
-    """Vertex k > 0 below vertex (k - 1) / 2, rounded down."""
+    """A tree in which vertex k > 0 is a child of vertex (k - 1) / 2, rounded down."""
 
     family = "binary-tree"
 

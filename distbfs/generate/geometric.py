@@ -1,10 +1,10 @@
-"""Random geometric graphs (rgg): points in a square, edges between near ones.
+"""Random geometric graphs (rgg): points in a square, with edges between near ones.
 
 The square is divided into cells as wide as the radius. A hash of the cell gives its
-number of points, Poisson distributed, and hashes of its points their coordinates, so
-that the points are a Poisson process. Ids run along the rows of cells. Points and
-tuples before every block of BLOCK cells are counted once, so that any slice follows
-from the seed: O(n / BLOCK) memory.
+number of points, which is Poisson distributed, and hashes of the points give their
+coordinates, so that the points form a Poisson process. Ids run along the rows of cells.
+The points and tuples before every block of BLOCK cells are counted once, so that any
+slice can be computed from the seed, with O(n / BLOCK) memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 
 
 def usual_degree(vertices: int) -> float:
-    """Return the mean degree of radius .55 (ln n / n)^.5 in a unit square.
+    """Return the mean degree for a radius of .55 (ln n / n)^.5 in a unit square.
 
     The graphs rgg_n_2_* of the 10th DIMACS challenge have this degree.
     """
@@ -41,7 +41,7 @@ def usual_degree(vertices: int) -> float:
 
 
 def poisson_limits(mean: float) -> Words:
-    """Return 2^64 times the chance of at most k = 0, 1, … points, uint64, ascending."""
+    """Return 2^64 times the probability of at most k points, k = 0, 1, …, as uint64."""
     limits, below, mass, k = [], 0.0, math.exp(-mean), 0
     while k < MOST and below < 1 - 2.0**-52:
         below += mass
@@ -55,8 +55,8 @@ class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
     vertices: expected number, 4 … 2^40; n is the actual number
-    degree: mean degree away from the border, above 0, at most 256; 0 is the usual one
-    seed: any integer; tell: progress of the initial counting of tuples
+    degree: mean degree away from the border, at most 256; 0 stands for ``usual_degree``
+    seed: any integer; tell: receives the progress of the initial count of tuples
     """
 
     source = Path(__file__).with_name("geometric.c")
@@ -113,7 +113,7 @@ class Geometric(ByBlocks):
         return vertices.astype(np.int64), tuples
 
     def counts(self, cells: Ids) -> Ids:
-        """Return the points of cells, int64 of the same shape."""
+        """Return the number of points in cells, int64 of the same shape."""
         with np.errstate(over="ignore"):
             counter = cells.astype(np.uint64) * np.uint64(GOLDEN)
             x = mix64(np.uint64(self._keys[0]) + counter)

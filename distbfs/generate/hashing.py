@@ -38,7 +38,8 @@ class Permutation:
     """A bijection on [0, n) that depends on a seed only.
 
     Odd multiplications and xor-shifts on k = ceil(log2 n) bits; a value that falls
-    outside [0, n) is mapped again (cycle walking), fewer than twice on average.
+    outside [0, n) is mapped again (cycle walking), so that a value is mapped fewer than
+    two times on average.
     """
 
     def __init__(self, n: int, seed: int) -> None:
@@ -98,8 +99,8 @@ class Permutation:
 
 
 def permutation_by(n: int, seed: int | None) -> Permutation | None:
-    """Return the permutation of n vertices for a seed; None if it is the identity.
+    """Return the permutation of n vertices for a seed, None if it is the identity.
 
-    It is the identity without a seed, or for one vertex.
+    It is the identity without a seed, and for one vertex.
     """
     return None if seed is None or n <= 1 else Permutation(n, seed)

@@ -1,11 +1,12 @@
-"""Degree-separated edges of a Kronecker graph over thresholds, without generating it.
+"""Expected numbers of a Kronecker graph's degree-separated edges, for each threshold.
 
-Vertices whose scrambled ids have the same number of one-bits make a class.  The
-expected distinct edges between two classes follow from ``INITIATOR`` alone, repeats
-and loops left out, and a class of mean degree x is taken as Poisson of mean x.  An
-edge from a class is normal at that end with the chance of one neighbour more than the
-Poisson number of the others.  So d, |Enn|, |End| and |Edd| (Pan, Pearce, Owens 2018,
-Section III) are sums over at most 49 x 49 pairs of classes, at any scale.
+Vertices whose scrambled ids have the same number of one-bits form a class.  The
+expected number of distinct edges between two classes, without repeats and loops,
+follows from ``INITIATOR`` alone, and the degrees in a class are taken to be Poisson
+distributed.  The end of an edge in a class is normal with the probability that its
+degree, one plus a Poisson number of other neighbours, does not exceed TH.  So d, |Enn|,
+|End| and |Edd| (Pan, Pearce, Owens 2018, Section III) are sums over at most 49 x 49
+pairs of classes, at any scale.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BROAD = 1024.0  # classes with a larger mean are modelled as normal, not as Pois
 class ExpectedSizes:
     """Expected counts for a threshold, of vertices and directed edges.
 
-    delegates: d; nn, nd, dn, dd: edges of the four subgraphs, nd and dn are equal
+    delegates: d; nn, nd, dn, dd: numbers of edges of the subgraphs; nd and dn are equal
     """
 
     threshold: int
@@ -40,11 +41,11 @@ class ExpectedSizes:
 
     @property
     def m(self) -> float:
-        """All stored directed edges."""
+        """The number of all stored directed edges."""
         return self.nn + self.nd + self.dn + self.dd
 
     def shares(self) -> dict[str, float]:
-        """Return delegates over n, and nn, nd+dn and dd over m."""
+        """Return delegates divided by n, and nn, nd+dn and dd divided by m."""
         m = max(self.m, 1e-300)
         return {
             "delegates": self.delegates / self.n,
@@ -58,8 +59,8 @@ class ExpectedSizes:
 def class_edges(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
     """Return (vertices float64 [scale+1], edges float64 [scale+1, scale+1]).
 
-    Class k holds the vertices with k one-bits.  edges[k, j]: expected distinct directed
-    edges from class k to class j.
+    Class k holds the vertices with k one-bits.  edges[k, j]: expected number of
+    distinct directed edges from class k to class j.
     """
     a, b, c, d = INITIATOR
     tuples = float(edge_factor) * 2.0**scale
@@ -80,7 +81,7 @@ def class_edges(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
 def poisson_below(mean: float, thresholds: Ids) -> Floats:
     """Return the probability that a Poisson number is at most each threshold, float64.
 
-    thresholds: int64, ascending; -1 and less give 0
+    thresholds: int64, ascending; the probability for -1 and less is 0
     """
     if mean > BROAD:
         deviation = math.sqrt(mean)

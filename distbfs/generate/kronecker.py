@@ -1,4 +1,4 @@
-"""The Graph500 Kronecker generator: any slice of the tuples, from a seed alone.
+"""The Graph500 Kronecker generator, which makes any slice of the tuples from a seed.
 
 Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19, .19,
 .05; vertex ids are permuted and tuples shuffled by hashing; loops and repeats are kept.
@@ -30,7 +30,7 @@ MAX_SCALE = 48
 def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Floats:
     """Return the probability of each outcome of ``levels`` levels, float64 [4^levels].
 
-    An outcome holds the bits of u above the bits of v.
+    The upper half of an outcome's bits are bits of u, the lower half bits of v.
     """
     weights = np.ones(1)
     for _ in range(levels):
@@ -66,7 +66,8 @@ def alias_table(weights: Floats) -> tuple[Words, Numbers]:
 def packed_table(cutoff: Words, alias: Numbers) -> Words:
     """Pack an alias table as cutoff · 2^8 + alias, uint64 [256].
 
-    A cutoff of 2^56, whose slot is always kept, becomes an alias to the slot itself.
+    A cutoff of 2^56, which always keeps the slot, is packed as an alias to the slot
+    itself.
     """
     always = cutoff >= np.uint64(1 << CUTOFF_BITS)
     own = np.arange(SLOTS, dtype=np.uint64)
@@ -124,8 +125,9 @@ class Kronecker(ByPosition):
     def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
         """Return (key, draws, last_bits, permutations, tables) for the kernel.
 
-        permutations: uint64 [2, 11], of positions and of vertices; tables: uint64 [2,
-        256], packed, of all draws but the last and of the last
+        permutations: uint64 [2, 11], the permutations of positions and of vertices
+        tables: uint64 [2, 256], the packed tables for all draws except the last, and
+        for the last
         """
         tables = [
             packed_table(self._cutoff[slots], self._alias[slots])

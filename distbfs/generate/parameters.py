@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class Parameter:
     """A numeric parameter of families, and an option of ``generate``.
 
-    name: of the argument; kind: int or float
-    low, high: allowed range, None: no bound; above: low itself is excluded
-    usual: the default, None: the family chooses it, as ``shown`` describes
+    name: name of the argument; kind: int or float
+    low, high: allowed range, None for no bound; above: whether ``low`` itself is
+    excluded
+    usual: the default; if None, the family chooses it, as ``shown`` describes
     """
 
     name: str

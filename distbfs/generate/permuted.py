@@ -1,4 +1,4 @@
-"""Edge tuples with permuted vertices, as stores spread them over their parts."""
+"""Edge tuples with permuted vertices, as in stores, which spread them over parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distbfs.types import Ids, TupleSource
 class Permuted:
     """The tuples of another source in internal ids (a TupleSource).
 
-    source: the tuples in input ids; seed: of the permutation
+    source: the tuples in input ids; seed: seed of the permutation
     """
 
     def __init__(self, source: TupleSource, seed: int) -> None:

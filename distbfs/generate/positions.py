@@ -1,4 +1,4 @@
-"""Families whose tuples follow from their positions alone."""
+"""Families that compute a tuple from its position alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ByPosition(ByFormula):
     def _native(
         self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
     ) -> None:
-        """Write the tuples start … start + count - 1 by the kernel."""
+        """Let the kernel write the tuples start … start + count - 1."""
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
@@ -62,9 +62,9 @@ class ByPosition(ByFormula):
 class ByBlocks(ByPosition):
     """Tuples of a plane whose blocks are counted before any tuple is written.
 
-    The kernels are NAME_count and NAME of the file NAME.c.
+    The kernels are NAME_count and NAME in the file NAME.c.
 
-    at_a_time: blocks that C and NumPy count between two progress reports
+    at_a_time: numbers of blocks that C and NumPy count between two progress reports
     """
 
     threads: int
@@ -79,9 +79,9 @@ class ByBlocks(ByPosition):
         """Count the vertices and the tuples of the blocks low … high-1, by NumPy."""
 
     def _count_all(self, blocks: int, tell: Tell) -> None:
-        """Count; set ``n``, ``tuples`` and the counts before each block.
+        """Count all blocks; set ``n``, ``tuples`` and the counts before each block.
 
-        _vertices, _tuples: int64 [blocks + 1]
+        The counts are ``_vertices`` and ``_tuples``, int64 [blocks + 1].
         """
         vertices, tuples = (np.zeros(blocks + 1, dtype=np.int64) for _ in range(2))
         native = cc.load_or_none(self.source)

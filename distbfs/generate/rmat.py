@@ -1,4 +1,4 @@
-"""R-MAT graphs with other initiators than Graph500's.
+"""R-MAT graphs whose initiators differ from that of Graph500.
 
 Source: Chakrabarti, Zhan, Faloutsos 2004; the parameters of ER (a uniform graph), G and
 B (heavy tails) are those of Catalyurek, Feo, Gebremedhin, Halappanavar, Pothen 2012.
@@ -11,7 +11,7 @@ from distbfs.generate.kronecker import Kronecker
 
 
 class RmatER(Kronecker):
-    """Initiator .25, .25, .25, .25: ends are uniform."""
+    """R-MAT with initiator .25, .25, .25, .25: ends are uniform."""
 
     family = "rmat-er"
     about = "R-MAT, uniform"
@@ -19,7 +19,7 @@ class RmatER(Kronecker):
 
 
 class RmatG(Kronecker):
-    """Initiator .45, .15, .15, .25."""
+    """R-MAT with initiator .45, .15, .15, .25."""
 
     family = "rmat-g"
     about = "R-MAT, heavy tails"
@@ -27,7 +27,7 @@ class RmatG(Kronecker):
 
 
 class RmatB(Kronecker):
-    """Initiator .55, .15, .15, .15."""
+    """R-MAT with initiator .55, .15, .15, .15."""
 
     family = "rmat-b"
     about = "R-MAT, heavier tails"

@@ -1,12 +1,12 @@
 """A road-like graph: a thinned square grid whose edges are chains of vertices.
 
-Crossings form a grid of side * side. Each of the edges between neighbours to the right
-and below is kept with probability 0.9 and has 0, 1, 2 or 3 vertices of degree 2 on it,
-equally often; one hash for each crossing decides both for its two edges. Ids run along
-the rows, each crossing followed by the vertices on its edges, so that numbers of
-neighbours are close as in road files. Vertices and tuples before every block of BLOCK
-crossings are counted once, so that any slice follows from the seed: O(n / BLOCK)
-memory. Some vertices are outside the largest component.
+Crossings form a grid of side * side. Each edge from a crossing to its neighbour to the
+right or below is kept with probability 0.9, and 0, 1, 2 or 3 vertices of degree 2 lie
+on it, with equal probability; one hash per crossing decides this for its two edges. Ids
+run along the rows, each crossing followed by the vertices on its edges, so that
+neighbours have close ids, as in road files. The vertices and tuples before every block
+of BLOCK crossings are counted once, so that any slice can be computed from the seed,
+with O(n / BLOCK) memory. Some vertices are outside the largest component.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 
 
 class Crossings(NamedTuple):
-    """Edges of crossings: links and vertices on the edge to the right and below.
+    """The edges of crossings to the right and below, by their number of links.
 
-    int64 of one shape; an edge of k > 0 links has k - 1 vertices, a missing one 0 links
+    Both are int64 of one shape; an edge of k > 0 links has k - 1 vertices on it, a
+    missing edge has 0 links.
     """
 
     right: Ids
@@ -44,7 +45,7 @@ class Crossings(NamedTuple):
 
     @property
     def vertices(self) -> Ids:
-        """Return the vertices of a crossing and its edges, int64 as ``right``."""
+        """Return the number of vertices of a crossing and its two edges, int64."""
         return 1 + np.maximum(self.right - 1, 0) + np.maximum(self.below - 1, 0)
 
 
@@ -60,7 +61,7 @@ class Road(ByBlocks):
     """Edge tuples of a road-like graph (a TupleSource).
 
     vertices: approximate number, 4 … 2^36; n is the actual number
-    seed: any integer; tell: progress of the initial counting of tuples
+    seed: any integer; tell: receives the progress of the initial count of tuples
     """
 
     source = Path(__file__).with_name("road.c")
@@ -89,8 +90,8 @@ class Road(ByBlocks):
     def device_arguments(self) -> tuple[np.uint64, np.uint64, Words, Words]:
         """Return (key, side, vertices, tuples), the arguments of ``road_tuples``.
 
-        They follow start and count; the arrays, uint64 [blocks + 1], are counts before
-        each block, to be copied to the device.
+        They follow start and count. The arrays, uint64 [blocks + 1], hold the counts
+        before each block and are to be copied to the device.
         """
         return (
             np.uint64(self._key),
@@ -102,7 +103,7 @@ class Road(ByBlocks):
     def coordinates(self) -> Floats:
         """Return the coordinates of vertices, (x, y) float64 [n, 2].
 
-        Crossings lie on integers, the vertices of an edge evenly between its ends.
+        Crossings have integer coordinates; the vertices on an edge divide it evenly.
         """
         places = np.empty((self.n, 2))
         step = LOOKED_UP // BLOCK
@@ -135,7 +136,7 @@ class Road(ByBlocks):
         return vertices, (crossings.right + crossings.below).sum(axis=1)
 
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
-        """Return the crossings of blocks [k, BLOCK], and which of them exist."""
+        """Return the crossings of blocks, [k, BLOCK], and which of them exist."""
         crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
         with np.errstate(over="ignore"):
             counter = crossing.astype(np.uint64) * np.uint64(GOLDEN)

@@ -1,8 +1,8 @@
 """Small-world graphs: a ring with some edges rewired.
 
 Source: Watts and Strogatz 1998. Vertex i has an edge to each of the k / 2 vertices
-after it on the ring; with probability p the far end is any vertex instead, with equal
-probability. The resulting repeats and loops are kept as tuples.
+after it on the ring; with probability p, the far end is replaced by a vertex drawn
+uniformly. The resulting repeats and loops are kept as tuples.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stencils: grids of one to six dimensions, each vertex joined to its nearest ones.
 
-They resemble meshes of finite elements and differences: even degrees, a diameter that
-grows with the side, many triangles. Offsets of the k nearest neighbours are sorted by
-length, then by coordinates, the larger first; of each pair (o, -o) the one whose first
-nonzero coordinate is positive makes the tuples.
+They resemble meshes of finite elements and finite differences: degrees are nearly
+equal, the diameter grows with the side, and there are many triangles. Offsets of the k
+nearest neighbours are sorted by length, then by coordinates, larger ones first; of each
+pair (o, -o), the one whose first nonzero coordinate is positive makes the tuples.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIMENSIONS = Parameter(
 
 
 def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
-    """Return the ``count`` shortest offsets of a grid, one of each pair."""
+    """Return the ``count`` shortest offsets of a grid, one of each pair (o, -o)."""
     radius = 1
     while True:
         every = itertools.product(range(-radius, radius + 1), repeat=dimensions)
@@ -44,7 +44,8 @@ class Stencil(ByFormula):
     """Edge tuples of a grid (a TupleSource), each edge once.
 
     vertices: approximate number, 2 … 2^48; n is the product of the sides
-    neighbours: of an inner vertex, even, 2 … 256; dimensions: 1 … 6
+    neighbours: number of neighbours of an inner vertex, even, 2 … 256; dimensions: 1 …
+    6
     """
 
     kernel = Path(__file__).with_name("stencil.cu")
@@ -71,7 +72,7 @@ class Stencil(ByFormula):
         self._set_offsets(nearest(dimensions, neighbours // 2))
 
     def _set_offsets(self, offsets: list[tuple[int, ...]]) -> None:
-        """Compute each offset's first tuple, box of first ends, and steps."""
+        """Compute each offset's first tuple, the box of its first ends, and steps."""
         shape = (len(offsets), self.dimensions)
         by_offset = np.array(offsets, dtype=np.int64).reshape(shape)
         sides = np.array(self.sides, dtype=np.int64)

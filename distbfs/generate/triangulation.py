@@ -1,9 +1,10 @@
-"""Triangulations similar to Delaunay's: six neighbours on average, planar.
+"""Planar triangulations similar to Delaunay's, with six neighbours on average.
 
 Vertices are the points of a square grid, each moved by less than a quarter of a side in
-both directions, so that the four around a square are convex. The square's diagonal is
-that of the Delaunay triangulation of its four corners. The tuples are the edges to the
-right, then those below, then the diagonals, each in the order of the vertices.
+both directions, so that the corners of each square still form a convex quadrilateral.
+The square's diagonal is that of the Delaunay triangulation of its four corners. The
+tuples are the edges to the right, then those below, then the diagonals, each in the
+order of the vertices.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SIDE = 1 << (MOVE_BITS + 1)  # of a square
 class Triangulation(ByFormula):
     """Edge tuples of a triangulated square (a TupleSource).
 
-    vertices: approximate number, 4 … 2^48; n is the nearest square
+    vertices: approximate number, 4 … 2^48; n is the nearest square number
     seed: any integer
     """
 

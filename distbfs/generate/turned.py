@@ -1,4 +1,4 @@
-"""Edge tuples that lead the other way."""
+"""Edge tuples in the opposite direction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Uniform random tuples: any slice from a seed alone.
+"""Uniform random tuples, of which a seed gives any slice.
 
 Both ends of every tuple are drawn independently (the Erdős-Rényi multigraph); loops and
-repeats are kept.  An end is the high half of a 64-bit hash times n, which favours no
-vertex by more than n / 2^64.
+repeats are kept.  An end is the upper half of the 128-bit product of a 64-bit hash and
+n, so no vertex is favoured by more than n / 2^64.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Uniform(ByPosition):
     def of_degree(
         cls, n: int, degree: float, seed: int = 1, threads: int = 0
     ) -> Uniform:
-        """Return n * degree / 2 tuples, for n vertices of that mean degree."""
+        """Return n * degree / 2 tuples, which give n vertices this mean degree."""
         return cls(n, max(round(n * degree / 2), 1), seed, threads)
 
     @classmethod
@@ -73,7 +73,7 @@ class Uniform(ByPosition):
         seed: int = 1,
         threads: int = 0,
     ) -> Uniform:
-        """Return tuples of a mean degree; 0: ``edge_factor`` tuples a vertex."""
+        """Return tuples of a mean degree; 0 means ``edge_factor`` tuples per vertex."""
         return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
 
     def describe(self) -> dict[str, Any]:
