@@ -1,4 +1,4 @@
-"""Delegates: the vertices of a degree above TH.
+"""Delegates: the vertices whose degree exceeds TH.
 
 Source: Pan, Pearce, Owens 2018, Section III-A.
 """
@@ -17,8 +17,8 @@ def gather_delegates(
 ) -> tuple[Ids, Ids]:
     """Gather (delegates, their degrees), int64 [d], on all ranks (collective).
 
-    ids, degrees: int64, those of this rank's parts. Delegates are ordered by descending
-    degree, then by id.
+    ids, degrees: int64, the delegates of this rank's parts and their degrees. Delegates
+    are ordered by descending degree, then by id.
     """
     own = np.zeros((2, 0), dtype=np.int64)
     for i, d in zip(ids, degrees, strict=True):

@@ -14,10 +14,12 @@ SPARSE = 4  # vertices of a table for each delegate: it takes what sorting would
 
 
 class DelegateNumbers:
-    """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
+    """The delegate numbers of vertices.
 
-    n: vertices of the graph, if about as many numbers as edges are looked up: numbers
-    are then in a table, as they are if most vertices are delegates
+    delegates: [d] global ids, -1 for none
+    n: number of vertices of the graph, given if about as many numbers are looked up as
+    there are edges. Numbers are then kept in a table, as they are if most vertices are
+    delegates.
     count: number of delegates
     """
 
@@ -35,7 +37,7 @@ class DelegateNumbers:
         self._sorted = delegates[self._order]
 
     def of(self, vertices: Ids) -> Array:
-        """Return the delegate number of each vertex, integers [k], -1: a normal one."""
+        """Return each vertex's delegate number, integers [k], -1 for normal ones."""
         if self._table is not None:
             return self._table[np.minimum(vertices, len(self._table) - 1)]
         if not len(self._order):
@@ -45,7 +47,7 @@ class DelegateNumbers:
         return np.where(self._sorted[places] == vertices, self._order[places], -1)
 
     def one(self, vertex: int) -> int:
-        """Return the delegate number of a vertex, -1 for a normal one."""
+        """Return the delegate number of a vertex, -1 if it is normal."""
         if self._table is not None:
             return int(self._table[min(vertex, len(self._table) - 1)])
         place = int(self._sorted.searchsorted(vertex))
@@ -57,11 +59,12 @@ class DelegateNumbers:
 class ByOwner:
     """The delegates of parts that own rows, in the order of their owners.
 
-    So the vertices that a part pulls for are adjacent in bitmaps. Rows keep the order
-    of their neighbours, by descending degree.
+    In this order, the vertices for which a part pulls are adjacent in bitmaps. In rows,
+    neighbours stay in descending order of degree.
 
-    delegates: int64 [d], by number; order: of delegates by descending degree
-    numbers: uint32 [d], of delegates by descending degree
+    delegates: int64 [d], ids by number; order: the ``DelegateNumbers`` by descending
+    degree
+    numbers: uint32 [d], the numbers of the delegates by descending degree
     """
 
     def __init__(self, layout: Layout, delegates: Ids) -> None:
@@ -74,8 +77,10 @@ class ByOwner:
     def rows(self, lengths: Ids, columns: Array) -> CSR:
         """Return the rows of a part; the columns change in place.
 
-        lengths: int64 [d], of its rows, else 0; columns: uint32, of these rows, below
-        d; rows and columns go by descending degree
+        lengths: int64 [d], lengths of the part's rows, 0 for other rows
+        columns: uint32, the columns of these rows, below d
+
+        Both rows and columns are numbered by descending degree.
         """
         for first in range(0, len(columns), AT_ONCE):
             some = columns[first : first + AT_ONCE]

@@ -23,10 +23,10 @@ UPLOAD_BYTES = 64 << 20  # of the pinned memory for a copy
 
 @dataclass
 class DeviceSubgraph:
-    """One subgraph; CuPy arrays.
+    """One subgraph, in CuPy arrays.
 
     offsets: uint32 (uint64 from 2^32 edges on) [rows + 1]
-    columns: uint32 [edges + COLUMN_PAD]; of nn uint64 where there are several parts
+    columns: uint32 [edges + COLUMN_PAD]; uint64 in nn of several parts
     on_host: whether columns lie in pinned host memory, which kernels read in place
     """
 
@@ -55,14 +55,15 @@ class DeviceSubgraph:
 class DevicePart:
     """One part on the device that is current when it is created.
 
-    layout, threshold: global; index: of the part; active: rows 0 … active-1 of nn and
-    nd are the normal vertices with at least one edge
+    layout, threshold: as in the whole graph; index: index of the part
+    active: rows 0 … active-1 of nn and nd are the normal vertices with at least one
+    edge
     delegates: NumPy int64 [d], global ids, the same on every part
     nn, nd: rows by number [local count]; dn, dd: rows by delegate [d]
     vertices: uint32 [local count], number -> local id; numbers: the inverse
     tuple_degrees: uint32 [local count], by number: ends of input tuples at the vertex
-    kept: whether searches must not change it; else subgraphs may be freed and then have
-    no rows
+    kept: whether searches must not change the part; otherwise they may free subgraphs,
+    which then have no rows
     """
 
     layout: Layout
@@ -80,7 +81,7 @@ class DevicePart:
     kept: bool = True
 
     def let_go(self, *names: str) -> None:
-        """Free subgraphs, unless the part is kept."""
+        """Free the subgraphs, unless the part is kept."""
         if not self.kept:
             for name in names:
                 rows: DeviceSubgraph = getattr(self, name)
@@ -136,7 +137,7 @@ class Upload:
         self._stream.wait_event(cp.cuda.get_current_stream().record())
 
     def put(self, start: int, values: Array) -> None:
-        """Start to copy values to a place; they may be reused afterwards."""
+        """Start to copy values; the caller may overwrite them at once."""
         for at in range(0, len(values), self._step):
             piece = values[at : at + self._step]
             pinned, done = self._pinned[self._turn], self._done[self._turn]
@@ -165,7 +166,7 @@ def to_device(array: Array) -> Any:
 def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
     """Yield this rank's parts in host memory, one after the other.
 
-    First sums the degrees of delegates over all parts (collective), int64 [d].
+    It first sums the degrees of delegates over all parts (collective).
     """
     summed = np.zeros(parts[0].delegate_count, dtype=np.int64)
     for part in parts:

@@ -1,4 +1,4 @@
-"""Keys of stored edges: the same for an edge on any part, in both directions."""
+"""Keys of stored edges, equal for both directions of an edge and on any part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READ = ("nn", "nd", "dd")  # together all edges; dn repeats those of nd
 def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
     """Return a key for each edge, ids int64 [k] below 2^32, uint64 [k].
 
-    They rise with (u, v); for undirected edges with (smaller, larger).
+    Keys ascend with (u, v), for undirected edges with (smaller, larger).
     """
     if not directed:
         u, v = np.minimum(u, v), np.maximum(u, v)
@@ -31,7 +31,7 @@ def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
 class EdgeIds:
     """The ids of both ends of the edges of this rank's parts (created collectively).
 
-    outside: maps internal ids to the requested ones, int64
+    outside: a function from internal ids to the ids that are returned, int64
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class EdgeIds:
     def ends(self, part: Part, name: str) -> tuple[Ids, Ids]:
         """Return (source, target) of the stored edges of a subgraph, int64 [edges].
 
-        Edges of ``incoming`` are returned in their own direction.
+        Edges of ``incoming`` are returned in the direction in which they lead.
         """
         rows = part.subgraphs[name]
         own = self._ids[part.index]
@@ -69,7 +69,7 @@ class EdgeIds:
         return (v, u) if name == "incoming" else (u, v)
 
     def _targets(self, column: Array) -> Ids:
-        """Return the ids of nn columns that name parts, int64."""
+        """Return the ids for nn columns that include parts, int64."""
         owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
         number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
         ids = np.empty(len(column), dtype=np.int64)
@@ -81,7 +81,7 @@ class EdgeIds:
     def keys(self, part: Part, name: str) -> Words:
         """Return the keys of the stored edges of a subgraph, uint64 [edges].
 
-        UsageError for ids that do not fit.
+        Raises UsageError if ids do not fit.
         """
         n = self._layout.n
         if n > 1 << 32:
@@ -92,10 +92,10 @@ class EdgeIds:
 
 
 class Listing:
-    """All edges of a graph in the order of their keys, an undirected one once.
+    """All edges of a graph in the order of their keys; an undirected edge occurs once.
 
-    Created collectively. A graph in one part without delegates, whose vertices are
-    numbered by id, keeps the order of its rows.
+    Created collectively. If a graph in one part without delegates is numbered by id,
+    its edges are in the order of its rows.
     """
 
     def __init__(self, world: World, parts: Sequence[Part], ids: EdgeIds) -> None:

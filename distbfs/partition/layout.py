@@ -1,7 +1,7 @@
 """Ownership of vertices: global id <-> (part, local id), part <-> (rank, device).
 
-A part that several devices of a domain search is divided into shares, one per device;
-shares are numbered and placed like parts.
+A part that several devices of a domain search together is divided into shares, one per
+device; shares are numbered and placed like parts.
 
 Source: Pan, Pearce, Owens 2018, Section III-B (functions P and G of Algorithm 1).
 """
@@ -26,7 +26,7 @@ MAX_LOCAL = 1 << 32  # most vertices of a part
 
 
 def local_count(n: int, parts: int, part: int) -> int:
-    """Return the number of vertices of a part, of n in all."""
+    """Return the number of vertices that a part has of all n."""
     return (n - part + parts - 1) // parts if part < n else 0
 
 
@@ -68,9 +68,10 @@ class Layout:
 
 
 def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (holder, index among its own) of all items, given each holder's count.
+    """Return (holder, index among the holder's items) of all items, in turn.
 
-    The first items of all holders come first, then the second items.
+    The first items of all holders come first, then their second items, and so on;
+    counts: number of items of each holder.
     """
     every = [(holder, k) for holder, count in enumerate(counts) for k in range(count)]
     return sorted(every, key=itemgetter(1, 0))
@@ -80,8 +81,9 @@ def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
 class Domains:
     """The vertices distributed to the devices of domains, an equal share to each.
 
-    sizes: devices of each domain. Shares go to domains in turn, see ``in_turn``: of p
-    domains of D devices, share q belongs to domain q mod p and its device q div p.
+    sizes: number of devices of each domain. Shares go to domains in turn, see
+    ``in_turn``: if there are p domains of D devices each, share q belongs to device q
+    div p of domain q mod p.
     """
 
     sizes: tuple[int, ...]
@@ -91,7 +93,7 @@ class Domains:
 
     @cached_property
     def _turns(self) -> Ids:
-        """Domain, and device within it, of each share, int64 [2, shares]."""
+        """The domain of each share, and the device within it, int64 [2, shares]."""
         return np.array(in_turn(self.sizes), dtype=np.int64).T
 
     @property
@@ -123,12 +125,12 @@ class Domains:
         return np.flatnonzero(self._turns[0] == domain)
 
     def apart_from(self, share: int) -> list[int]:
-        """Return the shares of other domains than this share's, ascending."""
+        """Return the shares of all domains except that of this share, ascending."""
         return np.flatnonzero(self._turns[0] != self._turns[0][share]).tolist()
 
     @property
     def most_apart(self) -> int:
-        """Largest number of shares in other domains that any share sees."""
+        """The largest number of shares outside a domain."""
         return self.shares - min(self.sizes)
 
     def lanes_of(self, share: int) -> range:
@@ -141,9 +143,10 @@ class Domains:
 class Placement:
     """Parts on ranks: the same number on each, or one for each device of a domain.
 
-    parts, ranks: numbers of both
-    owners: of each domain, the rank of each device; part q is share q of ``domains``.
-    Without owners, each part is a domain, and part q is on rank q mod ranks.
+    parts, ranks: number of parts and of ranks
+    owners: for each domain, the rank of each of its devices; part q is share q of
+    ``domains``. Without owners, each part is a domain, and part q is on rank q mod
+    ranks.
     """
 
     parts: int
@@ -167,7 +170,7 @@ class Placement:
     def check_items(self, local: int) -> None:
         """Raise UsageError if 32 bits cannot name a vertex among a rank's parts.
 
-        local: vertices of a part
+        local: number of vertices of a part
         """
         if local * self.per_rank > 1 << 32:
             raise UsageError(
@@ -176,7 +179,7 @@ class Placement:
 
     @cached_property
     def domains(self) -> Domains:
-        """The domains that the parts are shares of."""
+        """The domains whose shares the parts are."""
         return Domains(tuple(len(x) for x in self.owners) or (1,) * self.parts)
 
     @cached_property
@@ -206,7 +209,7 @@ class Placement:
 
     @property
     def per_rank(self) -> int:
-        """Parts of a rank (p_gpu), the largest number on any."""
+        """The largest number of parts on a rank (p_gpu)."""
         return max(len(parts) for parts in self._parts)
 
     def rank_of(self, part: Index) -> Index:
@@ -230,5 +233,5 @@ class Placement:
 
 
 def _entry(table: Ids, index: Index) -> Index:
-    """Return the entries of a table, an int for a single index."""
+    """Return entries of a table, as an int for a single index."""
     return table[index] if isinstance(index, np.ndarray) else int(table[index])

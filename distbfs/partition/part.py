@@ -2,9 +2,9 @@
 
 Source: Pan, Pearce, Owens 2018, Section III-C and Table I.
 
-Numbers.  The vertices that a part serves are numbered so that its normal vertices with
-edges come first (see ``graph.relabel``); ``vertices`` maps a number back to the local
-id.  Delegates are numbered 0 … d-1 by descending degree, the same on every part.
+Numbers.  A part numbers the vertices that it serves so that normal vertices with edges
+come first (see ``graph.relabel``); ``vertices`` maps a number back to the local id.
+Delegates are numbered 0 … d-1 by descending degree, the same on every part.
 
 =====  ==================  =============================================
 name   rows                columns
@@ -66,8 +66,9 @@ def part_table(
 ) -> dict[str, ArrayPlan]:
     """Return the arrays of a ``Part`` by their paths in it.
 
-    local, delegates: local count and d; edges: by subgraph; parts: of the graph
-    nd_sources: rows of nd with edges; directed: with the edges in, of one part
+    local, delegates: local count and d; edges: number of edges by subgraph
+    parts: number of parts of the graph; nd_sources: number of nd rows with edges
+    directed: whether the graph is directed, in one part with edges in
     """
     table = {}
     for name, rows in zip(SUBGRAPHS, (local, local, delegates, delegates), strict=True):
@@ -96,27 +97,27 @@ def part_table(
 class Part:
     """One part of a degree-separated graph; arrays are local unless stated otherwise.
 
-    layout: global; index: of the part; threshold: TH, global
+    layout, threshold (TH): as in the whole graph; index: index of the part
     delegates: int64 [d], global ids, the same on every part
     delegate_degrees: int64 [d], the same on every part
     nn, nd, dn, dd: the subgraphs
     vertices: uint32 [local count], number -> local id
     degrees: int64 [local count], degree by number (without loops and repeats)
     tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
-    loop counts two
+    loop counts twice
     active: rows 0 … active-1 are the normal vertices with at least one edge
-    incoming: of a directed graph the sources of its edges, as rows of their targets: of
-    nn edges, in one part without delegates; of dd edges, where all vertices with edges
-    are delegates. None if edges lead both ways
-    entering: of a directed graph, as tuple_degrees for edges turned round; None if
-    that was not counted, as in stores
-    owns_rows: whether all vertices with edges are delegates, and rows of dd with their
-    owners; the same on all parts
-    attributes: by name, kept from the input for all stored edges; of tuples that repeat
-    an edge, in any direction if undirected, the smallest value
+    incoming: in a directed graph, rows by target with the sources of its edges: of nn
+    edges in one part without delegates, of dd edges if all vertices with edges are
+    delegates. None if edges lead both ways.
+    entering: in a directed graph, tuple_degrees of the reversed graph; None if they
+    were not counted, as in stores
+    owns_rows: whether all vertices with edges are delegates, whose dd rows lie with
+    their owners; equal on all parts
+    attributes: attributes of all stored edges, by name; of several input tuples for an
+    edge (in an undirected graph, in either direction), the smallest value is kept
 
-    In a directed graph a degree counts edges out and in, and a tuple counts as two ends
-    at its source vertex.
+    In a directed graph, a degree counts edges out and edges in, and a tuple counts as
+    two ends at its source.
     """
 
     layout: Layout
@@ -155,12 +156,12 @@ class Part:
 
     @property
     def pulled(self) -> CSR:
-        """The rows that a pull of a whole graph reads."""
+        """The rows that a pull reads in a whole graph."""
         return self.nn if self.incoming is None else self.incoming
 
     @property
     def dd_pulled(self) -> CSR:
-        """The rows that a pull along dd reads."""
+        """The rows that a pull along dd edges reads."""
         return self.dd if self.incoming is None else self.incoming
 
     @property
@@ -200,7 +201,7 @@ class Part:
         return replace(self, **changed)
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
-        """Return the part with other rows, by name as in ``subgraphs``."""
+        """Return the part with new rows, named as in ``subgraphs``."""
         changed: dict[str, Any] = dict(rows)
         return replace(self, **changed)
 
@@ -216,7 +217,7 @@ class Part:
 
     @property
     def edges(self) -> int:
-        """Stored directed edges on this part."""
+        """Number of stored directed edges of this part."""
         return self.nn.edges + self.nd.edges + self.dn.edges + self.dd.edges
 
     @property
@@ -260,7 +261,7 @@ class Part:
         return self.layout.global_of(self.index, self.vertices)
 
     def check(self) -> None:
-        """Raise InputError unless shapes fit and every column is in range."""
+        """Raise InputError unless shapes agree and every column is in range."""
         n, d = self.local_count, self.delegate_count
         if n != self.layout.local_count(self.index):
             raise InputError("the part does not hold the vertices of its layout")
