@@ -1,7 +1,7 @@
 """Attributes of edge tuples, assigned to the stored edges of parts.
 
-If an edge has several tuples, the smallest value is kept: text by code points, numbers
-by value, NaN only if all are NaN.
+If an edge has several tuples, the smallest value is kept; text is compared by code
+points, numbers by value, and NaN is kept only if all values are NaN.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def construct_kept(
 ) -> BuildSummary:
     """Build parts as ``construct`` does, with attributes of the tuples (collective).
 
-    kept, owned: as there; counted: the same tuples, with progress, read while parts are
-    built. Where there are attributes, a rank holds all its parts at once and reads all
-    tuples.
+    kept, owned: see ``construct``; counted: the same tuples with a progress count, read
+    while parts are built
+
+    If there are attributes, each rank holds all its parts at once and reads all tuples.
     """
     tuples = counted or source
     if not attributes_of(source):
@@ -75,7 +76,7 @@ def straight(ids: Ids) -> Ids:
 
 
 def smallest_of(values: Array, count: int) -> Array:
-    """Return start values for minima: NaN or the dtype's largest integer, [count]."""
+    """Return [count] start values for minima: NaN or the dtype's largest integer."""
     if values.dtype.kind == "f":
         return np.full(count, np.nan, dtype=values.dtype)
     return np.full(count, np.iinfo(values.dtype).max, dtype=values.dtype)

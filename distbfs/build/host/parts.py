@@ -27,8 +27,9 @@ class BuildSummary:
     """Counts of a construction, equal on all ranks, and this rank's seconds.
 
     repeats: input tuples that repeat another one in either direction
-    passes: over the tuples
-    making: whether each device made "all" tuples or its "share"; "" on the host
+    passes: number of passes over the tuples
+    making: "all" if each device made all tuples, "share" if it made a share; "" on the
+    host
     """
 
     n: int
@@ -48,7 +49,7 @@ class BuildSummary:
 
 
 def in_groups(count: int, raw_bytes: int, limit: int) -> list[list[int]]:
-    """Group device indices so that raw edges fit a limit; a group has at least one."""
+    """Group device indices, at least one each, so that raw edges fit a limit."""
     width = max(1, min(limit // max(raw_bytes, 1), count))
     return [list(range(k, min(k + width, count))) for k in range(0, count, width)]
 
@@ -65,12 +66,13 @@ def construct(
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
-    owned: whether parts own rows, with all vertices with edges as delegates; several
-    parts of a directed graph do in any case, and one part holds the whole graph
-    kept: whether the sink holds all of them. The rows of one group of parts are held at
-    a time. If all parts of the rank make one group, the tuples are read once, else
-    twice a group: for degrees, then for parts. If edges lead one way, all this is done
-    twice.
+    owned: whether parts own rows, so that all vertices with edges are delegates; parts
+    of a directed graph always do, unless a single part holds the whole graph
+    kept: whether the sink keeps all parts in memory
+
+    The rows of one group of parts are held at a time. If all parts of the rank form one
+    group, the tuples are read once, else twice per group: for degrees, then for parts.
+    In a directed graph, all this is done for edges out and again for edges in.
     """
     directed = options.directed
     owned = (owned or directed) and parts > 1

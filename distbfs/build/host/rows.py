@@ -28,8 +28,8 @@ class ServedRows:
 
     offsets: int64 [local + 1]; columns: global ids ascending in each row, no loops, no
     repeats, uint32 where they fit, else uint64; degrees: int64 [local], row lengths;
-    tuple_degrees: int64 [local], ends of input tuples (a loop is two); loops: how many
-    input tuples were loops
+    tuple_degrees: int64 [local], ends of input tuples (a loop counts twice); loops:
+    number of input tuples that were loops
     """
 
     offsets: Ids
@@ -40,7 +40,7 @@ class ServedRows:
 
 
 def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
-    """Yield chunks (u, v), int64, of this rank's slice; all ranks get equally many."""
+    """Yield chunks (u, v), int64, of this rank's slice, equally many on all ranks."""
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
     longest = -(-source.tuples // world.size)
     count = -(-longest // ROUND)
@@ -50,7 +50,7 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
 
 
 def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
-    """Return the tuples start … stop-1 as one copy, (u, v) int64 [stop - start]."""
+    """Return a copy of the tuples start … stop-1: (u, v), int64 [stop - start] each."""
     size = stop - start
     u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     at = 0
@@ -75,8 +75,9 @@ def collect(
     """Collect the rows of some parts of this rank (collective).
 
     group: device indices, the same on every rank; the parts of rank r are ``device *
-    world.size + r``. translate: input id -> internal id, None: the same. way: which
-    directions of a tuple are edges; a loop has two ends where both are.
+    world.size + r``. translate: a function from input ids to internal ids, None if they
+    are equal
+    way: the directions of a tuple that are edges; if both are, a loop has two ends
     """
     deal = Deal(source.n, parts, world.size, world.rank, tuple(group))
     share = 2 * source.tuples * len(group) // parts

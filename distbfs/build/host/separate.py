@@ -1,13 +1,13 @@
 """Algorithm 1: the part that holds each edge, and the subgraphs of a part.
 
 Source: Pan, Pearce, Owens 2018, Section III-B. A part has collected the rows of the
-vertices that it owns. Algorithm 1 puts every nn and nd edge there. A dn edge goes to
-the owner of its target, so dn is nd transposed; a dd edge goes to the owner of one end,
-so each part keeps the dd edges of its delegates and adds their transposes. The paper
-chooses the end of lower degree (if equal, of lower id). Then one part has all
-neighbours of higher degree of a delegate, and pulls in other parts scan the rest in
-vain; so one edge in TURNED goes to the other end. Only the numbers of remote normal
-vertices must be requested.
+vertices that it owns, and Algorithm 1 assigns their nn and nd edges to it. A dn edge
+goes to the owner of its target, so dn is the transpose of nd. A dd edge goes to the
+owner of one end, so each part keeps dd edges of its delegates and adds their
+transposes. The paper chooses the end of lower degree (if they are equal, of lower id).
+One part then has all those neighbours of a delegate that have higher degrees, and pulls
+in the other parts scan the rest in vain; therefore one edge in TURNED goes to the other
+end. Only the numbers of normal vertices on other parts must be requested.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def whole_rows(rows: ServedRows, numbering: PartNumbering, threads: int = 0) -> 
 
 
 def sum_of(sides: Sequence[ServedRows]) -> Ids:
-    """Return the degrees of vertices, over edges out and in."""
+    """Return the degrees of vertices, summed over edges out and in."""
     degrees = [rows.degrees for rows in sides]
     return reduce(np.add, degrees)
 
@@ -101,14 +101,15 @@ class Distributor:
 
     @cached_property
     def rising(self) -> Array:
-        """The place of each delegate by ascending degree, uint32 [d]."""
+        """The position of each delegate in ascending order of degree, uint32 [d]."""
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         return inverse(rising, self.threads)
 
     def split(self, part: int, *sides: ServedRows) -> Part:
         """Build one part of this rank (collective: every rank passes one).
 
-        sides: its rows; of a directed graph, which has one part here, edges out and in
+        sides: the part's rows; for a directed graph, which has one part here, those of
+        edges out and of edges in
         """
         rows, incoming = sides[0], None
         if not self.whole:
@@ -131,7 +132,7 @@ class Distributor:
     def own(self, part: int, *sides: ServedRows) -> Part:
         """Build a part that owns rows; all vertices with edges are delegates.
 
-        sides: as in ``split``, of directed graphs in several parts
+        sides: as in ``split``, but also for directed graphs in several parts
         """
         numbers = self._by_owner
         dd, *others = (self._rows_of_delegates(part, rows) for rows in sides)
@@ -178,7 +179,7 @@ class Distributor:
 
     @cached_property
     def _falling(self) -> Array:
-        """The place of each delegate by descending degree, uint32 [n], 0 of others."""
+        """The rank of each delegate by descending degree, uint32 [n], 0 for others."""
         places = np.zeros(self.layout.n, dtype=np.uint32)
         places[self.delegates] = np.arange(len(self.delegates), dtype=np.uint32)
         return places
