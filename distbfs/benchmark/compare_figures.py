@@ -21,9 +21,9 @@ def engine_figures(
 ) -> dict[str, Any]:
     """Return one engine's figures by JSON key.
 
-    seconds: [sources][repeats]; nedge: input tuples in the component, [sources]
+    seconds: times, [sources][repeats]; nedge: input tuples in the component, [sources]
 
-    Each source counts by the median of its repeats in ``harmonic_mean_GTEPS``; the
+    In ``harmonic_mean_GTEPS``, each source counts with the median of its repeats; the
     other figures are over all searches.
     """
     times = np.asarray(seconds, dtype=np.float64)
@@ -48,9 +48,9 @@ def add_speedups(engines: Sequence[dict[str, Any]], baseline: str) -> None:
 
 
 def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
-    """Add ``efficiency``: speed-up over the fewest threads, by the ratio of threads.
+    """Add ``efficiency``: speed-up over the fewest threads, per ratio of threads.
 
-    None if a series has a single number of threads.
+    It is None if a series has a single number of threads.
     """
     for engine in engines:
         engine["efficiency"] = None
@@ -73,7 +73,7 @@ def add_limits(
 ) -> None:
     """Add ``limit_seconds`` and ``over_limit`` to the engines that have a limit.
 
-    limits: engine name -> least seconds of each of the first sources
+    limits: for each engine's name, the least seconds of each of the first sources
     """
     for engine in engines:
         least = limits.get(engine["engine"], ())
@@ -85,12 +85,12 @@ def add_limits(
 
 
 def cell(value: float | None, scale: float = 1.0) -> str:
-    """Format a number for a table; None as ``-``."""
+    """Format a number for a table; None is shown as ``-``."""
     return "-" if value is None else shown(value * scale)
 
 
 def print_comparison(values: Mapping[str, Any]) -> None:
-    """Print a table for each graph, a line for each engine; omit empty columns."""
+    """Print a table for each graph, with a line for each engine; omit empty columns."""
     comparisons = comparisons_of(values)
     for comparison in comparisons:
         if len(comparisons) > 1:

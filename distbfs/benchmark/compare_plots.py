@@ -23,7 +23,7 @@ USUAL = ("time", "speedup", "efficiency")
 
 
 def series_of(comparison: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return engine name -> its entries, of engines run with several thread counts."""
+    """Return, by name, the entries of engines that ran with several thread counts."""
     by_series: dict[str, list[Mapping[str, Any]]] = {}
     for engine in comparison["engines"]:
         if engine.get("threads"):
@@ -61,8 +61,9 @@ def draw_panels(
 
     values: the JSON of ``distbfs compare --json``
 
-    Where engines ran with several numbers of threads, a row of panels for each graph,
-    with lines over threads; else one row of bars, in groups, one for each graph.
+    If engines ran with several numbers of threads, there is a row of panels for each
+    graph, with lines over threads; otherwise one row of panels with a group of bars for
+    each graph.
     """
     kinds = kinds_of(values, kinds)
     comparisons = comparisons_of(values)
@@ -95,7 +96,7 @@ def draw_panels(
 def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
     """Draw one line over threads for each engine of one graph.
 
-    Other libraries, which have no number of threads, are level lines. Panels of
+    Other libraries, which have no number of threads, are horizontal lines. Panels of
     speed-up and efficiency, which refer to an engine's fewest threads, leave them out.
     """
     key, _, scale = KINDS[kind]
@@ -146,7 +147,7 @@ def draw_bars(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) ->
 
 
 def time_axis(axes: Any) -> None:
-    """Make times logarithmic, in plain numbers."""
+    """Make the time axis logarithmic, with plain numbers."""
     from matplotlib import ticker  # noqa: PLC0415
 
     axes.set_yscale("log")

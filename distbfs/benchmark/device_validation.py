@@ -25,11 +25,12 @@ def validation_on_devices(
 ) -> Callable[[Result], Validation]:
     """Return a validator that runs on all devices holding a share of the results.
 
-    directed: tuples lead from their first end to their second
+    It keeps as many tuples on the devices as memory allows, unless ranks share devices
+    or the tuples lie there already. Devices of several ranks copy from each other,
+    through NCCL only if searches use it as well. The memory is freed when the session
+    is closed.
 
-    It keeps tuples on the devices, as many as memory allows, unless ranks share devices
-    or the tuples lie there already. Devices of several ranks copy from each other, by
-    NCCL only if searches use it as well; the session's end frees this memory.
+    directed: whether tuples lead only from their first end to their second
     """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The searches of a benchmark run: one root after another, each validated.
+"""The searches of a benchmark run, one root after another, and their validation.
 
 Source: Graph500 specification 2.0, Sections 5 to 8.
 """
@@ -42,7 +42,7 @@ class ParentShare:
             self.bytes_sent.append(outcome.parent_cost.bytes_sent)
 
     def note(self) -> dict[str, str]:
-        """Return lines of the report, name -> text; none without stepwise searches."""
+        """Return lines of the report, text by name; none without stepwise searches."""
         if not self.shares:
             return {}
         share = statistics.median(self.shares)
@@ -70,17 +70,20 @@ def run_searches(
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
-    roots: int64; source: tuples to validate by; exact: the tuples are the input's, so
-    nedge counted from tuples must equal nedge counted from degrees; directed: tuples
-    lead from their first end to their second; check: number of searches to validate,
-    the first ones; stop: asked between searches, the same answer on every rank; within:
-    ends a search, as its ``stop``; report: called with each search; hurry: context in
-    which validations run; done: called with 1 after each search and each validation.
+    Searches run in batches, and each batch is validated before the next; a batch is as
+    large as RESULT_BYTES of host memory, or free device memory, allows. A warm-up
+    search is not counted, or two on devices, where bitmaps alternate between searches
+    and each set has its own CUDA graphs.
 
-    Searches run in batches, each validated before the next; a batch is as large as
-    RESULT_BYTES of host memory, or free device memory, allows. One warm-up search is
-    not counted, two on devices: bitmaps alternate between searches, and each set has
-    its own CUDA graphs.
+    roots: int64; source: the tuples by which results are validated
+    exact: whether these are the input tuples, so that nedge counted from tuples must
+    equal nedge counted from degrees
+    directed: whether tuples lead only from their first end to their second
+    check: the number of searches to validate, which are the first ones
+    stop: called between searches; returns the same on every rank
+    within: the ``stop`` of each search; report: called with each search
+    hurry: context in which validations run
+    done: called with 1 after each search and after each validation
     """
     figures: list[SearchFigures] = []
     done = done or Sum()
@@ -123,7 +126,7 @@ def run_searches(
 def validation_of(
     session: Session, source: TupleSource, *, directed: bool = False
 ) -> Check:
-    """Return the session's validator, on devices where the results are (collective).
+    """Return the session's validator, on devices if the results are there (collective).
 
     directed: as in ``run_searches``
     """

@@ -1,8 +1,8 @@
 """The official report of a Graph500 run, as text and as JSON.
 
-Field names, their order, number formats and the column of the values (33) are those of
-the reference code (graph500-newreference ``src/main.c``); JSON names are those of the
-Graph500 specification 2.0. Additional lines begin with ``#``.
+Field names, their order, number formats and the column at which values begin (33) are
+those of the reference code (graph500-newreference ``src/main.c``); JSON names are those
+of the Graph500 specification 2.0. Additional lines begin with ``#``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ LARGE = 2  # a component is large with more than one in so many of the most tupl
 class SearchFigures:
     """One search of a benchmark.
 
-    root: vertex id of the input; seconds: the official time
+    root: vertex id in the input; seconds: the official time
     validate_seconds: -1 where validation was skipped
     nedge: input tuples in the reached component
-    levels_seconds: time of a search for levels alone from the same root, if measured
+    levels_seconds: time of a search for levels only from the same root, if measured
     wall_seconds: the host's wall time, where ``seconds`` is a device's
-    together: number of searches in its batch, validated after the last of them
+    together: number of searches in its batch, which is validated after the last of them
     """
 
     root: int | str
@@ -54,11 +54,11 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class BenchmarkFigures:
-    """The values of a report. Times in seconds; ``threshold`` is TH.
+    """The values of a report.  Times are in seconds; ``threshold`` is TH.
 
-    directed: edges lead one way
-    internal_ids: results are in internal ids, not in the input's
-    notes: further lines of the report, name -> text
+    directed: whether edges lead one way only
+    internal_ids: whether results are in internal ids rather than the input's
+    notes: further lines of the report, text by name
     """
 
     scale: int
@@ -98,7 +98,7 @@ def check_valid(figures: BenchmarkFigures) -> None:
 
 
 def as_text(figures: BenchmarkFigures) -> str:
-    """Return the official report, lines ended by a newline.
+    """Return the official report; each line ends with a newline.
 
     Raises ValidationError for an invalid run, which has no figures.
     """
@@ -168,7 +168,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
 
 
 def parents_cost(figures: BenchmarkFigures) -> float | None:
-    """Return median time with parents over median time for levels alone, or None."""
+    """Return median time with parents over median time for levels only, or None."""
     both = [(x.seconds, x.levels_seconds) for x in figures.searches]
     levels = [alone for _, alone in both if alone is not None]
     if not figures.parents or not levels or len(levels) < len(both):
@@ -188,8 +188,9 @@ def wall_rate(figures: BenchmarkFigures) -> float | None:
 def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
     """Return the number of roots in small components, and the rate of the others.
 
-    Harmonic mean TEPS; None if all are in large ones. A single root in a component
-    of a few tuples brings the harmonic mean near 0.
+    The rate is harmonic mean TEPS. The result is None if all roots are in large
+    components. A single root in a component of a few tuples brings the harmonic mean
+    near 0.
     """
     most = max(x.nedge for x in figures.searches)
     large = [x for x in figures.searches if LARGE * x.nedge > most]
@@ -283,7 +284,7 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
 
 
 def _line(name: str, text: str) -> str:
-    """Return one line; the harmonic mean is marked as the reference code marks it."""
+    """Return one line; the harmonic mean is marked as in the reference code."""
     label = f"{name}:"
     if name.endswith("harmonic_mean_TEPS"):
         label = f"{label:<{VALUE_COLUMN - 3}}!"

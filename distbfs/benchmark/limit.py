@@ -2,24 +2,24 @@
 
 Counted, for any algorithm:
 
-- bytes: 4 for each neighbour read, at least one for every reached vertex but the root;
-  the level and parent of every vertex written once; a bit for every reached vertex,
-  written once and read once;
+- bytes: 4 for each neighbour that is read, which is at least one for every reached
+vertex except the root; the level and parent of every vertex, written once; a bit for
+every reached vertex, written once and read once;
 - tests: one random read of such a bit for every edge check;
-- link: the bytes that the search read of columns in host memory, whole lines of 128
-  bytes, as it counted them itself (``tail_bytes`` of its records); none where all
-  columns are on the device.
+- link: the bytes of columns that the search read from host memory, in whole lines of
+128 bytes, as it counted them itself (``tail_bytes`` of its records); none if all
+columns are on the device.
 
-An engine that prunes trees does none of this for their vertices: each only takes the
-level of its neighbour nearer to the root, in a pass over all of them.  For each of
-these, the neighbour's number counts 4 bytes, its level one, and the results as for
-other vertices.
+An engine that prunes trees does none of this for the vertices of trees: in one pass
+over all of them, each takes its level from its neighbour that is nearer to the root.
+For each of these vertices, the neighbour's number counts 4 bytes, its level one byte,
+and the results count as for other vertices.
 
-Not counted: row offsets, queues, vertex numbers, bitmaps of single levels, whole cache
-lines read for single words, launches and barriers between levels. So a search of many
-small levels stays far from its limit. Tests are assumed as random as those of the
-measured rate; a search that keeps often tested vertices close together tests faster and
-can, on a large skewed graph, go below the limit.
+Not counted: row offsets, queues, vertex numbers, bitmaps of single levels, the rest of
+cache lines that are read for single words, launches and barriers between levels. So a
+search with many small levels stays far above its limit. Tests are assumed to be as
+random as in the measured rate; a search that keeps frequently tested vertices close
+together tests faster and can, on a large skewed graph, take less time than the limit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Need:
     def seconds(self, rates: Rates) -> float:
         """Return ``copy_seconds`` plus tests and bytes of the link over their rates.
 
-        Raises ValueError if there are such bytes but no rate of the link.
+        Raises ValueError if the link has bytes but no rate.
         """
         seconds = self.copy_seconds(rates) + self.tests / rates.tests
         if not self.link:
@@ -67,10 +67,12 @@ def need_of(
 ) -> Need:
     """Return the least work of a search.
 
-    m: stored directed edges, an upper bound of the checks; checks: edge checks, ideally
-    of the engine that makes the fewest; reached: vertices, including the root;
-    result_bytes: of all levels and parents; pruned: reached vertices that were not
-    searched and whose edges need no check; link: bytes read of columns in host memory
+    m: number of stored directed edges, an upper bound of the checks
+    checks: number of edge checks, ideally of the engine that makes the fewest
+    reached: number of reached vertices, including the root
+    result_bytes: size of all levels and parents
+    pruned: number of reached vertices that were not searched, whose edges need no check
+    link: bytes of columns that were read from host memory
     """
     searched = reached - pruned
     edges = m - 2 * pruned  # one to each pruned vertex, and one back

@@ -1,8 +1,8 @@
 """Search roots: unique vertices that have a neighbour other than themselves.
 
-The roots depend on the graph, the seed and their number only, not on the number of
-ranks. Candidates come from a counter-based hash, so candidate i needs no candidate
-before it; memory is bounded by the largest batch.
+The roots depend only on the graph, the seed and how many are requested, not on the
+number of ranks. Candidates come from a counter-based hash, so candidate i does not
+depend on earlier ones; the largest batch bounds the memory.
 
 Source: Graph500 specification 2.0, Section "Sampling search keys".
 """
@@ -45,9 +45,9 @@ def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:
 
     ``connected(ids)`` is collective: it returns, for int64 ids equal on all ranks, a
     bool array equal on all ranks, True where the id has a neighbour other than itself.
-    Roots are the first connected candidates, in the order of drawing. Where drawing
-    finds too few, all vertices are tested, starting at a drawn one; so a shorter result
-    means that the graph has no more.
+    The roots are the first connected candidates, in the order in which they are drawn.
+    If these are too few, all vertices are tested, beginning at a drawn one; so a
+    shorter result means that the graph has no more.
     """
     check_range("count", count, 0)
     roots: list[int] = []
@@ -83,11 +83,11 @@ def _take(roots: list[int], count: int, ids: Ids, connected: Connected) -> None:
 def connected_from_tuples(
     world: World, source: TupleSource, *, directed: bool = False
 ) -> Connected:
-    """Return a collective callable that finds which ids have edges, loops ignored.
-
-    directed: only tuples that begin at an id count
+    """Return a collective function that tells which ids have edges; loops are ignored.
 
     Each call scans this rank's slice of the tuples and reduces one byte per id.
+
+    directed: whether only tuples that begin at an id count for it
     """
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
 

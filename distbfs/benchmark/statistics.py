@@ -34,7 +34,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class RateStatistics:
-    """Order statistics, harmonic mean and its standard error of a rate."""
+    """Order statistics of a rate, its harmonic mean and the standard error of that."""
 
     minimum: float
     firstquartile: float
@@ -48,9 +48,9 @@ class RateStatistics:
 def statistics(values: Sequence[float]) -> Statistics:
     """Return the statistics of at least one value.
 
-    A quartile is the mean of the two values beside it in sorted order, by the
-    reference code's index rule.  The standard deviation divides by one less than the
-    number of values, and is NaN for a single one.  Raises ValidationError for none.
+    A quartile is the mean of the two sorted values next to it, by the reference code's
+    index rule.  The standard deviation divides by one less than the number of values,
+    and is NaN for a single value.  Raises ValidationError if there are no values.
     """
     count = len(values)
     if not count:
@@ -81,8 +81,8 @@ def rate_statistics(
 
     They are taken from the inverse rates, as the reference code does: quartiles are
     the inverses of the quartiles of seconds per unit, and the standard error of the
-    harmonic mean is stddev / (mean² · sqrt(count - 1)) of the inverse rates (NaN for
-    one).  Raises ValidationError for an amount or a time that is not positive.
+    harmonic mean is stddev / (mean² · sqrt(count - 1)) of the inverse rates (NaN for a
+    single rate).  Raises ValidationError for an amount or a time that is not positive.
     """
     if min(amounts, default=1) <= 0 or min(seconds, default=1) <= 0:
         raise ValidationError("a rate needs a time above 0 and at least one edge")

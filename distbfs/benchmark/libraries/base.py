@@ -1,4 +1,4 @@
-"""The contract of the libraries to compare with."""
+"""The contract of other libraries, with which engines are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LibraryRows:
     """A graph by input ids, without loops and repeats.
 
     offsets: int64 [n + 1]; columns: int32 [m], ascending in each row
-    directed: rows have the edges from a vertex alone
+    directed: whether rows have only the edges that leave a vertex
     """
 
     offsets: Ids
@@ -46,7 +46,7 @@ class LibraryRows:
         return len(self.columns)
 
     def pairs(self) -> tuple[Levels, Levels]:
-        """Return each edge once, int32 (u, v); of a symmetric graph with u < v."""
+        """Return each edge once, int32 (u, v); in a symmetric graph, u < v."""
         u = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.offsets))
         once = (u < self.columns) | self.directed
         return u[once], self.columns[once]
@@ -55,7 +55,7 @@ class LibraryRows:
 def rows_of(source: TupleSource, *, directed: bool = False) -> LibraryRows:
     """Build rows from edge tuples; raise UsageError for 2^31 vertices or more.
 
-    directed: tuples lead from their first end to their second
+    directed: whether tuples lead only from their first end to their second
     """
     n = source.n
     if n >= 1 << 31:
@@ -84,7 +84,7 @@ class Library(Protocol):
     def __init__(self, rows: LibraryRows) -> None: ...
 
     def search(self, root: int) -> Any:
-        """Search from a vertex; this call alone is timed, to its completion."""
+        """Search from a vertex; only this call is timed, until it has completed."""
 
     def levels(self, answer: Any, root: int) -> Levels:
         """Convert the answer of ``search`` to levels, int32 [n], -1 = unreached."""
@@ -107,7 +107,7 @@ ONE_SOURCE = "a library searches from one vertex, not from several sources"
 
 
 class LibrarySearch:
-    """A library as a ``WholeDomain``; ``seconds`` time the library call alone."""
+    """A library as a ``WholeDomain``; ``seconds`` is the time of the library's call."""
 
     collective = False
     trace: Trace | None = None
@@ -117,7 +117,7 @@ class LibrarySearch:
         self._library = library
 
     def search(self, root: Root, **options: Any) -> Found:  # noqa: ARG002
-        """Search from an id until no vertex is left; levels alone."""
+        """Search from an id until no vertex is left; returns levels only."""
         if isinstance(root, np.ndarray):
             raise UsageError(ONE_SOURCE)
         began = time.perf_counter()
@@ -131,7 +131,7 @@ class LibrarySearch:
 
 
 def library_session(world: World, name: str, rows: LibraryRows) -> Session:
-    """Return a session that searches with a library; LibraryMissing without it."""
+    """Return a session that searches by a library; LibraryMissing without it."""
     kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
     if find_spec(kind.module) is None:
         raise LibraryMissing(

@@ -12,7 +12,7 @@ from distbfs.types import Levels
 
 
 class CugraphLibrary:
-    """Distances and predecessors by id; the call returns when the device is done."""
+    """Distances and predecessors by id; the call waits for the device."""
 
     name: ClassVar[str] = "cugraph"
     module: ClassVar[str] = "pylibcugraph"
