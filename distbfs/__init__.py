@@ -9,8 +9,8 @@ many searches at once; ``search_many`` runs a ``Problem`` of your own.  ``connec
 a service that ``distbfs serve`` has started.
 
 Every error is a ``DistbfsError``, and also a ValueError, TypeError, OSError,
-MemoryError or ImportError if Python has a kind for it.  Names are imported at first
-use, so that ``import distbfs`` costs nothing.
+MemoryError or ImportError if one of these fits.  Names are imported on first use, so
+that ``import distbfs`` takes almost no time.
 
 Examples
 --------

@@ -1,7 +1,7 @@
 """The console script, and ``python -m distbfs``.
 
-Ctrl-C is handled before anything else is imported, which takes half a second; even the
-module ``signal`` is not imported.
+The handler of Ctrl-C is set before anything else is imported, which takes half a
+second; even the module ``signal`` is not imported for it.
 """
 
 from _signal import SIGINT, signal  # type: ignore[import-not-found]

@@ -16,10 +16,10 @@ SHOWN = 100  # characters of a text from outside in a message
 
 
 def legible(text: str, most: int | None = SHOWN) -> str:
-    r"""Return a text from outside so that a line of a log or a terminal can hold it.
+    r"""Return a text from outside in a form that fits a line of a log or a terminal.
 
     What cannot be printed is escaped as in Python, a line break as ``\n``; a text of
-    more than ``most`` characters is cut, None: never.
+    more than ``most`` characters is cut, unless ``most`` is None.
     """
     line = text if most is None else text[: most + 1]
     if not line.isprintable():
@@ -35,7 +35,7 @@ class DistbfsError(Exception):
     Attributes
     ----------
     exit_code : int
-        What a command ends with: 1, 2 or 3.
+        The exit code of a command that ends with this error: 1, 2 or 3.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class ValidationError(DistbfsError):
 
 
 class SearchStopped(DistbfsError):  # noqa: N818
-    """A search was given up between two levels, as the caller asked.  Exit code 1."""
+    """A search was stopped between two levels on request.  Exit code 1."""
 
     exit_code = 1
 
@@ -101,7 +101,8 @@ class StoreError(InputError, OSError):
 class PeerFailed(StoreError):  # noqa: N818
     """Another rank failed and removed the files being written.
 
-    The error of that rank counts: this one is printed only if there is no other.
+    The error of that rank is the one to report: this one is printed only if there is no
+    other.
     """
 
 
@@ -119,11 +120,11 @@ def system_error(
     error : OSError
         The system's error.
     path : object, optional
-        What the message names; by default the file that ``error`` names.
+        The object that the message names; by default the file that ``error`` names.
     kind : type, default FileError
-        Class of the error; ``DiskFull`` takes its place where the disk is full.
+        Class of the error to return; it is ``DiskFull`` instead if the disk is full.
     otherwise : str
-        The reason where ``error`` has no error number.
+        The reason to state if ``error`` has no error number.
 
     Returns
     -------
@@ -152,7 +153,7 @@ class ServiceError(DistbfsError, OSError):
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
         ``deadline``, ``draining``, ``gone`` or ``broken``.
     id : object
-        ``id`` of the request, None if it had none.
+        The ``id`` of the request, None if it had none.
 
     Examples
     --------
@@ -186,14 +187,14 @@ class ServiceError(DistbfsError, OSError):
         self.exit_code, self.status = self.CODES.get(code, (1, 500))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the call that rebuilds the error; ``args`` alone do not."""
+        """Return the call that rebuilds the error; ``args`` are not enough."""
         return service_error, (type(self), self.args, vars(self))
 
 
 def service_error(
     kind: type[ServiceError], args: tuple[str, ...], state: dict[str, Any]
 ) -> ServiceError:
-    """Return an error as it was pickled or is copied, whatever its class takes."""
+    """Rebuild a pickled or copied error, whatever arguments its class takes."""
     error = kind.__new__(kind, *args)
     OSError.__init__(error, *args)
     vars(error).update(state)
@@ -201,7 +202,7 @@ def service_error(
 
 
 class LaunchError(DistbfsError):
-    """The launcher and the MPI library disagree, or ranks and parts do not fit.
+    """The launcher and the MPI library disagree, or ranks and parts do not match.
 
     Exit code 2.
     """

@@ -1,8 +1,9 @@
 """Unfinished files: removed when a signal ends this process, or after it was killed.
 
-A file that appears complete or not at all is written in a hidden folder beside its
-place. The process that writes holds a lock in the folder, so that a later one can tell
-whether it lives. On file systems without locks the folders of killed processes stay.
+A file that must appear complete or not at all is written in a hidden folder beside its
+final place. The writing process holds a lock in the folder, so that a later process can
+tell whether it is still alive. On file systems without locks, the folders of killed
+processes stay.
 """
 
 import fcntl
@@ -38,7 +39,7 @@ def forget(*paths: Path) -> None:
 def remove_all() -> None:
     """Remove the registered files and folders; ignore failures.
 
-    The process ends next, so concurrent calls of ``note`` and ``forget`` block.
+    The process ends next, so calls of ``note`` and ``forget`` from other threads block.
     """
     _lock.__enter__()
     for path in list(_paths):
@@ -52,7 +53,7 @@ def remove_all() -> None:
 def hidden_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder, which is removed at the end with its contents.
 
-    Raises OSError if there can be none.
+    Raises OSError if it cannot be created.
     """
     handle = None
     while handle is None:
@@ -73,7 +74,7 @@ def hidden_folder(parent: Path) -> Iterator[Path]:
 
 
 def _opened(folder: Path) -> int:
-    """Return the descriptor of the file in a folder that is locked."""
+    """Return the descriptor of the file that is locked in a folder."""
     kind = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(folder / LOCK, kind, 0o600)
 

@@ -1,4 +1,4 @@
-"""Locks that a forked child process finds free, and the turns of searches."""
+"""Locks that are free in a forked child process, and a lock for searches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ IMPORTING = 10  # seconds that a fork waits for imports of other threads
 
 
 class ForkLock:
-    """A lock of one thread at a time, which may take it again while it holds it.
+    """A lock that a thread may take again while it holds it.
 
-    In a forked child process it is free unless the thread that forked holds it: the
-    child has no other thread that would release it.
+    In a forked child process, it is free unless the thread that forked holds it,
+    because the child has no other thread that could release it.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class ForkLock:
 
 
 def renewed(lock: Any) -> Any:
-    """Return the RLock, or a new one if a thread that the child lacks holds it."""
+    """Return the RLock, or a new one if its holder is a thread that the child lacks."""
     if not lock.acquire(blocking=False):
         return RLock()
     lock.release()
@@ -52,12 +52,12 @@ LOCKS: WeakSet[ForkLock] = WeakSet()
 
 @cache
 def follow_forks() -> None:
-    """Make forked child processes find all locks free, and modules imported."""
+    """Make sure that forked child processes find locks free and imports complete."""
     os.register_at_fork(before=await_imports, after_in_child=renew_all)
 
 
 def renew_all() -> None:
-    """Renew all locks, also those that cached properties have before Python 3.12."""
+    """Renew all locks, including those of cached properties before Python 3.12."""
     for lock in list(LOCKS):
         lock.renew()
     if sys.version_info < (3, 12):
@@ -81,7 +81,7 @@ def of_package(name: str) -> bool:
 
 
 def await_imports() -> None:
-    """Wait for the imports of other threads, which a child could not finish."""
+    """Wait for imports in other threads, which a child could not finish."""
     last = time.monotonic() + IMPORTING
     while importing() and time.monotonic() < last:
         time.sleep(0.001)
@@ -102,8 +102,8 @@ def importing() -> bool:
 class SearchLock(ForkLock):
     """A lock that threads hold while they search one graph.
 
-    A thread that holds it may search, but not within a search: then the functions that
-    a search calls get a UsageError if they would otherwise wait for themselves.
+    A thread that holds it may search, but not within a search: a function that a search
+    calls gets a UsageError if it would otherwise wait for its own search.
     """
 
     def __init__(self) -> None:
@@ -112,14 +112,14 @@ class SearchLock(ForkLock):
 
     @property
     def torn(self) -> bool:
-        """Whether the process was forked amid a search, which left memory unfinished.
+        """Whether the process was forked during a search, which left memory unfinished.
 
-        Hold the lock while you ask.
+        Hold the lock while you read it.
         """
         return self._searching not in (0, os.getpid())
 
     def mend(self) -> None:
-        """Note that nothing uses the memory of the aborted search any more."""
+        """Note that nothing uses the memory of the interrupted search any more."""
         self._searching = 0
 
     def search(self) -> Turn:

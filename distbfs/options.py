@@ -51,16 +51,17 @@ def check_integer(name: str, value: Any) -> int:
 
 @dataclass(frozen=True)
 class Declared:
-    """Facts about an option besides those of its field: name, type and default.
+    """Facts about an option beyond the name, type and default of its field.
 
     Its help is in the docstring of the class, after the name of the field and a colon.
 
-    group: of the help of a command
-    spellings: a short name such as "-t", or a long one other than the field's
-    low, high: allowed range, above: without ``low``; allowed: values
+    group: heading under which a command's help lists the option
+    spellings: a short name such as "-t", or a long name that differs from the field's
+    low, high: allowed range; above: whether ``low`` itself is excluded; allowed: the
+    allowed values
     kind: type on the command line, if it differs from the field's
-    usual: default of the command line, if it differs from the field's
-    unit: the field's value for 1 on the command line
+    usual: default on the command line, if it differs from the field's
+    unit: the value of the field that 1 on the command line stands for
     more: further arguments for click
     """
 
@@ -79,7 +80,7 @@ class Declared:
 def option(group: str, *spellings: str, default: Any = None, **known: Any) -> Any:
     """Return a field of a dataclass that is an option.
 
-    known: of ``Declared``; metavar and required are for click
+    known: values for the fields of ``Declared``; metavar and required are for click
     """
     more: dict[str, Any] = {
         x: known.pop(x) for x in ("metavar", "required") if x in known
@@ -89,7 +90,7 @@ def option(group: str, *spellings: str, default: Any = None, **known: Any) -> An
 
 
 def check_declared(options: Any) -> None:
-    """Raise UsageError for a field outside the range or choices it is declared with."""
+    """Raise UsageError for a field outside its declared range or choices."""
     for item in fields(options):
         known, value = item.metadata.get("option"), getattr(options, item.name)
         if known is None or value is None:
@@ -115,7 +116,7 @@ def check_several(name: str, values: Any) -> Iterable[Any]:
 
 
 def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:
-    """Return the last level to search; None for all, also if ``most`` is less.
+    """Return the last level to search; None for all, also for ``most`` or more.
 
     Raises UsageError unless it is None or an integer of 0 or more.
     """

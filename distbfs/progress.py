@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Tell(Protocol):
-    """Receives the amount done; ``total`` if it has grown."""
+    """Receives the amount that is done, and ``total`` if the total has grown."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None:
         """Show the amount done; callable from any thread."""
@@ -32,9 +32,11 @@ def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG
 
 
 class Stages:
-    """Shows one stage of long work at a time, as one bar of a terminal.
+    """Shows one stage of long work at a time, as one progress bar in a terminal.
 
-    progress: shows a stage. A context manager that hides the stage when it ends.
+    A context manager, which hides the stage when it ends.
+
+    progress: shows a stage
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -62,9 +64,9 @@ class Stages:
 
 
 class Sum:
-    """Sums the amounts done, in any thread, and passes on the sum.
+    """Sums the amounts that any thread has done, and passes on the sum.
 
-    total: the amount to do, as far as known
+    total: the amount to do, as far as it is known
     """
 
     def __init__(self, tell: Tell = untold, total: int = 0) -> None:
@@ -72,13 +74,13 @@ class Sum:
         self._done, self._total = 0, total
 
     def __call__(self, count: int) -> None:
-        """Add an amount done."""
+        """Add an amount that has been done."""
         with self._lock:
             self._done += count
             self._tell(self._done)
 
     def more(self, count: int) -> None:
-        """Add to the amount to do; ``count`` may be negative."""
+        """Add ``count``, which may be negative, to the amount to do."""
         if count:
             with self._lock:
                 self._total += count
@@ -86,7 +88,7 @@ class Sum:
 
 
 def progress_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of slices of ``total``; report progress."""
+    """Yield (start, stop) of the slices of ``total``, and report progress."""
     for start in range(0, total, size):
         stop = min(start + size, total)
         yield start, stop

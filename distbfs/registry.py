@@ -1,4 +1,4 @@
-"""Names of the interchangeable parts; each is imported on first use."""
+"""Names of interchangeable parts of the package; each is imported on first use."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ WRITERS = {
 
 
 class LaterModule:
-    """A stand-in for a module, which is imported at first use.
+    """A stand-in for a module, which is imported on first use.
 
-    A package holds it under the name of a CUDA module to which modules for hosts refer,
-    so that they can be imported without CUDA.
+    A package has it under the name of a CUDA module to which modules for hosts refer,
+    so that these can be imported without CUDA.
 
     at_hand: attributes that need no import, by name
     """

@@ -23,10 +23,10 @@ class Span:
 
 
 class Trace:
-    """Records phases of this rank, the last ``limit`` spans.
+    """Records the phases of this rank, up to the last ``limit`` spans.
 
-    push, pop: called with the name at the start and without it at the end of each span,
-    to show it elsewhere (NVTX ranges on a GPU)
+    push, pop: called at the start of each span, with its name, and at its end, to show
+    it elsewhere (such as NVTX ranges on a GPU)
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Trace:
 
     @contextmanager
     def __call__(self, name: str, **values: Any) -> Iterator[dict[str, Any]]:
-        """Record the time of a ``with`` block, which may add values (JSON values)."""
+        """Record the time of a ``with`` block, which may add JSON values to it."""
         if self._push is not None:
             self._push(name)
         begin = time.perf_counter()
@@ -60,7 +60,7 @@ def kept(
 
 
 class Aside(ForkLock):
-    """Time excluded from all phases, in whatever thread; the lock guards its sums."""
+    """Time that all phases exclude, in any thread; the lock guards its sums."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,13 +68,13 @@ class Aside(ForkLock):
         self._began = self._spent = 0.0
 
     def renew(self) -> None:
-        """Leave the threads of the parent out; see ``ForkLock``."""
+        """Forget the threads of the parent process; see ``ForkLock``."""
         super().renew()
         self._inside = 0
 
     @property
     def seconds(self) -> float:
-        """Return the seconds so far, counting overlaps once."""
+        """Return the seconds so far, in which overlapping times count once."""
         with self:
             now = time.perf_counter() - self._began if self._inside else 0.0
             return self._spent + now
@@ -106,7 +106,7 @@ def clock() -> float:
 class Stopwatch:
     """Sums seconds per phase, by ``clock``; phases may be entered again.
 
-    trace: also records every phase
+    trace: records every phase as well
     """
 
     def __init__(self, trace: Trace | None = None) -> None:

@@ -55,7 +55,7 @@ class Event(Protocol):
 
 
 class Stream(Protocol):
-    """A queue of operations of a device, run in order."""
+    """A queue of operations that a device runs in order."""
 
     @property
     def ptr(self) -> int:
@@ -91,7 +91,7 @@ class Device(Protocol):
 
 
 class DeviceArray(Protocol):
-    """An array in the memory of a device: the used part of ``cupy.ndarray``.
+    """An array in device memory: the part of ``cupy.ndarray`` that is used.
 
     Functions document shape and dtype. Operations use the current stream; operators
     work element by element.
@@ -188,7 +188,7 @@ AnyArray: TypeAlias = Array | DeviceArray  # of the host or of a device
 
 
 class World(Protocol):
-    """The ranks that work together.  All methods but ``abort`` are collective.
+    """The ranks that work together.  All methods except ``abort`` are collective.
 
     Every rank calls the same methods in the same order with arrays of the same dtype.
     """
@@ -202,53 +202,54 @@ class World(Protocol):
         """Wait until every rank is here."""
 
     def allreduce(self, values: Array, op: Reduction = "sum") -> Array:
-        """Reduce an array element by element; the same shape on every rank.
+        """Reduce an array element by element; its shape is the same on every rank.
 
-        Returns a new array of the same shape and dtype, equal on all ranks.
+        Returns a new array of this shape and dtype, equal on all ranks.
         """
 
     def allgather(self, values: Array) -> list[Array]:
-        """Gather the one-dimensional array of each rank on all, in rank order.
+        """Gather the one-dimensional arrays of all ranks on each rank, in rank order.
 
         Lengths may differ between ranks.
         """
 
     def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
-        """Send ``outgoing[r]`` to rank r; return the arrays that ranks sent here.
+        """Send ``outgoing[r]`` to rank r; return the arrays received, by rank.
 
-        One-dimensional arrays of one dtype, of any length, even above 2^31 elements.
+        The arrays are one-dimensional, of one dtype and of any length, even above 2^31
+        elements.
         """
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Send the JSON-like object of ``root`` to every rank."""
 
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Do the same as ``broadcast`` where ``root`` may come much later.
+        """Do the same as ``broadcast`` when ``root`` may call it much later.
 
-        Waiting ranks leave their core to others.
+        Waiting ranks yield their cores to other processes.
         """
 
     def split(self, group: int) -> World:
         """Return a world of the ranks that pass the same number, in order.
 
-        The caller ends it by ``free`` before this one.
+        The caller must ``free`` it before this world.
         """
 
     def free(self) -> None:
         """Free the communicators; the world cannot be used afterwards."""
 
     def finish(self) -> None:
-        """Reach the agreed end: from here on ranks may leave at different times."""
+        """Mark the common end, after which ranks may leave at different times."""
 
     def abort(self, code: int) -> None:
         """End all ranks with an exit code; does not return on several ranks."""
 
 
 class TupleSource(Protocol):
-    """Edge tuples by position, the same for every number of ranks.
+    """Edge tuples by position; they do not depend on the number of ranks.
 
     ``n`` is the number of vertices, ``tuples`` the number of tuples; loops and repeats
-    are legal. A slice may be read any number of times.
+    are allowed. A slice may be read any number of times.
     """
 
     n: int
@@ -258,9 +259,9 @@ class TupleSource(Protocol):
         """Yield (u, v) int64 arrays that cover the tuples start … stop-1 in order."""
 
     def describe(self) -> dict[str, Any]:
-        """Describe the tuples: family, parameters, seed (JSON values)."""
+        """Describe the tuples by family, parameters and seed (JSON values)."""
 
 
 def slice_bounds(total: int, pieces: int, index: int) -> tuple[int, int]:
-    """Return the half-open range of piece ``index`` when ``total`` is cut evenly."""
+    """Return the half-open range of piece ``index`` if ``total`` is cut evenly."""
     return total * index // pieces, total * (index + 1) // pieces

@@ -68,7 +68,7 @@ class DeviceCopies(Protocol):
 
 
 class Piece(NamedTuple):
-    """Bytes ``start`` … ``start + nbytes - 1`` of a copy, and their place in a half."""
+    """Bytes ``start`` … ``start + nbytes - 1`` of a copy, placed in half a mailbox."""
 
     copy: Copy
     start: int
