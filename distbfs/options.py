@@ -260,7 +260,7 @@ class Knobs:
             known = items[name].metadata["option"]
             low, *_, high = known.allowed or (known.low, known.high)
             raise UsageError(
-                f"{name} is '{value}', no number; allowed: {low} to {high}"
+                f"{name} is '{value}', not a number; allowed: {low} to {high}"
             ) from None
         return replace(self, **{name: number})  # type: ignore[arg-type]
 

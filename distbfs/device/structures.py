@@ -271,12 +271,12 @@ class Declarations:
         matches = [FIRST.match(first), *(OTHER.match(x.strip()) for x in others)]
         parts = [x.groups() for x in matches if x]
         if len(parts) < len(matches):
-            raise ValueError(f"not read: {member}")
+            raise ValueError(f"a declaration cannot be read: {member}")
         kind = self._type(parts[0][0])
         for pointer, name, sizes in (x[-3:] for x in parts):
             made = ctypes.c_void_p if "*" in pointer else kind
             if made is None:
-                raise ValueError(f"of an unknown type: {member}")
+                raise ValueError(f"a member has an unknown type: {member}")
             for size in reversed(re.findall(r"\[([^\]]*)\]", sizes)):
                 made = made * self.value(size)
             yield name, made

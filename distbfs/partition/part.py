@@ -294,7 +294,7 @@ class Part:
         if not whole:
             rows = self.delegate_count
             if self.active:
-                raise InputError("a directed graph in parts has delegates alone")
+                raise InputError("a directed graph in several parts has only delegates")
         elif self.pulled.edges != self.nn.edges:
             raise InputError("edges in and edges out differ in number")
         if self.pulled.rows != rows:

@@ -286,7 +286,9 @@ def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
             check_compressed(rows)
     except (ValueError, TypeError, LookupError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"the arrays of the matrix do not fit: {reason}") from error
+        raise InputError(
+            f"the arrays of the matrix are inconsistent: {reason}"
+        ) from error
     return two_sets(rows) if bipartite else rows
 
 

@@ -326,7 +326,7 @@ class Session:
         if view is self._view:
             return
         if view is not None and view.n != self.n:
-            raise InputError(f"a view of {view.n} vertices; the graph has {self.n}")
+            raise InputError(f"the view has {view.n} vertices, the graph {self.n}")
         if self._sight is None:
             self._sight = sight_of(
                 self.world, self.held, self._runner, self.options.engine, self._rows

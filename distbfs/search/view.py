@@ -148,7 +148,7 @@ def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
     for name in where.names:
         if name not in attributes:
             raise UsageError(
-                f"attribute '{name:.60}' was not kept with the graph; there are: "
+                f"attribute '{name:.60}' was not kept with the graph, which has: "
                 f"{', '.join(attributes) or 'none'}"
             )
     where.of(attributes, 0)

@@ -230,7 +230,7 @@ def test_files_of_undirected_graphs_are_no_directed_ones(name, content, text, tm
 def test_parts_are_refused_before_a_file_is_read(tmp_path):
     words = ("convert", tmp_path / "none", "-o", tmp_path / "g", "--directed")
     said = here(*words, "--parts", 2).refusal
-    assert "a directed graph is stored as one part by one rank, not 2 by 1" in said
+    assert "stored as one part by one rank, not with parts: 2, ranks: 1" in said
 
 
 REFUSALS = [
@@ -389,7 +389,7 @@ def test_compare_of_a_directed_graph(store, tmp_path):
 def test_parts_are_refused_when_it_is_made(tmp_path):
     words = ("generate", "path", "-n", 9, "--directed", "-o", tmp_path / "g")
     said = here(*words, "--parts", 2).refusal
-    assert "a directed graph is stored as one part by one rank, not 2 by 1" in said
+    assert "stored as one part by one rank, not with parts: 2, ranks: 1" in said
     assert not list(tmp_path.iterdir())
 
 

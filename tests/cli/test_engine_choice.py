@@ -205,10 +205,10 @@ def test_wrong_words():
         ("k5=5", "k5 is 5; allowed: 0 to 4"),
         ("k6=100", "k6 is '100'; allowed: 32, 64, 128, 256, 512, 1024"),
         ("k7=17", "k7 is 17; allowed: 0 to 16"),
-        ("k1=x", "k1 is 'x', no number; allowed: 1 to 32"),
+        ("k1=x", "k1 is 'x', not a number; allowed: 1 to 32"),
         ("ext=1", "ext is '1'; allowed: yes, no"),
         ("k8=1", "knob 'k8'; allowed: auto, or some of k1, k2"),
-        ("k1", "k1 is '', no number"),
+        ("k1", "k1 is '', not a number"),
     ],
 )
 def test_knobs_outside_their_ranges(text, message):

@@ -180,5 +180,5 @@ def test_edges_in_that_do_not_fit():
     with pytest.raises(InputError, match="incoming has 3 rows instead of"):
         owner.check()
     object.__setattr__(owner, "active", 1)
-    with pytest.raises(InputError, match="has delegates alone"):
+    with pytest.raises(InputError, match="has only delegates"):
         owner.check()

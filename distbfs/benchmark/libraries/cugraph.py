@@ -49,7 +49,7 @@ class CugraphLibrary:
         return answer
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Convert distances to levels by id, int32 [n]; unreached: the largest int."""
+        """Convert distances, the largest int for unreached, to levels by id, int32."""
         far, vertices = answer[0].get(), answer[2].get()
         level = np.full(self._n, -1, np.int32)
         level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)

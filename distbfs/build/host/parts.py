@@ -152,8 +152,8 @@ def check_alone(parts: int, ranks: int) -> None:
     """Raise UsageError unless a directed graph is stored as one part by one rank."""
     if parts > 1 or ranks > 1:
         raise UsageError(
-            f"a directed graph is stored as one part by one rank, not {parts} by "
-            f"{ranks}; several ranks can search it"
+            "a directed graph is stored as one part by one rank, not with parts: "
+            f"{parts}, ranks: {ranks}; several ranks can search it"
         )
 
 

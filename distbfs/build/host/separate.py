@@ -179,7 +179,7 @@ class Distributor:
 
     @cached_property
     def _falling(self) -> Array:
-        """The rank of each delegate by descending degree, uint32 [n], 0 for others."""
+        """Each delegate's position by descending degree, uint32 [n]; others have 0."""
         places = np.zeros(self.layout.n, dtype=np.uint32)
         places[self.delegates] = np.arange(len(self.delegates), dtype=np.uint32)
         return places

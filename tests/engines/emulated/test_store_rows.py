@@ -388,7 +388,7 @@ def test_matrices_that_do_not_fit_are_refused_before_they_are_sent(monkeypatch):
     monkeypatch.setattr(arrays, "to_device", None)
     matrix = matrix_of(4, [0, 1, 2], [1, 2, 3])
     matrix.indices[1] = 99
-    with pytest.raises(InputError, match="the arrays of the matrix do not fit"):
+    with pytest.raises(InputError, match="the arrays of the matrix are inconsistent"):
         Graph.from_scipy(matrix)
 
 
