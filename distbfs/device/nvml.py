@@ -140,7 +140,7 @@ class NvmlMeter:
 
 
 def integral(watts: Sequence[tuple[float, float]]) -> float | None:
-    """Integrate (seconds, W) by the trapezoidal rule, in J; None for less than two."""
+    """Integrate (seconds, W) by the trapezoidal rule, in J; None below two samples."""
     if len(watts) < 2:
         return None
     steps = pairwise(watts)

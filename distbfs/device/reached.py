@@ -28,8 +28,8 @@ def sum_reached(
 
     values: levels or parents on the current device, contiguous integers, negative
     exactly for unreached vertices
-    ends: the number of ends at each vertex, integers of at least 0; None to count only
-    vertices, among all values
+    ends: the number of ends at each vertex, integers of at least 0; None to count
+    vertices only, those of all values
     rows: uint32, the index in ``values`` for each entry of ``ends``; None for 0, 1, 2,
     …
     """

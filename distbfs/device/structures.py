@@ -1,7 +1,7 @@
 """Structures of kernels and C, read from the text that declares them.
 
 Names, types, order and lengths of members are declared only in the source.  It is read
-like a compiler reads it, as far as declarations of structures require: with headers
+as a compiler would read it, as far as declarations of structures require: with headers
 that it includes by ``"name"``, conditions, macros without arguments, and constants.
 """
 
@@ -52,7 +52,7 @@ ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
 class Record(ctypes.Structure):
-    """A structure that keeps the arrays alive to which its pointers point."""
+    """A structure that keeps alive the arrays to which its pointers point."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__()

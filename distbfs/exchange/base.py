@@ -125,7 +125,10 @@ class Streams(Protocol):
         """
 
     def room(self, place: int, count: int) -> Any:
-        """Return a receive buffer, uint64 [count]; the next call leaves it valid."""
+        """Return a receive buffer, uint64 [count].
+
+        It stays valid until the second call after this one.
+        """
 
     def wait(self, event: Any) -> None:
         """Wait for an event of a stream; raise DistbfsError if a rank has ended."""

@@ -72,6 +72,9 @@ class NcclStreams:
                 ends[place].receive(array, numbers[part])
 
     def room(self, place: int, count: int) -> Array:
-        """Return a receive buffer, uint64 [count]; the next call leaves it valid."""
+        """Return a receive buffer, uint64 [count].
+
+        It stays valid until the second call after this one.
+        """
         self._rooms[place].reverse()
         return self._rooms[place][0].take(count)
