@@ -216,13 +216,17 @@ class Factors:
 class Knobs:
     """K1 … K7 of engine bfs4k (Busato, Bombieri 2015); None: set from the graph.
 
-    k1: least virtual warp, threads; k2: share of the vertices, those of the highest
-    degrees, whose rows go to the second queue, %; k3: neighbours of such a row that a
-    thread takes; k4: edge-discover where the frontier times k4 is below the resident
-    threads or rows are shorter than a virtual warp, 0 never; k5: vertices a thread up
-    to which one block searches alone, 0 never; k6: threads that share a hash table;
-    k7: vertices a thread, on average, from which a warp writes in turns, 0 never; ext:
-    the extended edge-discover
+    k1: smallest size of a virtual warp, in threads
+    k2: percentage of the vertices, those of the highest degrees, whose rows go to the
+        second queue
+    k3: number of neighbours in such a row that each thread takes
+    k4: edge-discover is used if the frontier times k4 is below the number of resident
+        threads, or if rows are shorter than a virtual warp; 0 means never
+    k5: one block searches alone up to this number of vertices per thread; 0 means never
+    k6: number of threads that share a hash table
+    k7: a warp writes in turns from this average number of vertices per thread on; 0
+        means never
+    ext: whether the extended edge-discover is used
     """
 
     k1: int | None = option(ADVANCED, allowed=(1, 2, 4, 8, 16, 32))

@@ -532,7 +532,7 @@ class DomainEngine(Engine, Protocol):
 
 
 class HostEngine(DomainEngine, Protocol):
-    """Searches parts in host memory, level by level or alone."""
+    """Searches parts in host memory, level by level or as a whole."""
 
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph of one part without delegates."""

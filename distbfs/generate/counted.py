@@ -1,4 +1,4 @@
-"""Edge tuples of which those that are read are counted."""
+"""Edge tuples that are counted while they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uniform random tuples, of which a seed gives any slice.
+"""Uniform random tuples; any slice can be computed from the seed.
 
 Both ends of every tuple are drawn independently (the Erdős-Rényi multigraph); loops and
 repeats are kept.  An end is the upper half of the 128-bit product of a 64-bit hash and

@@ -273,7 +273,7 @@ class PartialFile:
     def _write_new(
         self, path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
     ) -> None:
-        """Write a file of arrays by name, with those that are known from the start."""
+        """Write a file with the wanted arrays, and the values known already."""
         with new_file(path) as (file, _):
             file.attrs[IDENTITY] = self._identity
             file.attrs[IDS] = "input"

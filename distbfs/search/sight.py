@@ -35,7 +35,7 @@ class Sight(Protocol):
     vertices: VertexMap
 
     def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: to all (collective)."""
 
 
 def sight_of(
@@ -82,7 +82,7 @@ class PartSight:
         self._views = PartViews(world, held.parts, held.vertices.outside)
 
     def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: to all (collective)."""
         if view is None:
             self._runner.see(self._parts)
             self.vertices = self._all
@@ -103,7 +103,7 @@ class GraphSight:
         self._views: PartViews | None = None
 
     def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: to all (collective)."""
         problem: DistbfsError | None = None
         self.vertices = self._all
         try:
@@ -171,7 +171,7 @@ class DevicesSight:
         self._views: PartViews | None = None
 
     def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: all (collective)."""
+        """Restrict later searches to a part of the graph; None: to all (collective)."""
         self._runner.see([None] * len(self._all.shards))  # lets go of the bits
         self.vertices = self._all
         if view is None:

@@ -148,7 +148,7 @@ class DomainOffer:
 class BetweenDomains:
     """Runs searches over the domains of this rank together with the other ranks.
 
-    placement: of parts on ranks, where ranks share domains
+    placement: placement of the parts on ranks, if ranks share domains
     why: the reason why a search is not one launch, although the exchange allows it, or
     ""
     trace: records the phases of every level, None for no trace

@@ -171,7 +171,7 @@ class StreamedLevels:
         self._known = self._known.after_root()
 
     def _form(self) -> Hashable:
-        """Return the key of launches; None: no later search can reuse them."""
+        """Return the key of launches, None if no later search can reuse them."""
         forms = tuple([seat.search.form for seat in self._seats])
         return None if None in forms else forms
 

@@ -248,7 +248,7 @@ class WholeRunner:
 
     @property
     def path(self) -> FindPath | None:
-        """Find a shortest path, where this rank searches alone."""
+        """Find a shortest path, if this rank searches alone."""
         alone = self._search is not None and self._world.size == 1
         return self._search.path if alone and self._search else None
 
