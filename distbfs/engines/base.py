@@ -538,7 +538,7 @@ class HostEngine(DomainEngine, Protocol):
         """Prepare the search of a graph of one part without delegates."""
 
     def path_sums(self, level: Array, depth: int, dtype: str) -> PathSums:
-        """Prepare sums along shortest paths; arguments as of ``PathSums``."""
+        """Prepare sums along shortest paths; arguments: see ``PathSums``."""
 
 
 class DeviceEngine(Engine, Protocol):

@@ -1,8 +1,8 @@
 """Sums along shortest paths, from the levels of a search.
 
-The number of paths, sigma(v), is 1 on level 0, and below it the sum of sigma over the
-edges (u, v) with u one level above v. A stored edge counts once; loops lie on no
-shortest path. Source: Brandes 2001, Section 3.
+The number of paths, sigma(v), is 1 on level 0; on later levels, it is the sum of
+sigma(u) over the edges (u, v) with u on the level before that of v. A stored edge
+counts once; loops lie on no shortest path. Source: Brandes 2001, Section 3.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 class PathCounter(Protocol):
     """Counts the shortest paths found by searches of a whole graph.
 
-    seconds: device time of the last count, 0 on hosts
+    seconds: device time of the last call, 0 on hosts
     """
 
     seconds: float
@@ -31,33 +31,35 @@ class PathCounter(Protocol):
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
         """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
 
-        level: integers [n] by id in the graph's memory, -1 = unreached; levels: upper
-        bound of level; dtype: "uint64", or "float64", whose sums are rounded
+        level: integers [n] by id, -1 = unreached, in the same memory as the graph
+        levels: upper bound of ``level``
+        dtype: "uint64", or "float64", whose sums are rounded
         """
 
 
 def check_dtype(dtype: str) -> str:
-    """Check the dtype of counts; raise UsageError for another."""
+    """Raise UsageError unless the dtype of counts is allowed."""
     check_choice("dtype", dtype, COUNT_DTYPES)
     return dtype
 
 
 class MakeSums(Protocol):
-    """Makes the sums of vertices with levels; arguments as of ``PathSums``."""
+    """Makes the sums for vertices of known levels; arguments: see ``PathSums``."""
 
     def __call__(self, level: Array, depth: int, dtype: str) -> PathSums:
-        """Return sums, whose values are the numbers of paths to the first level."""
+        """Return sums that hold the numbers of paths to vertices of the first level."""
 
 
 class PathSums:
     """Sums of values of vertices from level to level, in NumPy.
 
     The vertices are those of a whole graph, or the normals or delegates of a part.
-    Values are first the numbers of paths, from the first level down; after ``turn``, (1
-    + dependency) / paths, from the last level up.
+    At first, values are numbers of paths, summed from the first level to the last;
+    after ``turn``, they are (1 + dependency) / paths, summed from the last level to the
+    first.
 
     level: int32 [k] by number, -1 = unreached; depth: the last level
-    dtype: of values, "uint64" or "float64"; values: [k]
+    dtype: "uint64" or "float64", the dtype of ``values``, [k]
     """
 
     def __init__(self, level: Array, depth: int, dtype: str) -> None:
@@ -88,10 +90,11 @@ class PathSums:
         begin: int,
         goal: int,
     ) -> bool:
-        """Add the values of a level of ``start`` to those of a level here.
+        """Add values of level ``begin`` of ``start`` to those of level ``goal``.
 
-        edges: from there to here; back: the same by their ends, None if these are not
-        here, for other engines. Returns whether a sum exceeds uint64.
+        edges: rows from the vertices of ``start`` to these; back: the same edges by
+        target, which other engines use, None if they are not on this part. Returns
+        whether any sum exceeds uint64.
         """
         rows = start.places(begin)
         index, columns = edges.edges_of(rows)
@@ -101,8 +104,8 @@ class PathSums:
     def down(self, edges: CSR, back: CSR) -> int:
         """Add up the values of a whole graph, from the first level to the last.
 
-        Returns the first level where a sum exceeds uint64, or 0. edges, back: as in
-        ``along``
+        edges, back: see ``along``. Returns the first level where a sum exceeds uint64,
+        or 0.
         """
         passed = 0
         for goal in range(1, self._depth + 1):
@@ -113,7 +116,7 @@ class PathSums:
     def add(self, numbers: Array, values: Array, goal: int) -> bool:
         """Add values [k] to vertices of a level; return whether a sum exceeds uint64.
 
-        numbers: [k], which may repeat
+        numbers: [k], the vertices, which may repeat
         """
         places = self.places(goal)
         words = words_of(self.values[places])
@@ -123,35 +126,36 @@ class PathSums:
         return self.put(words, goal)
 
     def put(self, words: Array, goal: int) -> bool:
-        """Set the values of a level by their words; return whether one is wrong."""
+        """Set the values of a level from words; return whether any exceeds uint64."""
         self.values[self.places(goal)], over = totals_of(words)
         return over
 
     def settle(self, goal: int) -> None:
-        """Complete the sums of a level."""
+        """Complete the sums of a level: after ``turn``, add 1 / paths."""
         places = self.places(goal)
         if self._base is not None:
             # mutant: += self._base -> = self._base : test_betweenness_by_parts
             self.values[places] += self._base[places]
 
     def turn(self) -> None:
-        """Keep the numbers of paths, and begin at the last level with 1 / paths."""
+        """Keep the numbers of paths; start again at the last level with 1 / paths."""
         self._paths, zeros = self.values, np.zeros_like(self.values)
         self._base = np.divide(1, self._paths, out=zeros, where=self._paths > 0)
         self.values = np.zeros_like(zeros)
         self.settle(self._depth)
 
     def dependencies(self) -> Array:
-        """Return the dependencies of the root, 0 at itself; after going up."""
+        """Return the dependencies of the root, 0 at the root, after the way back."""
         shares: Array = self._paths * (self.values - self._base)
         shares[self.places(0)] = 0
         return shares
 
 
 def words_of(values: Array) -> Array:
-    """Return summands of values, [2 or 1, k], whose sums do not exceed 64 bits.
+    """Return the words of values, [2 or 1, k], which can be summed in 64 bits.
 
-    The halves of uint64, for fewer than 2^32 of them; the values themselves of float64.
+    For uint64, they are the lower and the upper halves, of which fewer than 2^32 can be
+    summed; for float64, the values themselves.
     """
     if values.dtype != np.uint64:
         return values[None].copy()
@@ -159,7 +163,7 @@ def words_of(values: Array) -> Array:
 
 
 def totals_of(words: Array) -> tuple[Array, bool]:
-    """Return (sums [k] of words, whether one exceeds uint64, and so is wrong)."""
+    """Return (sums [k] from their words, whether any exceeds uint64 and is wrong)."""
     if len(words) == 1:
         return words[0], False
     low, high = words

@@ -176,7 +176,7 @@ class PermutedTuples(DeviceTuples):
 
 
 class TurnedTuples(DeviceTuples):
-    """Tuples of another source that lead the other way."""
+    """The reversed tuples of another source."""
 
     def __init__(self, source: Turned) -> None:
         super().__init__(source)
@@ -184,7 +184,7 @@ class TurnedTuples(DeviceTuples):
         self.generated = self._inner.generated
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the tuples start … stop-1 to CuPy arrays of ``dtype``, turned."""
+        """Write the reversed tuples start … stop-1 to CuPy arrays of ``dtype``."""
         self._inner.fill(start, stop, v, u)
 
 

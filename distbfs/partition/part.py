@@ -246,9 +246,10 @@ class Part:
         return owned, self.layout.local_of(self.delegates[owned])
 
     def by_local(self, normals: Array, delegates: Array) -> Array:
-        """Return values by vertex number as values by local id [local count].
+        """Return values by vertex number as values by local id, [local count].
 
-        delegates: by their numbers, which vertices of this part that are some get
+        normals: values by vertex number; delegates: values by delegate number, for the
+        delegates that this part owns
         """
         values = np.empty_like(normals)
         values[self.vertices] = normals

@@ -22,7 +22,7 @@ TYPES = {"uint64": "uint64_t", "float64": "double"}
 
 
 def prepare(dtype: str, offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library for values of a dtype and offsets of rows."""
+    """Return the library for values of a dtype and row offsets of a size."""
     return cc.load(
         SOURCE,
         OFFSET="uint32_t" if offset_bytes == 4 else "uint64_t",
@@ -32,7 +32,7 @@ def prepare(dtype: str, offset_bytes: int = 4) -> ctypes.CDLL:
 
 
 class OpenMPSums(PathSums):
-    """Sums by the threads of a process; see ``PathSums``."""
+    """Sums that the threads of a process compute; see ``PathSums``."""
 
     def __init__(self, level: Array, depth: int, dtype: str, threads: int) -> None:
         self._threads = ctypes.c_int(threads)
@@ -71,7 +71,7 @@ class OpenMPSums(PathSums):
         return int(self._call("carry_down", edges, back, own, levels))
 
     def _call(self, name: str, edges: CSR, back: CSR | None, *others: Any) -> Any:
-        """Call a function of paths.c for edges by both ends."""
+        """Call a function of paths.c with edges by source and by target."""
         library = prepare(self._dtype, edges.offsets.itemsize)
         function = getattr(library, name)
         function.restype = ctypes.c_int64
