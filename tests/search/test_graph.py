@@ -332,7 +332,7 @@ def test_matrices_whose_arrays_do_not_fit(form, change, directed):
         try:
             distbfs.Graph.from_scipy(matrix, directed=directed)
         except InputError as error:
-            os._exit(0 if str(error).startswith("the arrays of the matrix do") else 3)
+            os._exit(0 if str(error).startswith("the arrays of the matrix are") else 3)
         finally:
             os._exit(4)
     assert os.waitpid(child, 0)[1] == 0

@@ -41,7 +41,7 @@ INLINE void forget(const Between &b) {
     zero(b.sizes, 2 * b.shares);
     empty_boxes(b);
     if (blockIdx.x || threadIdx.x) return;
-    State s = {PUSHING, 0, 0, 0, 0, 0, 0, p.active - searched, 0, 1, START};
+    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, p.active - searched, 0, 1, START};
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];

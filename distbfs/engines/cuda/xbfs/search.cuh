@@ -46,7 +46,7 @@ enum FromSet { BY_QUEUE = 1, BY_PULL };
 
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
-    u16 phase, grows; /* grows: the next frontier is worth a pull; see search.cu */
+    u16 phase, grows; /* grows: the frontier is worth a pull; used by search.cu alone */
     u32 depth;
     u32 count, hubs; /* of the queue */
     u64 edges;       /* of the queue */
