@@ -16,8 +16,8 @@ from distbfs.types import Array, Ids
 def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]]) -> Ids:
     """Return the smallest id of the component of each vertex, int64 [n].
 
-    edges: yields integer arrays (u, v) of all edges, chunk by chunk; it is called about
-    log2 n times at most
+    edges: returns an iterator over all edges, integer arrays (u, v) chunk by chunk; it
+    is called at most about log2 n times
     """
     label = np.arange(n, dtype=np.int64)
     joined = True

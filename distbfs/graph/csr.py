@@ -16,19 +16,19 @@ SLICE = 1 << 21  # edges handled in one piece
 
 
 def index_dtype(largest: int) -> type[np.unsignedinteger]:
-    """Return uint32 where ``largest`` fits, else uint64."""
+    """Return uint32 if ``largest`` fits in it, else uint64."""
     return np.uint32 if largest < 1 << 32 else np.uint64
 
 
 def add_counts(counts: Ids, rows: Array) -> None:
-    """Add the occurrences of each row to ``counts``; ``rows``: int64, ascending."""
+    """Add to ``counts`` how often each row occurs; ``rows``: int64, ascending."""
     if len(rows):
         first, last = int(rows[0]), int(rows[-1])
         counts[first : last + 1] += np.bincount(rows - first)
 
 
 def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of about SLICE edges, at least one row each.
+    """Yield (first, last + 1) of runs of rows: about SLICE edges, at least one row.
 
     offsets: integers [rows + 1]. Together the runs cover all rows.
     """
@@ -42,7 +42,7 @@ def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
 
 
 def row_offsets(lengths: Array) -> Array:
-    """Return offsets [rows + 1] of rows with these lengths, uint32 where they fit."""
+    """Return offsets [rows + 1] of rows with these lengths, uint32 if they fit."""
     total = int(lengths.sum())
     offsets = np.zeros(len(lengths) + 1, dtype=index_dtype(total))
     np.cumsum(lengths, out=offsets[1:], dtype=offsets.dtype)
@@ -50,7 +50,7 @@ def row_offsets(lengths: Array) -> Array:
 
 
 def check_columns(columns: Array, below: int) -> None:
-    """Raise InputError for a column that is not below a number."""
+    """Raise InputError if a column is not below ``below``."""
     if len(columns) and int(columns.max()) >= below:
         raise InputError(f"a column is not below {below}")
 
@@ -120,7 +120,8 @@ class CSR:
     ) -> CSR:
         """Build rows from keys ``row << 32 | column``, uint64.
 
-        way: FORTH uses them as they are, BACK with both halves exchanged, BOTH both
+        way: FORTH takes the keys as they are, BACK exchanges their halves, BOTH does
+        both
         """
         runs = KeyRuns(HALF, rows, len(keys) * (2 if way == BOTH else 1), threads)
         runs.add(Items(way, keys))
@@ -136,7 +137,7 @@ class CSR:
         return index, self.columns[places]
 
     def places_of(self, rows: Array) -> tuple[Array, Array]:
-        """Return (index into ``rows`` int64, place int64 in ``columns``), as above."""
+        """Return (index into ``rows``, place in ``columns``) of these edges, int64."""
         start = self.offsets[rows].astype(np.int64)
         length = self.offsets[rows + 1].astype(np.int64) - start
         index = np.repeat(np.arange(len(rows)), length)
@@ -153,5 +154,5 @@ class CSR:
 
     @classmethod
     def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:
-        """Return rows without edges; columns are of the dtype."""
+        """Return rows without edges, whose columns have dtype ``dtype``."""
         return cls(np.zeros(rows + 1, dtype=np.uint32), np.zeros(0, dtype=dtype))

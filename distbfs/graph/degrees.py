@@ -37,7 +37,7 @@ class DegreeHistogram:
         return int(self.degrees[-1]) if len(self.degrees) else 0
 
     def above(self, threshold: int) -> int:
-        """Count the vertices of a degree above ``threshold``."""
+        """Count the vertices whose degree is above ``threshold``."""
         return int(self.counts[self.degrees > threshold].sum())
 
     def summary(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
 
 
 def occurring(values: Ids) -> tuple[Ids, Ids]:
-    """Return (distinct values ascending, count of each); int64 of 0 or more."""
+    """Return (distinct values ascending, count of each) of int64 values >= 0."""
     if values.max(initial=0) > len(values):
         return np.unique(values, return_counts=True)
     counts = np.bincount(values)
@@ -75,7 +75,7 @@ def occurring(values: Ids) -> tuple[Ids, Ids]:
 
 
 def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:
-    """Merge (values, counts) pairs; int64, values ascending."""
+    """Merge (values, counts) pairs, int64, values ascending; add up equal values."""
     empty = np.zeros(0, dtype=np.int64)
     values = np.concatenate([empty, *(piece[0] for piece in pieces)])
     counts = np.concatenate([empty, *(piece[1] for piece in pieces)])

@@ -4,9 +4,10 @@ Numbers. Vertices with edges are numbered by descending degree class and, inside
 class, by ascending id: a stable sort of the ids. So hubs come first and share cache
 lines, each row lists its neighbours of high degree first, and vertices with close ids
 stay close inside their class, which makes results by id cheap to write. Vertices
-without edges have no number. Vertices of trees, which hang on the rest by one edge,
-come last, but for some leaves that fill up a unit; the first column of their rows is
-the vertex that they hang on, if its number is lower than theirs.
+without edges have no number. Vertices of trees, each attached to the rest by one edge,
+come last, except for some leaves that fill up a unit of the others. The first column of
+a tree vertex's row is the vertex to which it is attached, if that one has a lower
+number.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def degree_class(degrees: Array) -> Ids:
 
 
 def rows_table(active: int, m: int, *, wide: bool = False) -> ArrayTable:
-    """Return the arrays of rows, as in ``DeviceGraph``; wide: offsets of 64 bits."""
+    """Return the row arrays of a ``DeviceGraph``; wide: offsets have 64 bits."""
     offset = np.uint64 if wide or m >= WIDE else np.uint32
     return {
         "offsets": ArrayPlan(offset, active + 1),
@@ -54,7 +55,7 @@ def rows_table(active: int, m: int, *, wide: bool = False) -> ArrayTable:
 
 
 def vertices_table(n: int, active: int) -> ArrayTable:
-    """Return the arrays by vertex, as in ``DeviceGraph`` without a set."""
+    """Return the arrays by vertex of a ``DeviceGraph`` that has no ``members``."""
     return {
         "vertices": ArrayPlan(np.uint32, active),
         "numbers": ArrayPlan(np.uint32, n),
@@ -65,7 +66,7 @@ def vertices_table(n: int, active: int) -> ArrayTable:
 def graph_table(
     n: int, active: int, m: int, *, directed: bool = False, wide: bool = False
 ) -> ArrayTable:
-    """Return the arrays of a ``DeviceGraph`` that has no tails; wide: see above."""
+    """Return the arrays of a ``DeviceGraph`` without tails; wide: 64-bit offsets."""
     rows = rows_table(active, m, wide=wide)
     into = {f"in_{name}": plan for name, plan in rows.items()} if directed else {}
     return rows | into | vertices_table(n, active)
@@ -75,7 +76,8 @@ def graph_table(
 class Tails:
     """The columns of long rows after the first ones, in pinned host memory.
 
-    kept: columns of a row on the device; tailed: rows with tails have numbers below it
+    kept: number of columns of each row that are on the device
+    tailed: number below which lie the numbers of all rows that have tails
     offsets: uint64 [tailed + 1], start of each tail, on the device
     columns: NumPy uint32 [offsets[-1]], numbers, which kernels read in place
     """
@@ -86,20 +88,22 @@ class Tails:
     columns: Array
 
     def from_column(self, columns: int) -> int:
-        """Return the distance of tails from an address on the device, in columns.
+        """Return the distance, in columns, of the tails from the columns on the device.
 
-        Modulo 2^62, as the difference of two addresses; columns: of the rows there
+        The difference of the two addresses, modulo 2^62. columns: address on the device
+        of the columns of rows
         """
         return ((self.columns.ctypes.data - columns) % (1 << 64)) >> 2
 
 
 @dataclass(frozen=True)
 class Trees:
-    """The vertices that a search may leave out; each hangs on one with a lower number.
+    """The tree vertices, which a search may leave out; each has a lower neighbour.
 
-    count: of them; the others are a multiple of SEARCHED_UNIT
-    chain: edges that lead from one of them to the others, at most
-    at_least: as in DeviceGraph, of the others
+    count: how many there are; the number of other vertices is a multiple of
+    SEARCHED_UNIT
+    chain: the most edges on the way from a tree vertex to the other vertices
+    at_least: as in DeviceGraph, for the other vertices only
     """
 
     count: int
@@ -109,32 +113,34 @@ class Trees:
 
 @dataclass
 class DeviceGraph:
-    """Rows of neighbours by number, without loops and repeats.
+    """Rows of neighbours by number, without loops and repeated edges.
 
-    n: vertices by id; active: vertices that have a number; m: stored directed edges
-    tuples: input tuples; loops: how many of them were loops
-    trees: the last numbers, of vertices of trees; None: none are set apart
-    at_least: int64 [AT_LEAST], at_least[k]: every vertex of degree k or more has a
-    number below it (k = 1 … 17)
+    n: number of vertices; active: how many of them have a number; m: number of stored
+    directed edges
+    tuples: number of input tuples; loops: how many of them were loops
+    trees: the vertices of trees, which have the last numbers; None if trees are not set
+    apart
+    at_least: int64 [AT_LEAST]; every vertex of degree k or more has a number below
+    at_least[k] (k = 1 … 17)
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
     columns: uint32 [m + COLUMN_PAD], numbers, ascending in each row
     vertices: uint32 [active], number -> id
     numbers: uint32 [n], id -> number, or ISOLATED; [active] with ``members``
-    tuple_degrees: uint32 [n], by id: ends of input tuples at the vertex; a loop is two
-    (for ``MemberRows``, of its ``rows``)
+    tuple_degrees: uint32 [n], by id: number of ends of input tuples at the vertex; a
+    loop has two (for ``MemberRows``, by id of its ``rows``)
     source: description of the tuples
-    seconds: of the build, by phase
-    members: uint32 [4 * blocks], set of the ids that have a number (sets.cuh);
-    ``numbers`` is then by rank in it; else None
-    in_offsets, in_columns: of a directed graph, whose rows hold the edges out: as
-    offsets and columns, the edges in; else None
-    tails: of a graph larger than the device: offsets and columns then have only the
-    first columns of each row, and offsets are uint64; else None
-    in_tails: the same of the edges in of a directed graph; where there are tails of
-    one, there are of both
+    seconds: time of each phase of the build
+    members: uint32 [4 * blocks], set of the ids that have a number (sets.cuh), by whose
+    rank in it ``numbers`` is then indexed; else None
+    in_offsets, in_columns: like offsets and columns, for the incoming edges of a
+    directed graph, whose other rows hold the outgoing ones; else None
+    tails: the other columns of a graph larger than the device, where ``columns`` has
+    only the first ones of each row, and offsets are uint64; else None
+    in_tails: the same for the incoming edges of a directed graph; it has both kinds of
+    tails or none
 
     The arrays are CuPy's. In a directed graph, vertices are numbered by the sum of both
-    degrees, rows may be empty, and a tuple counts two ends at its source vertex.
+    degrees, rows may be empty, and both ends of a tuple count at its source vertex.
     """
 
     n: int
@@ -159,12 +165,12 @@ class DeviceGraph:
 
     @property
     def directed(self) -> bool:
-        """Whether edges lead one way only."""
+        """Whether the graph is directed."""
         return self.in_offsets is not None
 
     @property
     def pulled(self) -> tuple[DeviceArray, DeviceArray]:
-        """Offsets and columns of the rows that pulls read, as in the class."""
+        """Offsets and columns of the rows that pulls read; see ``DeviceGraph``."""
         if self.in_offsets is None or self.in_columns is None:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns
@@ -194,7 +200,7 @@ class DeviceGraph:
         )
 
     def numbers_at(self, ids: Ids) -> Array:
-        """Return the numbers of ids, int64 [k], uint32 on the host, or ISOLATED."""
+        """Return the number or ISOLATED for ids, int64 [k], as uint32 on the host."""
         if self.members is None:
             return take.take(self.numbers, ids)
         numbers = np.full(len(ids), ISOLATED, np.uint32)
@@ -214,7 +220,7 @@ class DeviceGraph:
         return numbers
 
     def numbers_of(self, ids: Ids) -> DeviceArray:
-        """Return the numbers of ids, int64 [k], uint32 on the device, or ISOLATED."""
+        """Return the number or ISOLATED for ids, int64 [k], as uint32 on the device."""
         cp = cuda.cupy()
         if self.members is None:
             some: DeviceArray = self.numbers[cp.asarray(ids)]
@@ -225,7 +231,7 @@ class DeviceGraph:
     def row_lengths(self, low: int, high: int, *, incoming: bool = False) -> Ids:
         """Return the lengths of rows low … high-1 with their tails, int64.
 
-        incoming: of the rows that pulls read
+        incoming: take the rows that pulls read
         """
         offsets, tails = self.offsets, self.tails
         if incoming:

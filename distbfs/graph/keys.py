@@ -1,4 +1,4 @@
-"""Edges as 64-bit keys: which edges of tuples, for which rows, in which format."""
+"""Edges as 64-bit keys: their format, their rows, and their directions."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ class KeyFormat:
 
 @dataclass(frozen=True)
 class Deal:
-    """Assignment of vertices to rows of a rank's parts: slot * local + vertex // parts.
+    """Assignment of vertices to rows of a rank: slot * local + vertex // parts.
 
-    group: device indices; the one at position ``slot`` has part device * ranks + rank
+    group: device indices; the device at position ``slot`` has part device * ranks +
+    rank
     """
 
     n: int
@@ -62,12 +63,12 @@ class Deal:
 
     @property
     def local(self) -> int:
-        """Most rows of a part."""
+        """The largest number of rows of a part."""
         return -(-self.n // self.parts)
 
     @property
     def rows(self) -> int:
-        """Rows of all parts of the group."""
+        """Number of rows of all parts of the group."""
         return self.local * len(self.group)
 
     @cached_property
@@ -92,8 +93,9 @@ class Deal:
 class Items:
     """Tuples whose edges belong to a deal, or keys ``row << 32 | column``.
 
-    u, v: int64 [count] ends; or u: uint64 [count] keys, without v and deal
-    way: BOTH, FORTH (u, v) or BACK (v, u); a loop gives one key
+    u, v: ends of the tuples, int64 [count]; or u: keys, uint64 [count], without v and
+    deal
+    way: direction of the edges: FORTH (u, v), BACK (v, u) or BOTH; a loop gives one key
     """
 
     way: int

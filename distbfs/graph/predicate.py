@@ -1,9 +1,9 @@
 """Predicates over attributes of edges: ``weight < 3 and kind in ("road", "rail")``.
 
-A text is parsed by Python's own parser, and its tree is evaluated here; it is never
-executed. Allowed are comparisons of attributes with numbers and texts, also in chains
-(``1 <= weight < 3``), ``in`` and ``not in`` with several of them, ``and``, ``or``,
-``not`` and brackets.
+Python's own parser parses a text; this module evaluates the tree and never executes it.
+Allowed are comparisons of attributes with numbers and texts, also in chains
+(``1 <= weight < 3``), ``in`` and ``not in`` with several of these values, ``and``,
+``or``, ``not`` and brackets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 class Predicate:
     """A condition on the attributes of edges.
 
-    text: as it was given; names: the attributes that it asks for, in order
+    text: the condition as the user wrote it; names: the attributes in it, in order
 
     >>> edges = {"weight": Values(np.array([1, 5, 2]))}
     >>> Predicate("weight < 3").of(edges, 3)
@@ -77,8 +77,8 @@ class Predicate:
     def of(self, attributes: dict[str, Values], count: int) -> Marks:
         """Evaluate the predicate for edges, bool [count].
 
-        attributes: at least those of ``names``, arrays of [count]. Numbers take the
-        type of the column that they are compared with, as NumPy and pandas have it. A
+        attributes: arrays [count] by name, at least those of ``names``. Numbers take
+        the type of the column that they are compared with, as in NumPy and pandas. A
         comparison with a missing value (NaN) is False, except ``!=``. Raises UsageError
         if text is compared with numbers.
         """
@@ -115,13 +115,13 @@ def _members(node: ast.expr) -> list[Any] | None:
 
 
 def _pairs(node: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
-    """Return the comparisons of a chain."""
+    """Return the comparisons of a chain as (left, operator, right)."""
     sides = [node.left, *node.comparators]
     return list(zip(sides, node.ops, sides[1:], strict=False))
 
 
 def _check(node: ast.expr, text: str) -> list[str]:
-    """Return the names in a tree; UsageError if it is not a predicate."""
+    """Return the names in a tree; raise UsageError if it is not a predicate."""
     if isinstance(node, ast.BoolOp):
         return [name for item in node.values for name in _check(item, text)]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -1,17 +1,17 @@
 """Numbering of vertices by degree, in blocks that keep results near their input ids.
 
 Hubs get neighbouring numbers, so that the bits that pulls test share few cache lines;
-vertices without edges come last and are never read. Sorting by degree over the whole
-range would scatter results over the whole output; blocks of ``order_block`` ids avoid
-that (Yasui and Fujisawa 2015 sort the whole range).
+vertices without edges come last and are never read. Sorting the whole range by degree
+(Yasui and Fujisawa 2015) would scatter results over the whole output; sorting inside
+blocks of ``order_block`` ids avoids that.
 
-The vertices outside the 2-core of a whole graph, its trees, come after the core, in an
-order in which each has at most one neighbour before it: a search of the core alone then
-determines their levels, as the record codes of the Graph500 list do.
+The trees of a whole graph, the vertices outside its 2-core, come after the core, in an
+order in which each has at most one neighbour before it. So a search of the core alone
+determines their levels, which the record codes of the Graph500 list use as well.
 
-Road networks have no hubs, and their searches are long: a level touches vertices next
-to those of the levels before it. In them the core of a whole graph is numbered depth
-first, whatever its ids, so that chains of vertices share cache lines.
+Road networks have no hubs, and their searches have many levels, each of vertices next
+to those of the level before. The core of such a graph, if it is whole, is numbered
+depth first, whatever its ids, so that chains of vertices share cache lines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROAD_VERTICES, ROAD_HIGHEST, ROAD_MEAN = 1 << 14, 16, 4
 
 @dataclass(frozen=True)
 class PartNumbering:
-    """Numbers of the vertices of one part: active ones first, by block, by degree.
+    """Numbers of the vertices of one part: active ones first, by block, then degree.
 
     vertices: uint32 [local], number -> local id; numbers: uint32 [local], local id ->
     number; active: number of active vertices; falling: uint32 [local], local ids by
@@ -61,10 +61,12 @@ def degree_order(
     """Assign numbers to a part's vertices by block, then descending degree, then id.
 
     degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
-    without edges); block: ids per block; trees: uint32, active ids that come
-    after the other active ones, in this order and whatever their block and degree;
+    without edges)
+    block: ids per block
+    trees: uint32, active ids that come after the other active ones, in this order,
+    whatever their block and degree
     rows: offsets, int64 [local + 1], and columns of a symmetric graph, whose vertices
-    are numbered depth first where it is like a road network.
+    are numbered depth first if it is like a road network
     """
     if trees is not None:
         degrees = degrees.copy()
@@ -92,7 +94,7 @@ def degree_order(
 
 
 def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array | None:
-    """Return the ids with degrees, depth first, of a graph like a road network."""
+    """Return the ids with degree > 0 depth first; None unless like a road network."""
     road = degrees.max() <= ROAD_HIGHEST and degrees.sum() <= ROAD_MEAN * core
     native = cc.load_or_none(SOURCE) if road else None
     if native is None or columns.dtype != np.uint32:

@@ -32,7 +32,7 @@ class SeenRows(CSR):
 
     @classmethod
     def of(cls, rows: CSR, flags: Marks) -> SeenRows:
-        """Return rows with flags, bool [edges]: which edges are visible."""
+        """Return rows of which ``flags``, bool [edges], marks the visible edges."""
         return cls(rows.offsets, rows.columns, bits_of_flags(flags))
 
     @property
@@ -62,7 +62,7 @@ class SeenRows(CSR):
         return np.flatnonzero(self.degrees())
 
     def first_edges(self, rows: Array) -> Ids:
-        """Return the index of the first visible edge of occupied rows."""
+        """Return the index of the first visible edge of rows that have one."""
         return np.flatnonzero(self.flags())[self._before[rows]]
 
     def edges_of(self, rows: Array) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
-"""Keys that become rows: grouped as they arrive, then sorted by all threads.
+"""Conversion of keys to rows: grouped as they arrive, then sorted by all threads.
 
-The module also has the other operations on whole arrays that construction needs, in
-parallel, since a sequential step between two kernels limits the speed-up.
+The module also has the other operations on whole arrays that construction needs. They
+are parallel, since a sequential step between two kernels limits the speed-up.
 
 The kernels are in ``sorted_rows.c``; without a compiler NumPy gives the same results.
 """
@@ -58,10 +58,10 @@ def fresh(
 
 
 class Grouping:
-    """Keys of items by class: by bucket, or by rank (shift -1).
+    """Keys of items grouped by class: by bucket, or by rank (shift -1).
 
-    starts: int64 [classes + 1], start of each class. Raises InputError for an end that
-    is not a vertex.
+    starts: int64 [classes + 1], start of each class. Raises InputError if an end of a
+    tuple is not a vertex.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Grouping:
             raise InputError(OUTSIDE.format(self._items.n - 1))
 
     def place(self, keys: Array) -> None:
-        """Write the keys by class, once; keys: uint64 [total]."""
+        """Write the keys by class to ``keys``, uint64 [total]; call it only once."""
         LongCall(self._native)(
             self._native.place_keys,
             ctypes.byref(self._items),
@@ -113,7 +113,7 @@ class Grouping:
 
 
 def keys_by_rank(items: Items, ranks: int, threads: int) -> list[Array]:
-    """Return the keys of tuples for each rank, uint64, in any order."""
+    """Return the keys of tuples, uint64, for each rank, in no particular order."""
     native = cc.load_or_none(SOURCE)
     if native is None:
         keys, owner = items.keys()
@@ -156,9 +156,9 @@ class KeyBuffer:
 class Cut:
     """Sorted keys as rows.
 
-    columns: by row, ascending in each; lengths: int64 [rows]; of a deal, where columns
-    are without loops and repeats, also ends: int64 [rows] of tuples, and loops: int64
-    [slots] how many tuples were loops
+    columns: by row, ascending in each; lengths: int64 [rows], columns in each row
+    ends, loops: only for a deal, whose columns have no loops and repeats: int64 [rows],
+    ends of tuples in each row, and int64 [slots], tuples that were loops
     """
 
     columns: Array
@@ -170,7 +170,7 @@ class Cut:
 class KeyRuns:
     """Keys ``row << bits | column`` to be sorted.
 
-    rows: upper bound of rows; expected: approximate number of keys
+    rows: upper bound of the number of rows; expected: approximate number of keys
     """
 
     def __init__(self, bits: int, rows: int, expected: int, threads: int = 0) -> None:
@@ -185,7 +185,7 @@ class KeyRuns:
         self._starts: list[Ids] = []
 
     def add(self, items: Items) -> None:
-        """Add the keys of items; InputError for an end that is not a vertex."""
+        """Add the keys of items; raise InputError if an end is not a vertex."""
         for piece in items.pieces():
             if self._native is None:
                 keys = piece.keys()[0]
@@ -203,10 +203,11 @@ class KeyRuns:
         deal: Deal | None = None,
         loop_ends: int = 2,
     ) -> Cut:
-        """Sort the keys into rows; the keys are gone afterwards.
+        """Sort the keys into rows, which discards the keys.
 
-        dtype: uint32 or uint64, of columns; deal: drop loops and repeats, count ends; a
-        loop has ``loop_ends`` of them. Raises MemoryError.
+        dtype: of the columns, uint32 or uint64
+        deal: if it is not None, drop loops and repeats, and count the ends of tuples,
+        of which a loop has ``loop_ends``. Raises MemoryError.
         """
         keys = self._keys.take()
         if self._native is None:
@@ -282,9 +283,9 @@ class KeyRuns:
 
 
 def calls(ends: Ids) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of items with about CALL keys together.
+    """Yield (first, last + 1) of runs of items that have about CALL keys together.
 
-    ends: int64, keys up to the end of each item
+    ends: int64, number of keys up to the end of each item
     """
     first = 0
     while first < len(ends):
@@ -328,7 +329,7 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
 
 
 def taken(values: Array, index: Array, threads: int = 0) -> Array:
-    """Return ``values[index]``; values of 4 or 8 bytes, index: uint32."""
+    """Return ``values[index]``; values have 4 or 8 bytes, index is uint32."""
     native = cc.load_or_none(SOURCE)
     if native is None:
         return values[index]
@@ -387,10 +388,10 @@ def ranked_rows(
 ) -> tuple[Array, Array]:
     """Return (offsets, columns uint32) of reordered rows, columns sorted by rank.
 
-    offsets: int64 [rows + 1], lengths: int64 [rows], columns: uint32 [edges]; order:
-    uint32 [rows], new row k is the present row ``order[k]``; rank: uint32, of each
-    column; name: uint32, new column for each rank; dtype: uint32 or uint64, of the
-    offsets. Raises MemoryError.
+    offsets: int64 [rows + 1]; lengths: int64 [rows]; columns: uint32 [edges]
+    order: uint32 [rows], new row k is the present row ``order[k]``
+    rank: uint32, rank of each column; name: uint32, new column for each rank
+    dtype: of the returned offsets, uint32 or uint64. Raises MemoryError.
     """
     lengths = taken(lengths, order, threads)
     places = summed(lengths, dtype, threads)

@@ -1,8 +1,8 @@
-"""The vertices outside the 2-core: trees, each on one vertex of the core or on none.
+"""Trees: the vertices outside the 2-core, which hang on a core vertex or on none.
 
-Leaves are taken away in rounds until none is left (Matula and Beck 1983 for k = 2).
-In the reverse order, every vertex has at most one neighbour before it. The kernel is in
-``trees.c``; without a compiler NumPy gives the same result.
+Leaves are removed in rounds until none is left (Matula and Beck 1983 for k = 2). In the
+reverse order of removal, every vertex has at most one neighbour before it. The kernel
+is in ``trees.c``; without a compiler NumPy gives the same result.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SOURCE = Path(__file__).with_name("trees.c")
 
 
 def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
-    """Return the vertices outside the 2-core, uint32, those removed last first.
+    """Return the vertices outside the 2-core, uint32, in reverse order of removal.
 
     Leaves whose neighbour is in the core come after all others.  offsets: int64
     [rows + 1], degrees: int64 [rows], columns: uint32 [edges], symmetric without loops
-    and repeats.  Vertices without edges are not among them.
+    and repeats. Vertices without edges are not included.
     """
     left = degrees.copy()
     leaves = np.flatnonzero(left == 1).astype(np.uint32)
@@ -61,11 +61,11 @@ def _remove(offsets: Ids, columns: Array, left: Ids, leaves: Array) -> Array:
 
 
 def first_tree(offsets: Array, columns: Array, active: int) -> int:
-    """Return c: rows from c on hang on an earlier row, or on none.
+    """Return c: each row from c on has at most one neighbour before it.
 
     offsets: uint32 or uint64 [rows + 1], columns: uint32 [edges], of a symmetric graph
-    whose rows from ``active`` on are empty.  In each row from c to ``active`` all
-    columns but the first are numbers behind that of the row.
+    whose rows from ``active`` on are empty. In each row from c to ``active``, all
+    columns but the first are greater than the row's number.
     """
     native = cc.load(SOURCE, OFFSET="uint32_t" if offsets.itemsize == 4 else "uint64_t")
     native.first_tree.restype = ctypes.c_int64
@@ -80,12 +80,12 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
 
 
 def trees_last(offsets: Array, columns: Array, first: Array, core: int) -> bool:
-    """Return whether trees come after other neighbours in all rows that they hang on.
+    """Return whether rows list tree vertices after all other neighbours.
 
-    They do if rows are in ascending order, as built rows are; a program may pass
-    others.
+    They do if rows are in ascending order, as built rows are; rows that a program
+    passes may not be.
 
-    offsets, columns: as in ``first_tree``, which gives ``core``; first: uint32
+    offsets, columns: see ``first_tree``, which returns ``core``; first: uint32
     [active], the first column of each row
     """
     if (first[:core] >= core).any():
