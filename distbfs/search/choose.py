@@ -1,6 +1,6 @@
 """The choice of engine, runner and exchange for a graph, from facts and options.
 
-The only module that chooses; it also states the reasons.
+No other module makes these choices; this one also states the reasons.
 
 =========  ========================================================================
 place      what searches
@@ -8,9 +8,9 @@ place      what searches
 host       threads of each rank: one part whole, several between domains
 device     the one device of the one rank, whole
 first      the first device of rank 0, whole, while the other ranks wait
-domain     the devices of all ranks together, whole: they map each other's memory
-separated  engine xbfs or pan, between domains: of one device each, or, with xbfs, of
-           several of a host, see domains.py
+domain     the devices of all ranks together, whole; they map each other's memory
+separated  engine xbfs or pan, between domains of one device each or, with xbfs, of
+           several devices of a host, see domains.py
 =========  ========================================================================
 """
 
@@ -64,8 +64,9 @@ ALONE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 class SearchChoice:
     """The choice of place and engine for the searches of a graph, equal on all ranks.
 
-    place: see the module; devices: of this rank; why: reasons for the choice
-    placement: between domains of devices, of a share of the vertices for each device
+    place: see the module; devices: this rank's devices; why: reasons for the choice
+    placement: for searches between domains, the assignment of shares of the vertices to
+    devices
     """
 
     place: str
@@ -80,15 +81,15 @@ class SearchChoice:
 class Request:
     """The user's requests besides the engine and its options.
 
-    parts: domains of a search between domains; separate: the option that asks for parts
-    with delegates, "" for none
-    devices: how many of each rank, or which; domain: devices of a domain
-    alone: use one device of each rank, where it has any
-    divided: all devices share the graph, however small it is, for many searches at once
-    keep: the graph is kept for other searches, so it must not change
-    masked: searches will see some vertices and edges only
-    beside: maps (vertices with edges on a device, devices of its domain, targets of
-    edges between domains) to the bytes that must stay free beside one search
+    parts: number of domains for a search between domains
+    separate: the option that asks for parts with delegates, "" if none does
+    devices: how many devices of each rank to use, or which; domain: devices per domain
+    alone: use one device of each rank that has any
+    divided: share even a small graph between all devices, for many searches at once
+    keep: keep the graph unchanged for other searches
+    masked: searches will see only some vertices and edges
+    beside: function from (vertices with edges on a device, devices of its domain,
+    targets of edges between domains) to the bytes that must stay free beside one search
     """
 
     parts: int | None = None
@@ -116,8 +117,8 @@ def choose(
 ) -> SearchChoice:
     """Choose how to search a graph of n vertices (collective).
 
-    Raises UsageError for contradictory options, DeviceMissing if a device is
-    required and there is none, LaunchError if ranks would share one.
+    Raises UsageError for contradictory options, DeviceMissing if a device is required
+    and there is none, LaunchError if ranks would share a device.
     """
     check_known(options)
     alone = world.size == 1
@@ -200,7 +201,7 @@ def owners_of(name: str) -> list[str]:
 
 
 def check_known(options: SearchOptions) -> None:
-    """Raise UsageError for the name of an option that no engine has."""
+    """Raise UsageError if an option is set that no engine has."""
     for name, _ in options.own:
         if not owners_of(name):
             own = {
@@ -222,7 +223,7 @@ def wants_device(options: SearchOptions, request: Request) -> bool:
 def take_some(
     world: World, options: SearchOptions, request: Request
 ) -> tuple[int, ...]:
-    """Return the requested devices of this rank, by default all (collective).
+    """Return the devices of this rank that are requested, by default all (collective).
 
     Raises UsageError if there are fewer than requested.
     """
@@ -304,7 +305,7 @@ def _on_devices(
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
-    """Raise UsageError for what engines on devices refuse, or DeviceMissing."""
+    """Raise UsageError for requests that device engines refuse, or DeviceMissing."""
     name, kind = options.engine, kind_of(options.engine)
     if directed and not kind.directed:
         raise UsageError(
@@ -320,7 +321,7 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
 
 
 def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]:
-    """Return the engine of ``auto`` on devices, and the reason."""
+    """Return the engine that ``auto`` means on devices, and the reason."""
     why = "there is a CUDA device"
     if directed:
         paper = [x for x, _ in options.own if has_option(kind_of("xbfs-paper"), x)]
@@ -356,8 +357,8 @@ def make_host_engine(
 ) -> tuple[Any, SearchOptions]:
     """Return the engine for threads and its options (collective).
 
-    ``auto`` is openmp; if any rank lacks a compiler it is reference, and ``say`` gets
-    the reason.
+    ``auto`` means openmp or, if any rank lacks a compiler, reference; ``say`` then
+    receives the reason.
     """
     if options.engine != "auto":
         check_options(options)
@@ -391,13 +392,13 @@ def check_options(options: SearchOptions) -> None:
 
 
 def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOptions, str]:
-    """Return options with the engine of ``auto`` for a graph, and the reason.
+    """Return options with the engine that ``auto`` means for a graph, and the reason.
 
-    Where both directions are allowed, xbfs: its pulls by bitmaps skip most edges of few
-    wide levels, and one cluster or one block handles many narrow ones. Where all levels
-    are pushed, are few, and have many edges and high degrees, bfs4k: its virtual warps
-    need no search for the row of an edge. ``scripts/bench_engines.py`` measures whether
-    a threshold here is off.
+    It is xbfs if both directions are allowed: its pulls by bitmaps skip most edges of a
+    few wide levels, and one cluster or one block handles many narrow levels. It is
+    bfs4k if all levels are pushed, and they are few and have many edges and high
+    degrees: its virtual warps need not search for the row of an edge.
+    ``scripts/bench_engines.py`` measures whether a threshold here is off.
     """
     free = options.direction != "push" or options.engine != "xbfs"
     if free or not graph.active or graph.tails is not None:
@@ -417,8 +418,9 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
 def choose_runner(name: str) -> tuple[Any, str]:
     """Return a runner of many searches and the reason ("" if it was named).
 
-    ``auto`` is xbfs with a device, else openmp, or reference without a C compiler.
-    Raises UsageError for an unknown name, ResourceError if the named one cannot run.
+    ``auto`` means xbfs with a device, else openmp, or reference without a C compiler.
+    Raises UsageError for an unknown name, ResourceError if the named runner cannot run
+    here.
     """
     if name != "auto":
         named = registry.lookup(registry.RUNNERS, "engine", name)()
@@ -438,7 +440,7 @@ def choose_runner(name: str) -> tuple[Any, str]:
 
 
 def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
-    """Return a runner that every rank can use on its own device, and the reason."""
+    """Return a runner that each rank can use on its own device, and the reason."""
     runner, reason = choose_runner(engine)
     if engine not in ("auto", "xbfs"):
         return runner, reason

@@ -1,4 +1,4 @@
-"""Graphs loaded to devices, from a store, from tuples, from a part."""
+"""Loading of graphs to devices from a store, from tuples, or from a part."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def graph_on_device(
     masked: bool = False,
     beside: Beside = nothing_beside,
 ) -> DeviceGraph:
-    """Load a graph to the current device, in input ids.
+    """Load a graph to the current device, with the vertex ids of the input.
 
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
@@ -106,7 +106,7 @@ def hold_domain(
 
     What does not fit the devices beside the searches of the engine goes to host memory.
 
-    devices: of this rank, each of which keeps its rows
+    devices: this rank's devices, each of which keeps its rows
     masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
     store, shared, directed = source.store, None, source.directed
@@ -170,12 +170,13 @@ def hold_device_parts(
 ) -> Held:
     """Load the degree-separated parts of this rank to its devices (collective).
 
-    devices: of this rank, which take its parts in turn
-    placement: of the parts, or of the shares of domains of several devices
-    room: of each device, if rows that are made of them may have tails. A store is read
-    as tuples if a device has no room for its parts beside the rows.
+    devices: this rank's devices, to which its parts are dealt in turn
+    placement: where the parts are, or the shares if domains have several devices
+    room: memory limits of each device, if the rows that are made from the parts may
+    have tails. A store is then read as tuples if a device has no room for both its
+    parts and the rows.
 
-    Raises OutOfMemory on all ranks for a graph that fits no memory of them together.
+    Raises OutOfMemory on all ranks if the graph does not fit their memory together.
     """
     free = 0 if room is None else free_of(devices, room)
 
@@ -248,10 +249,10 @@ def hold_device_parts(
 def shared_tuples(
     world: World, source: Source, store: Store, devices: Sequence[int]
 ) -> SharedTuples | None:
-    """Read the edges of a store to devices, which share them (collective).
+    """Read the edges of a store to devices, which share the edges (collective).
 
-    None if they do not map each other's memory, or have no room for the edges beside
-    the graph built from them.
+    Returns None if the devices do not map each other's memory, or have no room for the
+    edges beside the graph built from them.
     """
     own = sorted(set(devices))
     counts = {int(x[0]) for x in world.allgather(np.array([len(own)]))}
@@ -269,7 +270,7 @@ def shared_tuples(
 
 
 def free_of(devices: Sequence[int], room: Room) -> int:
-    """Return the bytes that devices have together for graphs and their searches."""
+    """Return the total bytes on the devices that graphs and their searches may take."""
     free = 0
     for device in devices:
         with cuda.cupy().cuda.Device(device):
@@ -287,7 +288,8 @@ def share_room(
 ) -> Room:
     """Return the memory limits of parts between domains, and of their searches.
 
-    streamed, masked: leave room for levels on streams; for the bits of masked searches
+    streamed: leave room for levels on streams; masked: leave room for the bits of
+    masked searches
     beside: as in ``Request``
     """
 
@@ -311,7 +313,7 @@ def share_room(
 
 
 def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:
-    """Set the ends of the original tuples in parts built from a store's edges."""
+    """Set the counts of input tuples' ends in parts built from a store's edges."""
     for part in parts:
         what = f"the ends of tuples of part {part.index}"
         with part.vertices.device, cuda.memory_of(what):
@@ -322,14 +324,14 @@ def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> 
 
 
 def subgraphs(part: DevicePart) -> tuple[Any, ...]:
-    """Return nn, nd, dn and dd of a part."""
+    """Return the subgraphs nn, nd, dn and dd of a part."""
     return part.nn, part.nd, part.dn, part.dd
 
 
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
 ) -> list[DevicePart]:
-    """Load parts of a store to the memory of devices, one each."""
+    """Load parts of a store to the memory of devices, one part to each."""
     parts = []
     for index, device in zip(indices, devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of(f"part {index}"):

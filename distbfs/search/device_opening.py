@@ -1,4 +1,4 @@
-"""A graph loaded to devices, and the session with its runner."""
+"""Opening of graphs on devices: loads a graph and makes a session with its runner."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LEARNT_FROM = 16  # searches of a session that predicts levels, when it opens
 
 
 def open_device(opening: Opening) -> Session:
-    """Open a graph on one device: of this rank, or of rank 0 for all."""
+    """Open a graph on one device of this rank, or of rank 0 on behalf of all."""
     world, options = opening.world, opening.choice.options
     held = next((x for x in opening.held if x.graph is not None), None)
     about: Any = None
@@ -93,7 +93,7 @@ def open_device(opening: Opening) -> Session:
 
 
 def where_rows_are(graph: DeviceGraph) -> str:
-    """Describe the rows of a graph that are in host memory, "" if none is."""
+    """Describe the rows of a graph that are in host memory; return "" if none are."""
     if graph.tails is None:
         return ""
     stored = graph.m * (1 + graph.directed)
@@ -203,9 +203,9 @@ def open_separated(opening: Opening) -> Session:
 
 
 def learn_levels(runner: Runner, session: Session) -> None:
-    """Search from some vertices, so that later searches expect boxes (collective).
+    """Search from some vertices, to predict the boxes of later searches (collective).
 
-    This also captures launches of their sizes.
+    This also captures launches with boxes of these sizes.
     """
     n = session.n
     ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)
@@ -215,10 +215,10 @@ def learn_levels(runner: Runner, session: Session) -> None:
 
 
 def shares_of(opening: Opening) -> tuple[Source, Placement]:
-    """Return the source with its parts, and the placement of shares, one per device.
+    """Return the source with its parts, and the placement of one share per device.
 
-    With domains of one device any number of parts is possible, the same on each rank.
-    Raises UsageError for an impossible number.
+    If domains have one device each, the source may have any number of parts, equal on
+    each rank. Raises UsageError for other numbers.
     """
     world, source, placement = opening.world, opening.source, opening.choice.placement
     if placement is None:
@@ -249,8 +249,9 @@ def split_searches(
 ) -> list[Any]:
     """Create the searches of this rank's devices (collective).
 
-    room: of each device; the rest goes to host memory
-    closing: receives the cleanups of their shared resources, to be run last first
+    room: memory limits of each device; what exceeds them goes to host memory
+    closing: receives functions that free shared resources, to be called in reverse
+    order
     """
     domains = placement.domains
     several = max(domains.sizes) > 1

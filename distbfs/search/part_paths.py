@@ -1,9 +1,9 @@
 """Shortest paths of a graph in parts, in host memory, from the levels of a search.
 
-Each step goes from one level to the next. Edges of delegates are stored at their other
-end, so their counts stay on the part, and counts of a delegate are summed over all
-parts; counts along nn edges are sent to the part of the other end, which alone has its
-level.
+Each step goes from one level to the next. A part stores the edges between its normals
+and delegates, so counts along them stay on the part, and the counts of a delegate are
+summed over all parts. Counts along nn edges are sent to the part that owns the other
+end, because only that part has its level.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """Levels and ids of edge ends by number: of normals, or of delegates.
+    """Levels and ids of vertices by number: of normals, or of delegates.
 
     level: int32 [k]; ids: int64 [k]
     """
@@ -36,9 +36,9 @@ class Ends(NamedTuple):
 
 
 class LevelPart:
-    """One part with the levels of a search.
+    """One part and the levels that a search found there.
 
-    n: number of its vertices; d: all delegates
+    n: levels and ids of its normals; d: those of all delegates
     """
 
     def __init__(self, part: Part, level: Array, delegates: Array) -> None:
@@ -51,8 +51,9 @@ class LevelPart:
     ) -> Iterator[tuple[str, str, Ids, Array]]:
         """Yield (kind of row, kind of column, rows, columns) of nd, dn and dd edges.
 
-        normals, delegates: the rows to read, by number; kinds: "n" or "d"
-        back: of a directed graph, edges to the rows instead of those from them
+        normals, delegates: numbers of the rows to read; kinds: "n" or "d"
+        back: yield edges to the rows instead of edges from them; they differ in a
+        directed graph
         """
         part = self.part
         for row, column, graph in (
@@ -72,7 +73,7 @@ class LevelPart:
 class PartSums:
     """Sums along shortest paths in one part: of its normals, and of delegates.
 
-    make: makes sums of vertices with levels
+    make: function that creates the sums of vertices from their levels
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class PartSums:
     def push(self, start: int, goal: int) -> tuple[bool, Words]:
         """Add the values of one level to the next one along edges inside the part.
 
-        Returns whether a sum exceeds uint64, and the values along nn edges, uint64 [k,
-        2]: their columns and the bits of values.
+        Returns whether any sum exceeds uint64, and a table of the values to send along
+        nn edges, uint64 [k, 2]: the columns of the edges and the bits of the values.
         """
         part, own, shared = self._part.part, self.own, self._shared
         dd = part.dd if start < goal else part.dd_pulled
@@ -105,9 +106,10 @@ class PartSums:
         return any(over), np.stack([columns.astype(np.uint64), bits], axis=1)
 
     def take(self, goal: int, numbers: Ids, rest: Words) -> bool:
-        """Add values from other parts, uint64 [k, 1] of their bits, to numbers.
+        """Add values from other parts to the sums of some vertices.
 
-        Returns whether a sum exceeds uint64.
+        Returns whether any sum exceeds uint64. rest: the bits of the values, uint64
+        [k, 1]; numbers: the vertices, by number
         """
         there = self.own.level[numbers] == goal
         values = np.ascontiguousarray(rest[there, 0]).view(self.own.values.dtype)
@@ -115,7 +117,7 @@ class PartSums:
 
 
 class PartPaths:
-    """A ``PathFinder`` over the parts of all ranks; make: as in ``PartSums``."""
+    """A ``PathFinder`` over the parts of all ranks; make: see ``PartSums``."""
 
     refusal = ""
 
@@ -135,7 +137,7 @@ class PartPaths:
         return [LevelPart(part, levels, delegates) for part, levels in pairs]
 
     def _deliver(self, tables: Sequence[Words]) -> Iterator[tuple[int, Ids, Words]]:
-        """Send rows to the parts of vertices; see ``to_parts`` (collective)."""
+        """Send rows to the parts of their vertices; see ``to_parts`` (collective)."""
         table = np.concatenate(tables)
         return to_parts(self._world, self._placement, self._parts, table)
 
@@ -173,7 +175,7 @@ class PartPaths:
     def _begun(
         self, level: Sequence[Any], dtype: str
     ) -> tuple[PathSums, list[PartSums], int]:
-        """Return the sums of delegates and of parts at level 0, and the depth."""
+        """Return the sums of delegates and of parts, set at level 0, and the depth."""
         every = self._with_levels(level)
         own = max(int(x.n.level.max(initial=-1)) for x in every)
         depth = int(self._world.allreduce(np.array([own]), "max")[0])
@@ -184,7 +186,7 @@ class PartPaths:
     def _step(
         self, shared: PathSums, parts: Sequence[PartSums], start: int, goal: int
     ) -> bool:
-        """Carry values from one level to the next; return whether one overflows."""
+        """Carry values from one level to the next; return whether any sum overflows."""
         pushed = [part.push(start, goal) for part in parts]
         over = [one for one, _ in pushed]
         for place, numbers, rest in self._deliver([table for _, table in pushed]):

@@ -1,6 +1,6 @@
-"""Shortest paths of a graph that one rank holds whole, from the levels of a search.
+"""Shortest paths, from the levels of a search, in a graph that one rank holds whole.
 
-The start of a search is not needed: it is where levels are 0.
+The sources of a search are not needed: they are the vertices on level 0.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 class PathFinder(Protocol):
     """Finds shortest paths from the levels of a search; methods are collective.
 
-    directed: whether edges lead one way, known on ranks that hold edges
-    refusal: why paths are not available, "" if they are; the same on all ranks
+    directed: whether the graph is directed, known only on ranks that hold edges
+    refusal: why paths are not available, "" if they are; equal on all ranks
 
-    level: of the shards of this rank by local id, as in ``Found``; all ids are internal
+    level: levels of each shard of this rank by local id, as in ``Found``
+    All ids are internal.
     """
 
     directed: bool
@@ -41,28 +42,29 @@ class PathFinder(Protocol):
     ) -> tuple[list[Any], int]:
         """Return (numbers of shortest paths of each shard by local id, overflow).
 
-        levels: upper bound of level; overflow: the first level where a number of this
-        rank exceeds uint64, 0 if none does
+        levels: upper bound of ``level``; overflow: the first level on which a number of
+        this rank exceeds uint64, 0 if none does
         """
 
     def dependencies(self, level: Sequence[Any]) -> list[Any]:
         """Return the dependencies of the source on the vertices of each shard, float64.
 
-        By local id, for one source: the sum over all targets of the share of shortest
-        paths that pass through a vertex (Brandes 2001).
+        Values are by local id, for one source: the sum, over all targets, of the share
+        of shortest paths that pass through the vertex (Brandes 2001).
         """
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
-        """Return the edges (u, v) of shortest paths to an id, int64 [k, 2].
+        """Return the edges (u, v) on shortest paths to ``target``, int64 [k, 2].
 
-        Each once, equal on all ranks.
+        Each edge occurs once; the result is equal on all ranks.
         """
 
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
-        """Return the edges between vertices up to a level, None for all levels.
+        """Return this rank's edges between vertices of levels 0 … hops, int64 [k, 4].
 
-        int64 [k, 4]: u, v and their levels; those of this rank. An undirected edge is
-        listed once, from the smaller level, else the smaller id.
+        A row holds u, v and their levels. An undirected edge is listed once, from the
+        end with the smaller level or, on one level, the smaller id. hops: None for all
+        levels
         """
 
 
@@ -75,7 +77,7 @@ class NoPaths:
         self.refusal = refusal
 
     def counts(self, *arguments: Any) -> NoReturn:  # noqa: ARG002
-        """Raise UsageError, as the other methods do."""
+        """Raise UsageError, like the other methods."""
         raise UsageError(self.refusal)
 
     dependencies = predecessors = edges_within = counts
@@ -100,15 +102,17 @@ class NeighbourRows(Protocol):
         """Start of each row, integers [rows + 1]."""
 
     def edges_of(self, rows: Any) -> tuple[Any, Any]:
-        """Return (index into ``rows``, column) of every edge of rows [k]."""
+        """Return (index into ``rows``, column) of every edge of ``rows`` [k]."""
 
 
 @dataclass(frozen=True)
 class WholeRows:
     """A whole graph by number.
 
-    out, into: edges out and in, the same where they are symmetric
-    vertices: number -> id, uint32 [active]; number_of: id -> number, of one with edges
+    out, into: rows of outgoing and of incoming edges, the same if the graph is
+    symmetric
+    vertices: number -> id, uint32 [active]; number_of: function from the id of a vertex
+    that has edges to its number
     """
 
     out: NeighbourRows
@@ -127,7 +131,7 @@ class WholePaths:
     """A ``PathFinder`` of a graph in the memory of one rank.
 
     rows, counter: None on the other ranks
-    seconds: device time of the last counts, 0 without a device
+    seconds: device time of the last call of ``counts``, 0 without a device
     """
 
     refusal = ""
@@ -143,7 +147,7 @@ class WholePaths:
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str
     ) -> tuple[list[Any], int]:
-        """Return counts by id, on the rank that has the graph; see ``PathFinder``."""
+        """Return counts by id on the rank that holds the graph; see ``PathFinder``."""
         if self._counter is None:
             return [], 0
         with self._lock, device_of(level[0]):
@@ -155,7 +159,7 @@ class WholePaths:
         self,
         level: Sequence[Any],  # noqa: ARG002
     ) -> list[Any]:
-        """Raise UsageError: a graph in one part is searched as a whole."""
+        """Raise UsageError: this needs a graph in several parts."""
         raise UsageError(
             "betweenness by parts needs a graph in several parts; use --divide sources"
         )
@@ -184,7 +188,7 @@ def gathered(world: World, table: Ids) -> Ids:
 
 
 def walk_back(rows: WholeRows, level: AnyArray, target: int) -> Ids:
-    """Return the edges (u, v) of all shortest paths to an id, int64 [k, 2] by id."""
+    """Return the edges (u, v) on all shortest paths to ``target``, ids int64 [k, 2]."""
     tables, depth = [NO_PAIRS], int(level[target])
     if depth < 1:
         return NO_PAIRS
@@ -201,7 +205,7 @@ def walk_back(rows: WholeRows, level: AnyArray, target: int) -> Ids:
 
 
 def edge_tables(rows: WholeRows, level: AnyArray, hops: int | None) -> Iterator[Ids]:
-    """Yield the edges between vertices of levels 0 … hops as [k, 4], in blocks."""
+    """Yield the edges between vertices of levels 0 … hops in blocks, int64 [k, 4]."""
     xp, by_number = array_module(level), level[rows.vertices].astype(np.int32)
     near = xp.flatnonzero(within(by_number, hops))
     begins = rows.out.offsets.astype(np.int64)
@@ -218,7 +222,7 @@ def edge_tables(rows: WholeRows, level: AnyArray, hops: int | None) -> Iterator[
 
 
 def within(levels: Any, hops: int | None) -> Any:
-    """Select the levels 0 … hops, bool [k]; None for all."""
+    """Return which levels are in 0 … hops, bool [k]; None selects all levels."""
     reached = levels >= 0
     return reached if hops is None else reached & (levels <= hops)
 
