@@ -33,8 +33,8 @@ Take: TypeAlias = Callable[[int, Array], None]  # (first row, rows [some, n])
 class Option:
     """An option of applications, under one name in the command and the library.
 
-    kind: bool, int, float, or the allowed words; least: the smallest int
-    default: its value when omitted
+    kind: bool, int, float, or the allowed words; least: the smallest allowed int
+    default: value of the option when it is omitted
     """
 
     name: str
@@ -54,10 +54,10 @@ class Output(Protocol):
         """Store arrays by name."""
 
     def keep_pairs(self, answers: Array) -> None:
-        """Store an answer for each pair, bool [q]."""
+        """Store the answers, bool [q], one for each pair."""
 
     def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return a function that stores rows of levels of a dtype, -1 = unreached.
+        """Return a function that stores rows of levels as ``dtype``, -1 = unreached.
 
         An error inside discards the stored rows.
         """
@@ -77,10 +77,10 @@ class Task:
 
     searcher: runs problems, on all ranks
     sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
-    output: receives arrays, on rank 0 if they are requested
-    ids: the ids of the vertices in their file, on rank 0
-    label: names the work where progress is shown; seed: of random sources
-    unfinished: on rank 0, where finished searches are kept if they are
+    output: receives the arrays, on rank 0, if they are requested
+    ids: the ids that vertices have in their file, on rank 0
+    label: name of the work in progress bars; seed: seed of random sources
+    unfinished: file that keeps finished searches, on rank 0; None if none are kept
     """
 
     searcher: Searcher
@@ -107,7 +107,7 @@ class Task:
         )
 
     def keep(self, **arrays: Array) -> None:
-        """Pass arrays to the output, if there is one, and the sources."""
+        """Pass arrays and the sources to the output, if there is one."""
         if self.output is not None:
             self.output.keep({"sources": self.sources, **arrays})
 
@@ -118,7 +118,7 @@ class Task:
         return self.output.rows(dtype)
 
     def largest(self, value: Array) -> list[list[Any]]:
-        """Return [vertex, value] of the largest values, [n], on rank 0; never NaN."""
+        """Return [vertex, value] of the largest of values [n] but NaN, on rank 0."""
         if self.searcher.world.rank:
             return []
         known = np.flatnonzero(np.nan_to_num(value, nan=-1.0) >= 0)
@@ -131,11 +131,12 @@ class Application:
     """An application of many searches.
 
     summary: a phrase for the help
-    run: takes a Task and the options by name, passes arrays on, and returns the
-    reported facts (collective); ``searches`` if they are not one per source
-    takes: kind of its sources; repeats: keep repeated sources
-    endings: of the files that it writes, none if it only reports
-    resumes: goes on with the finished searches of ``Task.unfinished``
+    run: function of a Task and the options by name, which passes arrays on and returns
+    the facts to report (collective), with ``searches`` if their number is not that of
+    the sources
+    takes: kind of its sources; repeats: whether repeated sources are kept
+    endings: file name endings that it can write, none if it only reports
+    resumes: whether it continues from the finished searches of ``Task.unfinished``
     """
 
     name: str
@@ -148,7 +149,7 @@ class Application:
     resumes: bool = False
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that are not None; UsageError for unknown ones."""
+        """Return the options that are not None; raise UsageError for unknown ones."""
         chosen = {option.name: option.default for option in self.options}
         for name, value in values.items():
             if value is None:

@@ -1,7 +1,7 @@
 """The contract of a runner of problems on any hardware, and of its results.
 
-``State`` lists the state that the traversal keeps itself.  Problems with ``bits``
-declare no other.
+``State`` lists the states that the traversal itself keeps. Problems with ``bits``
+declare no others.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class RunOptions:
     """Options of the run of a problem.
 
     bits: whether bit-parallel batches may serve a problem that allows them
-    depth: the last level that is searched; None: all are
-    direction: of bit-parallel batches
-    memory: bytes that a batch may take
-    stop: called between levels, or at least between batches; SearchStopped is raised if
-    it returns true
+    depth: the last level to search; None: search all levels
+    direction: direction of bit-parallel batches
+    memory: most bytes for a batch
+    stop: function that is called between levels, or at least between batches; if it
+    returns true, the run raises SearchStopped
 
     method: Variant of the engine; xbfs has hybrid, warp, work-efficient and
         edge-parallel.
@@ -101,7 +101,7 @@ class RunOptions:
 
 @dataclass
 class Results:
-    """The results of a problem: arrays by name, and how it ran.
+    """The results of a problem: arrays by name, and facts about its run.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Results:
         Shapes (k,), (n,), (k, n) or (k, levels) in host memory, by vertex id.
         ``finalize`` may have added others.
     facts : dict
-        JSON values, such as runner, method, batches and levels.
+        JSON values, such as the runner, the method, and numbers of batches and levels.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Results:
 
 
 class ProblemRunner(Protocol):
-    """Runs problems over graphs that are whole: one part without delegates.
+    """Runs problems over whole graphs: one part without delegates.
 
     ``__init__`` raises CompilerMissing or DeviceMissing if it cannot run here.
     """
@@ -141,10 +141,11 @@ class ProblemRunner(Protocol):
     methods: tuple[str, ...]
 
     def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
-        """Return a whole graph in the runner's form; UsageError if there is none.
+        """Return a whole graph in the form that the runner needs.
 
-        Ids of the part are the input's (see ``whole.in_input_ids``). options: only
-        ``device_memory`` and ``host_memory`` count here
+        part: has the ids of the input (see ``whole.in_input_ids``)
+        options: only ``device_memory`` and ``host_memory`` count here
+        Raises UsageError if the runner cannot search such a graph.
         """
 
     def run(
@@ -152,19 +153,21 @@ class ProblemRunner(Protocol):
     ) -> Results:
         """Run a problem from sources, int64 [k], vertices of the graph; k may be 0.
 
-        graph: what ``prepare`` returned; one run at a time.  Raises UsageError for a
-        problem that cannot run and for an error in one of its functions, which is
-        named with its line; ResourceError if memory runs out.
+        graph: what ``prepare`` returned; only one run at a time may use it. Raises
+        UsageError for a problem that cannot run and for an error in one of its
+        functions, whose name and line the message has; ResourceError if memory runs
+        out.
         """
 
     def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:
         """Return a function from a vertex id to levels, [n] by id, on a device.
 
-        An array lasts until the next. None if many searches run at once.
+        An array stays valid until the next call. Returns None if many searches run at
+        once.
         """
 
     def where(self, graph: Any) -> str:
-        """Describe the rows of a graph that are in host memory, "" if none is."""
+        """Describe the rows of a graph that are in host memory, "" if none are."""
 
     def describe(self) -> dict[str, Any]:
         """Return engine and devices of problems, for reports (JSON values)."""
@@ -239,7 +242,7 @@ class TooDeep(UsageError):  # noqa: N818
 def check_results(shape: tuple[int, int], dtype: Any) -> None:
     """Raise OutOfMemory for results of searches that this machine cannot hold.
 
-    shape: searches, values of each
+    shape: number of searches, and of values of each
     """
     (count, width), (room, of_all) = shape, may_fill()
     need = count * width * np.dtype(dtype).itemsize
@@ -253,7 +256,7 @@ def check_results(shape: tuple[int, int], dtype: Any) -> None:
 
 
 def call(problem: Problem, name: str, *values: Any) -> None:
-    """Call a function of a problem where it has it; an error names it and its line."""
+    """Call a problem's function if it has it; an error names the function and line."""
     function = problem.functions.get(name)
     if function is None:
         return
@@ -268,7 +271,7 @@ def call(problem: Problem, name: str, *values: Any) -> None:
 
 
 def located(function: Callable[..., Any], error: Exception) -> str:
-    """Return an error of a user's function in one line: file, line, what."""
+    """Describe an error of a user's function in one line: file, line, error."""
     own = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == own]
     where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
@@ -278,7 +281,7 @@ def located(function: Callable[..., Any], error: Exception) -> str:
 
 @contextmanager
 def agreeing(world: World) -> Iterator[None]:
-    """Raise the error of one rank on all ranks (collective); a stop first."""
+    """Raise one rank's error, preferably SearchStopped, on all ranks (collective)."""
     failure: TooDeep | SearchStopped | None = None
     try:
         yield

@@ -20,20 +20,20 @@ class Searched(Protocol):
 
     @property
     def deepest(self) -> int:
-        """The largest level of any."""
+        """The largest level of any search."""
 
     @property
     def adds_up(self) -> bool:
-        """Whether sums are of all traversals so far."""
+        """Whether sums cover all traversals so far."""
 
     def counts(self) -> Array:
-        """Return the vertices of each search by level, int64 [k, deepest + 1]."""
+        """Return the number of vertices by search and level, int64 [k, deepest + 1]."""
 
     def sum_by_id(self, name: str) -> Array:
-        """Return a sum of ``base.SUMS``, [n], where results are wanted."""
+        """Return a sum of ``base.SUMS`` by id, [n], on ranks that need results."""
 
     def put_levels(self, out: Array) -> None:
-        """Write levels by id, [k, n] of signed integers; else who was reached."""
+        """Write levels by id to ``out``, [k, n]; if it is unsigned, reachability."""
 
     def tail_counts(self) -> dict[str, int]:
         """Return the counts of tail reads; see ``PartSearches``."""
@@ -59,7 +59,8 @@ def run_in_batches(
 ) -> dict[str, Any]:
     """Put the results of a problem into ``outputs``; return facts of its batches.
 
-    search: searches from the first of some sources; returns the searches, and how many
+    search: function that searches from the first ones of some sources, and returns the
+    searches and their number
     """
     facts: dict[str, Any] = {"batches": 0, "levels": 0}
     states, first = [s for s in problem.state if s.result], 0

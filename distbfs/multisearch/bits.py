@@ -41,14 +41,14 @@ def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
 
 
 def width_for(searches: int) -> int:
-    """Return the lanes for ``searches`` searches, at most the widest word."""
+    """Return the number of lanes for ``searches`` searches, at most the widest word."""
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
 def sources_at_once(count: int, options: RunOptions, need: Callable[[int], int]) -> int:
-    """Return the number of sources in a traversal: as memory allows, 64 to 512.
+    """Return the number of sources in a traversal: 64 to 512, as memory allows.
 
-    need: bytes of searches with words of so many lanes
+    need: function from the number of lanes of a word to the bytes of the searches
     """
     if options.batch:
         return min(options.batch, MOST_SEARCHES)
@@ -61,9 +61,9 @@ def sources_at_once(count: int, options: RunOptions, need: Callable[[int], int])
 def array_table(
     n: int, rows: int, width: int, planes: int = 0, sums: Sequence[str] = ()
 ) -> ArrayTable:
-    """Return the arrays of ``WordRows``; planes, sums: made by its searches.
+    """Return the arrays of ``WordRows``, with the planes and sums of its searches.
 
-    rows: vertices with edges
+    rows: number of vertices with edges
     """
     return {
         "seen": ArrayPlan(np.uint64, n * width),
@@ -77,17 +77,17 @@ def array_table(
 
 
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
-    """Return the largest size in bytes of a ``BitSearch`` of n vertices."""
+    """Return an upper bound of the bytes of a ``BitSearch`` of n vertices."""
     planes = max(depth.bit_length(), HELD) if levels else 0
     return total_bytes(array_table(n, n, width, planes))
 
 
 class WordRows:
-    """The words of some vertices in searches that share a traversal, see bits.c.
+    """The words of some vertices in searches that share a traversal; see bits.c.
 
-    rows: vertices that may be in a frontier, which come first; edges: members of
-    ``bit_search`` that describe the edges of a whole graph
-    sums: by vertex number, of names in ``base.SUMS``
+    rows: number of vertices that may be in a frontier, which have the first numbers
+    edges: members of ``bit_search`` that describe the edges of a whole graph
+    sums: arrays by vertex number; their names are those of ``base.SUMS``
     """
 
     def __init__(
@@ -113,9 +113,9 @@ class WordRows:
         wanted: Wanted,
         call: LongCall | None = None,
     ) -> None:
-        """Forget all searches; begin some from vertex numbers, uint32 [k].
+        """Forget all searches; begin new ones at vertices ``numbers``, uint32 [k].
 
-        searches: int64 [k], their numbers
+        searches: int64 [k], numbers of the searches that begin there
         """
         view, self.level_counts, self.sums = self.view, None, {}
         self.arrays["claimed"][:] = 0  # an error may have left some
@@ -145,7 +145,7 @@ class WordRows:
             self.view.set(planes=self.planes)
 
     def grow(self) -> None:
-        """Double the room for levels."""
+        """Double the memory for levels."""
         held, counts = int(self.view.digits), self.level_counts
         if self.view.keep_levels:
             self._add_plane(held)
@@ -160,13 +160,13 @@ class WordRows:
         self.view.set(counts=self.level_counts, records=self._records)
 
     def words(self, name: str) -> Words:
-        """Return ``seen``, or ``other``, the words of the next level, [n, width]."""
+        """Return words [n, width]: ``seen``, or ``other``, those of the next level."""
         words: Words = self.arrays[name].reshape(-1, self.width)
         return words
 
     @property
     def changed(self) -> Array:
-        """The vertices that got words by steps of a level in parts, uint32 [k]."""
+        """The vertices to which the steps of a level gave words, uint32 [k]."""
         return self._spare[: self.view.tail]
 
     @changed.setter
@@ -176,7 +176,7 @@ class WordRows:
 
     @property
     def _spare(self) -> Array:
-        """Where these are, which each level exchanges for the frontier."""
+        """The array of changed vertices, which each level swaps with the frontier."""
         queue: Array = self.arrays["queue"]
         at_queue = self.view.spare == queue.ctypes.data
         return queue if at_queue else self.arrays["spare"]
@@ -184,7 +184,7 @@ class WordRows:
     def levels_of(self, searches: Ids, numbers: Array) -> Array:
         """Return the level of each vertex number in each search, int32; -1 if none.
 
-        Without levels: 0 for reached vertices.
+        If levels are not kept, it is 0 for reached vertices.
         """
         searches = np.ascontiguousarray(searches, dtype=np.int64)
         numbers = np.ascontiguousarray(numbers, dtype=np.uint32)
@@ -202,7 +202,7 @@ class WordRows:
 class BitSearch(WordRows):
     """Runs up to 64 x ``width`` searches at once; results last until the next run.
 
-    part: one part without delegates, in the ids of results
+    part: one part without delegates, whose ids are those of the results
     """
 
     adds_up = False  # sums are those of the last run
@@ -238,8 +238,8 @@ class BitSearch(WordRows):
     ) -> Array:
         """Return the level of each vertex id in each search (row), int32; -1 if none.
 
-        Searches from the vertices as well, backwards, and ends where these levels are
-        known: ``levels`` and ``counts`` have no results.
+        It also searches backwards from the vertices, and ends as soon as their levels
+        are known, so ``levels`` and ``counts`` have no results.
         """
         levels = np.full(len(search), OPEN, dtype=np.int32)
         numbers = np.ascontiguousarray(self._part.numbers[vertices])
@@ -259,7 +259,7 @@ class BitSearch(WordRows):
         return levels
 
     def _begun(self, sources: Ids, wanted: Wanted) -> LongCall:
-        """Put the sources on level 0; return what calls C to search on."""
+        """Put the sources on level 0; return the caller of the C code."""
         call, view = LongCall(self.library, wanted.stop), self.view
         self._sources, view.stop = sources, call.stop
         view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
@@ -268,7 +268,7 @@ class BitSearch(WordRows):
         return call
 
     def _finish(self, proceed: Callable[[], int]) -> None:
-        """Continue until the searches are done."""
+        """Call ``proceed`` until the searches are complete."""
         while (done := proceed()) == GROW:
             self.grow()
         if done == STOPPED:
@@ -286,26 +286,26 @@ class BitSearch(WordRows):
         return int(self.depth.max(initial=0))
 
     def counts(self) -> Array:
-        """Return vertices by search and level, int64 [k, deepest + 1]."""
+        """Return the number of vertices by search and level, int64 [k, deepest + 1]."""
         if self.level_counts is None:
             raise ValueError("counts were not requested")
         return self.level_counts[: self.deepest + 1, : len(self._sources)].T
 
     @property
     def records(self) -> np.recarray[Any, Any]:
-        """Records of the levels; the last finds nothing unless there was a limit.
+        """Records of the levels; the last level finds nothing unless there was a limit.
 
-        direction: 0 for a push, 1 for a pull; frontier: vertices whose edges it read
-        first; checks: of edges
+        direction: 0 for a push, 1 for a pull; frontier: vertices whose edges the level
+        read first; checks: number of edge checks
         """
         return self._records[1 : self.view.level + 1].view(np.recarray)
 
     def levels(self, dtype: str = "", out: Array | None = None) -> Array:
         """Return levels by id, [k, n]; -1 = unreached.
 
-        dtype: int8, int16 or int32, "" for the narrowest that holds all levels; out:
-        memory for the result, rows contiguous. Raises TooDeep if a level does not
-        fit.
+        dtype: int8, int16 or int32, "" for the narrowest that holds all levels
+        out: memory for the result, with contiguous rows. Raises TooDeep if a level does
+        not fit.
         """
         if out is not None:
             dtype = out.dtype.name
@@ -316,7 +316,7 @@ class BitSearch(WordRows):
         return self._spread(KINDS[dtype], np.dtype(dtype), out)
 
     def reachable(self) -> Array:
-        """Return which vertices each search reached by id, bool [k, n]."""
+        """Return which vertices each search reached, bool [k, n] by id."""
         return self._spread(FLAGS, np.dtype(np.bool_), None)
 
     def put_levels(self, out: Array) -> None:
@@ -331,7 +331,7 @@ class BitSearch(WordRows):
         return self.sums[name][self._part.numbers]
 
     def tail_counts(self) -> dict[str, int]:
-        """Return {}: devices alone have tails of rows in host memory."""
+        """Return {}: only devices have tails of rows in host memory."""
         return {}
 
     def _spread(self, kind: int, dtype: np.dtype, out: Array | None) -> Array:
@@ -354,5 +354,5 @@ class BitSearch(WordRows):
         return out
 
     def levels_at(self, search: Ids, vertices: Ids) -> Array:
-        """Return the level of each vertex id in a search; see ``levels_of``."""
+        """Return the level of vertex ids [k] in searches [k]; see ``levels_of``."""
         return self.levels_of(search, self._part.numbers[vertices])

@@ -46,17 +46,18 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
 
 
 def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
-    """Return ids as int64 [k]; UsageError, naming ``what``, if one is not a vertex."""
+    """Return ids as int64 [k]; raise UsageError about ``what`` if one is no vertex."""
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     check_sources(ids, graph.n, what)
     return ids
 
 
 def above(graph: DeviceGraph, degree: int) -> int:
-    """Estimate the number of vertices of at least ``degree`` edges, which come first.
+    """Estimate how many vertices, which come first, have at least ``degree`` edges.
 
-    Edges out and in of a directed graph, by whose sum its vertices are numbered. Exact
-    where no edge was repeated and ``degree`` begins a degree class.
+    In a directed graph, outgoing and incoming edges count, by whose sum its vertices
+    are numbered. The number is exact if no edge was repeated and ``degree`` is the
+    least of a degree class.
     """
     if degree < len(graph.at_least):
         return int(graph.at_least[max(degree, 1)])
@@ -70,7 +71,7 @@ def above(graph: DeviceGraph, degree: int) -> int:
 
 
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
-    """Return a vertex's number of edges, out and in, int64 [1]."""
+    """Return a vertex's number of outgoing and incoming edges together, int64 [1]."""
     count: Ids = graph.row_lengths(number, number + 1)
     if graph.directed:
         count = count + graph.row_lengths(number, number + 1, incoming=True)
@@ -80,7 +81,7 @@ def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
 class TailReads:
     """Reads of tails in host memory by a shared traversal (bits_tails.cuh).
 
-    words: of 32 searches, in a row
+    words: number of words in a row, each of 32 searches
     """
 
     def __init__(self, tails: Tails, words: int) -> None:
@@ -89,7 +90,7 @@ class TailReads:
         self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
 
     def show(self, p: Record) -> None:
-        """Set the kernels' arguments about tails; ``p.adj`` is set."""
+        """Set the kernels' arguments about tails; ``p.adj`` must be set before."""
         tails = self._tails
         p.set(
             tail_row=tails.offsets,

@@ -1,9 +1,9 @@
 """Levels of requested pairs (source, target) on one CUDA device (bits_meet.cu).
 
-Most are found by lookups of edges. Searches from the sources of the others look back
-from the targets between two levels, and end as soon as all levels are known. Sources:
-Then et al., The more the merrier, VLDB 2014; Pohl, Bi-directional search, 1971; Akiba
-et al., Fast exact shortest-path distance queries, SIGMOD 2013.
+Lookups of edges find most of them. For the other pairs, searches from the sources look
+back from the targets between two levels, and end as soon as all levels are known.
+Sources: Then et al., The more the merrier, VLDB 2014; Pohl, Bi-directional search,
+1971; Akiba et al., Fast exact shortest-path distance queries, SIGMOD 2013.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
     pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MEETING``)
-    lookups: steps of 32 edge lookups for a pair of vertices that are not neighbours,
-    before a search
+    lookups: steps of 32 edge lookups, before a search, for a pair of vertices that are
+    not neighbours
 
     Raises UsageError if the graph is too large or has columns in host memory,
     ResourceError if device memory is short.
@@ -86,16 +86,18 @@ class MeetingSearches:
     ) -> Array:
         """Return the level of vertices[j] from sources[rows[j]], int32 [k] on the host.
 
-        sources: int64, up to 128 ids; rows, vertices: int64 [k]; -1 = unreached
+        sources: int64, up to 128 ids; rows, vertices: int64 [k]. Level -1 means
+        unreached.
 
-        stop: called before the launch and during it; SearchStopped if it returns True
+        stop: function that is called before and during the launch; SearchStopped is
+        raised if it returns True
         """
         return self.start(sources, rows, vertices, stop).finish()[1]
 
     def near(self, source: int, vertices: Ids) -> Array:
         """Return the level of vertices from a source by lookups alone, int32 [k].
 
-        vertices: int64 [k]; -1 = unreached, bits.OPEN = not known
+        vertices: int64 [k]. Level -1 means unreached, bits.OPEN not known.
         """
         targets = check_ids(self._graph, vertices, "target")
         ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)
@@ -107,7 +109,7 @@ class MeetingSearches:
     def _point(
         self, ids: Ids, rows: Ids, targets: Ids
     ) -> tuple[DeviceArray, DeviceArray]:
-        """Pass pairs to the kernels; return arrays to be held, the last for levels."""
+        """Pass pairs to the kernels; return arrays to keep, the last for levels."""
         packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
         held = cuda.cupy().asarray(packed)
         levels = cuda.cupy().empty(len(targets) + 1, np.int32)
@@ -121,9 +123,9 @@ class MeetingSearches:
     def start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
     ) -> Started[Array]:
-        """Begin ``levels_at``; seconds are those of the kernels.
+        """Begin ``levels_at``; ``finish`` returns the seconds of the kernels.
 
-        It must be finished before the next start; ``stop`` is called while that waits.
+        Finish it before the next start; ``finish`` calls ``stop`` while it waits.
         """
         ids = check_ids(self._graph, sources)
         targets = check_ids(self._graph, vertices, "target")

@@ -1,7 +1,7 @@
-"""Any problem over many searches on one CUDA device, a block for each search.
+"""Any problem over many searches on one CUDA device, with a block for each search.
 
-Blocks are resident and take searches in turn. Memory is bounded: the blocks' own, and
-the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bader 2015.
+Blocks are resident and take searches in turn. Memory is needed only for the blocks and
+for the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bader 2015.
 """
 
 from __future__ import annotations
@@ -47,23 +47,25 @@ Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 class DeviceRunner:
     """Runs a problem over many searches of a graph on one device.
 
-    sources: int64 [k], ids; options: ``method`` is "hybrid" (a warp from degree
-    ``threshold`` on) by default, "warp" (T = 0), "work-efficient" (T infinite) or
-    "edge-parallel"; ``threshold`` T, "auto" to choose it from the degrees, above 16
-    rounded up to a quarter of an octave; ``batch`` searches whose pairwise results are
-    in memory at once (default: what fits); ``stop`` is called while searches run,
-    blocks read the answer before each level
-    sink: called with (first, last + 1, pairwise results of these searches); it owns the
-    arrays [last + 1 - first, n] of a call
-    levels: result "level" is wanted, by pair: int8 to 126, else int16 or int32, whose
-    dtype may widen from call to call; -1 = unreached
+    sources: int64 [k], ids
+    options: ``method`` is "hybrid" (a warp for each vertex of degree T or more) by
+    default, "warp" (T = 0), "work-efficient" (T infinite) or "edge-parallel";
+    ``threshold`` is T, or "auto" to choose it from the degrees; a T above 16 is rounded
+    up to a quarter of an octave; ``batch`` is the number of searches whose pairwise
+    results are in memory at once (default: as many as fit); ``stop`` is called while
+    searches run, and blocks read the answer before each level
+    sink: function that is called with (first, last + 1, pairwise results of these
+    searches), and owns the arrays [last + 1 - first, n] that it gets
+    levels: whether the result "level" by pair is wanted: int8 for levels up to 126,
+    else int16 or int32; the dtype may widen from call to call; -1 = unreached
     block: threads of a block, 256 or 1024 (default: by the mean degree)
 
-    seconds: of the search kernels of the last run; warp_degree: its T; batches, blocks,
-    block: numbers used; level: C++ type of the levels
+    seconds: time of the search kernels of the last run; warp_degree: its T
+    batches, blocks, block: the numbers of batches, of blocks, and of threads of a block
+    that were used; level: C++ type of the levels
 
-    OutOfMemory if rows have columns in host memory. Raises UsageError for a problem
-    that cannot be compiled, with the line of its text, or invalid sources.
+    Raises OutOfMemory if rows have columns in host memory, UsageError for invalid
+    sources or for a problem that cannot be compiled, with the line of its text.
     """
 
     def __init__(
@@ -102,7 +104,8 @@ class DeviceRunner:
     def run(self) -> dict[str, DeviceArray]:
         """Return the results by name of state, CuPy arrays [k] or [n], by id.
 
-        Raises ResourceError if memory is short; SearchStopped.
+        Raises ResourceError if memory is short, SearchStopped if ``stop`` returned
+        True.
         """
         what = f"problem '{self.problem.name}' over {len(self.ids)} searches"
         with cuda.memory_of(what):
@@ -127,7 +130,7 @@ class DeviceRunner:
         self.sources = cp.asarray(self.ids.astype(np.uint32))
 
     def _shape(self) -> None:
-        """Choose blocks, warp_degree and the searches of a batch."""
+        """Choose blocks, warp_degree, and the number of searches of a batch."""
         graph = self.graph
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
         self.block = self._block or BLOCK_THREADS[0 if wide else 1]
@@ -150,7 +153,7 @@ class DeviceRunner:
         self.warp_degree = self._warp_degree(self.blocks)
 
     def _states(self, blocks: int, rows: int) -> dict[str, ArrayPlan]:
-        """Return the arrays of state by name; rows: searches of a batch."""
+        """Return the arrays of state by name; rows: number of searches of a batch."""
         counts = {"vertex": max(self.graph.n, 1), "search": max(len(self.ids), 1)}
 
         def count(state: State) -> int:
@@ -160,7 +163,7 @@ class DeviceRunner:
         return {s.name: ArrayPlan(s.dtype, count(s)) for s in self.problem.state}
 
     def _others(self, blocks: int, rows: int, level: str) -> dict[str, ArrayPlan]:
-        """Return the other arrays by their names in kernels; level: type of levels."""
+        """Return the other arrays by name in kernels; level: C++ type of levels."""
         active, words = self.graph.active, 0 if self.shared else self.words
         table = {"order": ArrayPlan(np.uint32, blocks * (active + 1))}
         if self.ends:
@@ -175,7 +178,7 @@ class DeviceRunner:
         return table
 
     def _bytes(self, blocks: int, rows: int) -> int:
-        """Return the bytes of all arrays, with levels of the widest type."""
+        """Return the bytes of all arrays if levels have the widest type."""
         others = self._others(blocks, rows, "u32")
         return total_bytes(self._states(blocks, rows)) + total_bytes(others)
 
@@ -198,7 +201,7 @@ class DeviceRunner:
         return blocks, max(min(rows, self.options.batch or k, k), 1)
 
     def _warp_degree(self, blocks: int) -> int:
-        """Return T."""
+        """Return T, the degree from which a warp handles a vertex."""
         fixed = {"warp": 0, "work-efficient": ENDLESS}
         if self.method in fixed:
             return fixed[self.method]

@@ -1,7 +1,7 @@
-"""A problem as CUDA: its state as structures, and its functions compiled in.
+"""A problem as a CUDA program: structures for its state, with its functions.
 
-The functions are device functions; each may be left out.  All threads of a search's
-block call ``init``, ``prior``, ``post`` and ``end``, each of ``(Search &s)``;
+The functions are device functions; a problem may omit any of them. All threads of a
+search's block call ``init``, ``prior``, ``post`` and ``end``, each of ``(Search &s)``;
 ``visit_vertex(Search &s, u32 u, u32 v)`` is called by one thread for each edge, and
 ``finalize(Whole &w)`` by all threads of a launch after all searches.
 
@@ -9,8 +9,8 @@ block call ``init``, ``prior``, ``post`` and ``end``, each of ``(Search &s)``;
   ``s.size`` (vertices of that level), ``s.thread()`` of ``s.threads()``.
 - State by its name: ``s.x`` a reference (per search), ``s.x[v]`` (per vertex, which all
   searches share, or per pair).  ``s.level[v]`` is v's level, ``UNREACHED`` without.
-  What several threads change takes ``atomicAdd`` and the like.
-- Vertices u, v are numbers: hubs first; ``s.id(v)`` is the id in the input,
+  Use ``atomicAdd`` and the like for state that several threads change.
+- Vertices u, v are numbers, hubs first; ``s.id(v)`` is the id in the input,
   ``s.degree(v)`` the degree.
 - In end: ``s.each(d, f)`` calls f(v) for the vertices of level d, ``s.each_sum(d, f,
   g)`` calls g(u, sum of f(u, v) over the edges of u) for each; all threads call them,
@@ -83,8 +83,8 @@ SIGNATURES = {
 class Program:
     """The text of a problem, ready to be compiled.
 
-    header: the declarations of its state
-    used: the functions it defines; levels: the functions read ``s.level``
+    header: text that declares its state
+    used: names of the functions that it defines; levels: whether they read ``s.level``
     """
 
     problem: Problem
@@ -103,14 +103,14 @@ class Program:
         return Declarations(SOURCE, {}, {HEADER: self.header})
 
     def module(self, **definitions: str | int) -> programs.Module:
-        """Compile the kernels; UsageError with the user's own line on an error."""
+        """Compile the kernels; raise UsageError with the user's line on an error."""
         try:
             return programs.Module(SOURCE, {HEADER: self.text}, **definitions)
         except KernelRefused as error:
             raise self.refusal(error.log) or error from error
 
     def refusal(self, log: str) -> UsageError | None:
-        """Convert errors of the user's text in NVRTC's log; None if there are none."""
+        """Make an error of those that NVRTC's log has of the user's text, or None."""
         name, messages = self.problem.name, log.splitlines()
         lines = self.problem.cuda.splitlines()
         own = re.compile(
@@ -161,7 +161,7 @@ def check_state(state: State) -> None:
 
 
 def type_of(state: State) -> str:
-    """Return the C++ type of a state's items."""
+    """Return the C++ type of a state's elements."""
     return TYPES[str(np.dtype(state.dtype))]
 
 
@@ -182,7 +182,7 @@ def literal(state: State) -> str:
 def program_of(problem: Problem) -> Program:
     """Return the program of a problem's state and CUDA text.
 
-    Raises UsageError for invalid state, or a text without any of the functions.
+    Raises UsageError for invalid state, or for a text without any of the functions.
     """
     for state in problem.state:
         check_state(state)
@@ -201,7 +201,7 @@ def program_of(problem: Problem) -> Program:
 
 
 def header(problem: Problem, used: frozenset[str]) -> str:
-    """Return the text of a problem's state, which precedes the user's."""
+    """Return the declarations of a problem's state, which precede the user's text."""
     fields, members, whole, search, finish, fill = [], [], [], [], [], []
     for state in problem.state:
         name, kind = state.name, type_of(state)

@@ -1,4 +1,4 @@
-"""The runner for one CUDA device: bit-parallel batches, or a block for each search."""
+"""The runner for one CUDA device: bit-parallel batches, or one block a search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
 
 class CudaRunner(CheckedRunner):
-    """Problems on the current device; methods other than "bits" use blocks."""
+    """Runs problems on the current device; methods but "bits" use a block a search."""
 
     name = "xbfs"
     methods = (BITS, *METHODS)
@@ -48,8 +48,8 @@ class CudaRunner(CheckedRunner):
     def prepare(self, part: Part, options: RunOptions | None = None) -> DeviceGraph:
         """Copy a whole graph to device memory.
 
-        What does not fit beside its searches goes to host memory, if the graph is
-        symmetric.
+        If the graph is symmetric, columns that do not fit beside its searches go to
+        host memory.
         """
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
@@ -91,7 +91,7 @@ class CudaRunner(CheckedRunner):
         options: RunOptions,
         at_once: int,
     ) -> Results:
-        """Run a problem in bit-parallel batches of some sources."""
+        """Run a problem in bit-parallel batches of up to ``at_once`` sources."""
         outputs = Outputs(problem, len(sources), graph.n)
         wanted = wanted_of(problem, options)
         widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= at_once]
@@ -121,7 +121,7 @@ class CudaRunner(CheckedRunner):
         options: RunOptions,
         outputs: Outputs,
     ) -> dict[str, Any]:
-        """Run a problem by its CUDA text, a block for each search."""
+        """Run a problem by its CUDA text, with a block for each search."""
         if problem.functions and not problem.cuda:
             raise UsageError(
                 f"problem {problem.name} has no CUDA text; engines openmp and "

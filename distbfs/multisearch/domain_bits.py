@@ -1,9 +1,9 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
 The host launches a level on all devices of a domain and waits for all before the next.
-``domain_members`` has their rows, and the bytes that searches take. Between domains
-(``outer_bits``) a level sends the new words of delegates, and those of the targets of
-outer edges to their owners.
+``domain_members`` describes their rows and the bytes that searches take. Between
+domains (``outer_bits``), each level sends the new words of delegates to all domains,
+and those of targets of outer edges to their owners.
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 class DomainBitSearches(PartSearches):
     """Searches a graph on the devices of all ranks.
 
-    members: of this rank, in the order of ``placement``; lanes: of 128 searches
-    placement: of the shares of several domains; None if all devices are one domain
-    messages: between these domains
-    pull_edges: pull frontiers of this many edges (default: a share of all)
+    members: this rank's members, in the order of ``placement``; lanes: number of lanes,
+    each of 128 searches
+    placement: where the shares of several domains are; None if all devices are one
+    domain
+    messages: sends messages between these domains
+    pull_edges: pull frontiers of this many edges or more (default: a share of all)
 
     Raises ResourceError on all ranks if device memory is short on one.
     """
@@ -141,14 +143,14 @@ class DomainBitSearches(PartSearches):
         exchanged(self._messages, sides, self._group.devices)
 
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Make the new bits the frontier; count its vertices, and edges out."""
+        """Make the new bits the frontier; count its vertices and edges out of them."""
         self._each(lambda share: share.settle(depth))
         sizes = self._each(lambda share: share.frontier(depth))
         queued, edges = np.array(sizes).sum(axis=0).tolist()
         return queued, edges
 
     def _own_counts(self) -> Array:
-        """Return this rank's vertices by level and search, int64 [levels, width]."""
+        """Count this rank's vertices by level and search, int64 [levels, width]."""
         levels = self.deepest + 1
         counts = sum(self._each(lambda share: share.level_counts(levels)))
         own: Array = np.zeros((levels, self.width), np.int64) + counts
@@ -157,7 +159,7 @@ class DomainBitSearches(PartSearches):
         return own
 
     def _lone_of(self, share: Share) -> Array:
-        """Return which sources are vertices of a share without edges, bool [k]."""
+        """Return which sources are vertices without edges of a share, bool [k]."""
         own: Array = self._layout.part_of(self._sources) == share.part
         return self._lone & own
 
@@ -186,7 +188,7 @@ class DomainBitSearches(PartSearches):
     def dependencies(self, stop: Stop | None) -> list[Array]:
         """Return the dependencies of the sources of the last run, which kept levels.
 
-        Summed over the sources, float64, of each part by local id; see
+        They are summed over the sources: float64 by local id, for each part; see
         ``domain_paths``. stop: as in ``Wanted``
         """
         if not self._levels:
@@ -216,7 +218,8 @@ class DomainBitSearches(PartSearches):
     def tail_counts(self) -> dict[str, int]:
         """Return the tail reads of the last run on all ranks (collective).
 
-        They go by the names in ``TAIL_COUNTS``; empty if no row has a tail
+        Their names are those of ``TAIL_COUNTS``; the result is empty if no row has a
+        tail.
         """
         counts = self._each(lambda x: {} if x.tails is None else x.tails.counts())
         own = [[one.get(name, 0) for name in TAIL_COUNTS] for one in counts]

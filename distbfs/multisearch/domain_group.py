@@ -1,6 +1,7 @@
-"""The devices that search the parts of a graph together: memory and meetings.
+"""The devices that search the parts of a graph together: memory and barriers.
 
-Those of a domain map each other's memory. A rank may have devices of several domains.
+The devices of a domain map each other's memory. A rank may have devices of several
+domains.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Shared = TypeVar("Shared")
 class DomainGroup:
     """The devices of all ranks; creation and methods are collective.
 
-    devices: of this rank, in the order of ``placement``
+    devices: this rank's devices, in the order of ``placement``
     several: whether a domain of this rank has several devices
-    placement: of the devices of several domains; None if all are one domain
+    placement: where the devices of several domains are; None if all are one domain
 
     Raises LaunchError on all ranks of a domain whose devices have no peer access.
     """
@@ -65,11 +66,11 @@ class DomainGroup:
         what: str,
         make: Callable[[int, DeviceArray, Ids], Shared],
     ) -> list[Shared]:
-        """Allocate memory of each device of this rank, and make its share.
+        """Allocate memory on each device of this rank, and make the device's share.
 
-        sizes: bytes on each device; what: names the memory in messages
-        make: called with (place of the device, its memory uint8 [bytes], addresses of
-        the memory of all devices of its domain), with the device current
+        sizes: bytes on each device; what: name of the memory in messages
+        make: function of (place of the device, its memory uint8 [bytes], addresses of
+        the memory of all devices of its domain); called while the device is current
 
         Raises ResourceError on all ranks if memory is short on one.
         """
@@ -88,7 +89,7 @@ class DomainGroup:
         return shares
 
     def agreed(self, work: Callable[[], object]) -> None:
-        """Call ``work`` on each rank; ResourceError on all if one fails."""
+        """Call ``work`` on each rank; raise ResourceError on all ranks if one fails."""
         kind: type[ResourceError] = ResourceError
         reason = ""
         try:
@@ -103,7 +104,7 @@ class DomainGroup:
     def each(
         self, shares: Sequence[Shared], work: Callable[[Shared], Any]
     ) -> list[Any]:
-        """Call ``work`` of all shares, with the device of each current."""
+        """Call ``work`` with each share while the device of the share is current."""
         results = []
         for device, share in zip(self.devices, shares, strict=True):
             with on_device(device):

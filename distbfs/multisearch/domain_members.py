@@ -1,13 +1,13 @@
-"""The devices of a domain in searches that share one traversal: rows, and bytes.
+"""The devices of a domain in searches that share one traversal: rows and memory.
 
 The devices of a domain hold the rows of one inner graph and map each other's memory, in
 one process or in several. ``domain_bits`` searches them.
 
-A device takes, for each 128 searches, 32.5 bytes for each position of any device of its
-domain: two frontiers and their marks. For each own vertex it takes 16 for visited bits
-and 16 for each binary digit of the levels; for each target of outer edges 48 and for
-each delegate 16, to send them. Queues take 8 for each own vertex, outer edges 8, and
-reading levels 4 for each id.
+For each 128 searches, a device needs 32.5 bytes for each position of any device of its
+domain: two frontiers and their marks. For each own vertex it needs 16 bytes for visited
+bits and 16 for each binary digit of the levels; to send words, it needs 48 for each
+target of outer edges and 16 for each delegate. For each own vertex, queues take 8 bytes
+and outer edges 8; reading levels takes 4 for each id.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 
 
 def shared_table(lanes: int, granules: int, devices: int) -> ArrayTable:
-    """Return the arrays of searches that other devices access, in one memory.
+    """Return the arrays of searches that other devices access, in one allocation.
 
-    granules: of each device; devices: of the domain
+    granules: number of granules of each device; devices: number of devices of the
+    domain
     """
     words, own = SEARCHES // 32 * lanes, granules * GRANULE
     positions = own * devices
@@ -63,7 +64,7 @@ def own_table(
 ) -> ArrayTable:
     """Return the arrays of searches that only this device accesses.
 
-    n, active: of its rows, as in ``DeviceGraph``
+    n, active: those of its rows, as in ``DeviceGraph``
     """
     row = max(active, 1) * SEARCHES // 32 * lanes
     return {
@@ -100,11 +101,12 @@ def bytes_beside(n: int, active: int, devices: int, targets: int) -> int:
 class Member:
     """The rows of one device of a domain.
 
-    layout, part: of the vertices that it owns; devices: of its domain, which this is
-    the ``index``-th of; granules: of each device
-    delegates: int64, ids by position, -1 in gaps; normals: first number of a normal
-    vertex; outer: see ``InnerPart``
-    domains: all there are, domain: which this is
+    layout, part: which vertices the device owns; devices: number of devices of its
+    domain, of which this is the ``index``-th; granules: number of granules of each
+    device
+    delegates: ids of delegates by position, int64, -1 in gaps; normals: first number of
+    a normal vertex; outer: see ``InnerPart``
+    domains: number of all domains; domain: index of this one
     """
 
     layout: Layout
@@ -121,20 +123,20 @@ class Member:
 
     @classmethod
     def of_rows(cls, rows: MemberRows) -> Member:
-        """Return the member that has some rows of a graph without delegates."""
+        """Return the member with some rows of a graph without delegates."""
         parts = rows.layout.parts
         graph, granules = rows.graph, rows.granules
         return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
 
     @classmethod
     def of_graph(cls, graph: DeviceGraph) -> Member:
-        """Return the only member, which has a whole graph."""
+        """Return the only member, which holds a whole graph."""
         granules = max(-(-graph.active // GRANULE), 1)
         return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
 
     @classmethod
     def of_share(cls, share: InnerPart) -> Member:
-        """Return the member that has a share of a part."""
+        """Return the member with a share of a part."""
         domain = share.domain
         return cls(
             share.layout,
@@ -157,7 +159,7 @@ class Member:
 
     @property
     def own_lanes(self) -> int:
-        """Lanes of delegates on this device, see ``build.cuda.inner_part``."""
+        """Number of delegate lanes on this device; see ``build.cuda.inner_part``."""
         return 1 if self.domains is None else self.domains.lanes // self.devices
 
     @cached_property
@@ -165,7 +167,7 @@ class Member:
         return None if self.delegates is None else DelegateNumbers(self.delegates)
 
     def numbers_of(self, ids: Ids) -> Array:
-        """Return the numbers here of vertex ids, uint32; ISOLATED for others."""
+        """Return the numbers that vertex ids have here, uint32, ISOLATED for none."""
         numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
         own = self.layout.part_of(ids) == self.part
         numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
@@ -181,7 +183,7 @@ class Member:
         return shared_table(lanes, self.granules, self.devices)
 
     def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
-        """Return the bytes of searches, with room for planes to be added once."""
+        """Return the bytes of searches, with room to add planes once."""
         n, active, outer = self.graph.n, self.graph.active, {}
         own = own_table(lanes, n, active, levels=levels, sums=sums)
         if self.outer is not None:
@@ -194,7 +196,7 @@ def lanes_that_fit(
 ) -> int:
     """Return the largest number of lanes whose searches fit all devices (collective).
 
-    Raises OutOfMemory on all ranks if one lane does not.
+    Raises OutOfMemory on all ranks if not even one lane fits.
     """
     return largest_that_fits(
         world,
@@ -214,9 +216,10 @@ def largest_that_fits(
     bytes_needed: Callable[[int, int], int],
     what: str,
 ) -> int:
-    """Return the largest size whose memory all devices have (collective).
+    """Return the largest size for which all devices have the memory (collective).
 
-    sizes: ascending; devices: of this rank; bytes_needed(place, size): on one of them
+    sizes: sizes to try, ascending; devices: this rank's devices; bytes_needed(place,
+    size): bytes that a size needs on the device at a place
     Raises OutOfMemory on all ranks if the smallest does not fit one device.
     """
     fits, reason = 0, ""

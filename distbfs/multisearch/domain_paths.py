@@ -3,8 +3,8 @@
 Searches of one traversal (``domain_bits``) have found the levels. For 32 of them at a
 time, or 8 where memory is short, a sweep over the levels counts the shortest paths to
 each vertex, and one in the reverse direction sums up dependencies. Between domains,
-each level sends the values of its vertices, once each, to the devices that have edges
-to them, and a domain's share of a delegate's sum to the other domains.
+each level sends the value of each of its vertices once to every device that has edges
+to it, and a domain's share of a delegate's sum to the other domains.
 
 For each simultaneous search, a device takes 8 bytes for each position of any device of
 its domain, 8 for each own vertex, 8 for each target of outer edges, and 16 for each own
@@ -55,8 +55,9 @@ SOURCE = KERNELS / "bits_paths.cu"
 class AskedVertices:
     """The vertices of a device that devices of other domains have edges to.
 
-    numbers: uint32 [k], by the share that asks; targets: uint32 [k], which target each
-    is there; first: of each share, int64 [shares + 1] on the host
+    numbers: uint32 [k], grouped by the share that asks for them; targets: uint32 [k],
+    the index of each among the targets of that share; first: where the vertices for
+    each share begin, int64 [shares + 1] on the host
     """
 
     numbers: DeviceArray
@@ -101,7 +102,7 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVer
 
 
 def shared_table(member: Member, width: int) -> ArrayTable:
-    """Return the arrays that other devices access, in one memory."""
+    """Return the arrays that other devices access, in one allocation."""
     positions = member.granules * GRANULE * member.devices
     return {
         "values": ArrayPlan(np.float64, width * positions),
@@ -132,17 +133,17 @@ def own_table(
 def bytes_needed(
     member: Member, width: int, deepest: int, asked: AskedVertices | None = None
 ) -> int:
-    """Return the bytes of dependencies; asked: where there are several domains."""
+    """Return the bytes for dependencies; asked: None if there is only one domain."""
     own = own_table(member, width, deepest, asked)
     return total_bytes(shared_table(member, width)) + total_bytes(own)
 
 
 class PathShare(Sender):
-    """One device's share of the sweeps; call it with the device current.
+    """One device's share of the sweeps; call its methods with the device current.
 
-    memory: uint8, of the bytes of ``shared_table``, zeros
-    bases: [devices of the domain] addresses of their memory
-    asked: where there are several domains
+    memory: uint8 zeros, as many bytes as ``shared_table`` needs
+    bases: addresses of the memory of the domain's devices, [devices]
+    asked: None if there is only one domain
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class PathShare(Sender):
         self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
 
     def _open_outside(self, asked: AskedVertices) -> None:
-        """Describe the messages to other domains, and those from them, to kernels."""
+        """Describe to kernels the messages to and from other domains."""
         member = self.share.member
         if member.outer is None:
             raise ValueError("one domain sends nothing")
@@ -195,12 +196,12 @@ class PathShare(Sender):
         self._clear("sums")
 
     def begin(self, deepest: int, first: int) -> None:
-        """Take the levels of searches from ``first`` on."""
+        """Read the levels of the searches from number ``first`` on."""
         digits = self.share.digits_of(deepest, first, self._width)
         self._params.set(digit=digits, digits=len(digits) - 1)
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
-        """Sum up the values of the level before, or after; see bits_paths.cu."""
+        """Sum up values of the level before, or after it if ``back``."""
         p = self._params
         p.level, p.back, p.begins = level, back, begins
         self._steps["carry"]()
@@ -213,7 +214,7 @@ class PathShare(Sender):
         self._clear("far_bits")
 
     def settle_delegates(self) -> None:
-        """Settle delegates whose sums of all domains have arrived."""
+        """Complete the delegates for which the sums of all domains have arrived."""
         if self._params.normals and not self._params.begins:
             self._steps["settle_delegates"]()
 
@@ -223,9 +224,9 @@ class PathShare(Sender):
 
 
 class DomainPaths:
-    """Finds dependencies of the searches of shares; methods are collective.
+    """Computes the dependencies of searches of all shares; methods are collective.
 
-    messages: between domains, where there are several
+    messages: sends messages between domains; None if there is only one
 
     Raises OutOfMemory on all ranks if memory is short on one.
     """
@@ -261,9 +262,9 @@ class DomainPaths:
     def dependencies(self, count: int, deepest: int, stop: Stop | None) -> list[Array]:
         """Return the dependencies of ``count`` searches, float64 by local id.
 
-        Summed over the searches, of each part of this rank. deepest: their largest
-        level; stop: called between sweeps, SearchStopped on all ranks if one returns
-        True
+        They are summed over the searches, for each part of this rank. deepest: largest
+        level of the searches; stop: function that is called between sweeps;
+        SearchStopped is raised on all ranks if it returns True on one
         """
         world = self._group.world
         self._each(PathShare.clear)
@@ -284,7 +285,7 @@ class DomainPaths:
         return self._each(PathShare.sums)
 
     def _step(self, level: int, *, back: bool, begins: bool) -> None:
-        """Make the values of a level on all devices."""
+        """Compute the values of a level on all devices."""
         group = self._group
         group.world.doing = f"paths of level {level}"
         self._each(lambda share: share.carry(level, back=back, begins=begins))

@@ -41,9 +41,9 @@ IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at
 
 
 def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
-    """Count the first rows that kernels take as having at least such degrees.
+    """Count the first rows that kernels treat as having at least these degrees.
 
-    Whole words of 32, the first ones; rows come by descending length, about.
+    Counts are multiples of 32, a word; rows are roughly in descending order of length.
     """
     counts = np.zeros(len(degrees), np.int64)
     for low in range(0, graph.active, LENGTHS_AT_ONCE):
@@ -56,11 +56,11 @@ def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
 class Share:
     """One device's share of searches; call its methods with the device current.
 
-    A level is made by steps that the host launches on all devices of the domain;
-    ``one_device`` makes all of them in one launch.
+    The host launches the steps of a level on all devices of the domain; ``one_device``
+    runs all steps in one launch.
 
-    memory: uint8, of the bytes of ``Member.shared``, zeros
-    bases: [devices of the domain] addresses of their memory
+    memory: uint8 zeros, as many bytes as ``Member.shared`` needs
+    bases: addresses of the memory of the domain's devices, [devices]
     """
 
     source = KERNELS / "bits_domain.cu"
@@ -105,7 +105,7 @@ class Share:
         return hubs_of(self.member.graph, HUB_DEGREE, WIDE_DEGREE)
 
     def _open_kernels(self, bases: Ids) -> None:
-        """Prepare the steps of a level, and what only they know."""
+        """Prepare launches of a level's steps, and arguments that only they need."""
         member, devices = self.member, self.member.devices
         self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
@@ -159,7 +159,7 @@ class Share:
             self.tails.clear()
 
     def _fresh(self) -> list[DeviceArray]:
-        """Empty what other devices write, return what else begins as zero."""
+        """Clear the arrays that other devices write; return others to be cleared."""
         for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
             self.step("empty_level", depth)
         if self.outside is not None:
@@ -180,7 +180,8 @@ class Share:
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
 
-        numbers: of ``Member.numbers_of``; there: bool [k], sources that any device has
+        numbers: numbers of the sources, see ``Member.numbers_of``; there: bool [k],
+        which sources any device has
         """
         bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
         bits[: len(there)] = there
@@ -190,7 +191,7 @@ class Share:
         self._begin_level()
 
     def step(self, name: str, depth: int) -> None:
-        """Launch a step of a level, see bits_domain.cu."""
+        """Launch a step of a level; see bits_domain.cu."""
         self.params.depth = depth
         self._steps[name]()
 
@@ -203,7 +204,7 @@ class Share:
         self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
 
     def frontier(self, depth: int) -> tuple[int, int]:
-        """Return this device's vertices of a level, and edges out, after ``settle``."""
+        """Count a level's vertices here, and edges out of them, after ``settle``."""
         at = depth % TURNS * TALLY_WORDS
         edges, size = self._tally_copy.wait()[at : at + 2].tolist()
         return (size & 0xFFFFFFFF) + (size >> 32), edges
@@ -232,16 +233,17 @@ class Share:
         self.params.set(plane=self._planes, planes=len(self._planes))
 
     def level_counts(self, levels: int) -> Array:
-        """Return the vertices counted here, int64 [levels, width]."""
+        """Return the number of vertices counted here, int64 [levels, width]."""
         if self._counts is None:
             raise UsageError("these searches ran without counts")
         counts: Array = self._counts[:levels].get().astype(np.int64)
         return counts
 
     def levels_in(self, deepest: int, searches: Ids, targets: Ids) -> Array:
-        """Return the levels of targets, ids of this part, int32 on the host.
+        """Return the levels of targets, which are ids of this part, int32 on the host.
 
-        It is -1 for unreached vertices, and 0 for all others without levels.
+        A level is -1 for unreached vertices, and 0 for all others if levels are not
+        kept.
         """
         cp, graph = cuda.cupy(), self.member.graph
         out, planes = cp.empty(len(searches), np.int32), self._planes_of(deepest)
@@ -265,15 +267,16 @@ class Share:
         return levels
 
     def _planes_of(self, deepest: int) -> list[DeviceArray]:
-        """Return the planes of levels up to the deepest, none where none are kept."""
+        """Return the planes of levels up to the deepest, if levels are kept."""
         return self._planes[: deepest.bit_length()]
 
     def write_levels(
         self, out: DeviceArray, numbers: DeviceArray, deepest: int, block: int = 0
     ) -> None:
-        """Write the levels of searches ``block`` * BLOCK on, -1 = unreached.
+        """Write the levels of searches from ``block`` * BLOCK on, -1 = unreached.
 
-        out: integers [searches, n]; numbers: uint32 [n], their vertices, or ISOLATED
+        out: integers [searches, n]; numbers: uint32 [n], number of each column's
+        vertex, or ISOLATED
         """
         planes = [plane[block:] for plane in self._planes_of(deepest)]
         matrix = structure(LEVELS, "Matrix")(
@@ -290,9 +293,10 @@ class Share:
         module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
     def block_levels(self, deepest: int, block: int, count: int) -> Array:
-        """Return the levels of searches ``block`` * BLOCK on, by local id.
+        """Return the levels of searches from ``block`` * BLOCK on, by local id.
 
-        count: of all searches. Integers [up to BLOCK, local ids] on the host.
+        count: number of all searches. The result is integers [up to BLOCK, local ids]
+        on the host.
         """
         n, some = self.member.graph.n, min(BLOCK, count - BLOCK * block)
         levels = np.full((some, n), UNREACHED, level_dtype(deepest))
@@ -320,10 +324,10 @@ class Share:
         return self._dense
 
     def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
-        """Return which searches reached own numbers, and the binary digits of levels.
+        """Return which searches reached own vertices, and the binary digits of levels.
 
-        For searches ``first`` to ``first`` + ``width`` - 1, one bit each in a word of
-        32: uint32 [1 + digits, active].
+        Each search from ``first`` to ``first`` + ``width`` - 1 has a bit in a word of
+        32. The result is uint32 [1 + digits, active].
         """
         cp, active = cuda.cupy(), self.member.graph.active
         planes = self._planes_of(deepest)
@@ -341,7 +345,7 @@ class Share:
         return self.by_local(self._sums[name])
 
     def by_local(self, values: DeviceArray) -> Array:
-        """Return values by own number, [active or more], by local id on the host."""
+        """Convert values by own number, [active or more], to local ids on the host."""
         graph = self.member.graph
         arranged: Array = np.zeros(graph.n, values.dtype)
         vertices = graph.vertices[: graph.active].get()

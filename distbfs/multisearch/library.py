@@ -1,7 +1,7 @@
 """The Python interface to many searches at once; graphs are ``distbfs.Graph``.
 
-Arrays [n] are by vertex id, which is the place of a node in ``graph.nodes`` for a graph
-of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all.
+Arrays [n] are by vertex id; for a graph of named nodes, this is the place of a node in
+``graph.nodes``. Sources are vertices as ``distbfs.bfs`` takes them; None means all.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Sources: TypeAlias = "Iterable[Any] | None"
 def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
     """Yield the ranks of a communicator, or this process alone for None (collective).
 
-    Raises UsageError if ranks hold graphs of different sizes.
+    Raises UsageError if the graphs of the ranks differ in size.
     """
     check_graph(graph)
     if comm is None:
@@ -70,9 +70,9 @@ def searching(
     options: RunOptions | None = None,
     world: World | None = None,
 ) -> Iterator[WholeSearcher]:
-    """Yield the searcher of a graph and an engine while its lock is held.
+    """Yield the searcher for a graph and an engine, with its lock held.
 
-    The graph keeps it, except for its ranks.
+    The graph keeps the searcher for later calls, but not its ranks.
 
     Raises WrongTypeError if it is not a graph.
     """
@@ -99,9 +99,9 @@ def searching(
 
 
 def ids_of(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, int64 [k]; UsageError if one is not a vertex.
+    """Return the ids of sources, int64 [k]; raise UsageError if one is not a vertex.
 
-    Call it before the search: the iterator of the sources may itself search.
+    Call it before the search begins, because an iterator of sources may itself search.
     """
     check_graph(graph)
     if sources is None:
@@ -124,7 +124,7 @@ def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
 
 
 def distinct(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, int64 [k], each once."""
+    """Return the ids of sources, int64 [k], without repeats."""
     return np.array(list(dict.fromkeys(ids_of(graph, sources).tolist())), np.int64)
 
 
@@ -140,7 +140,7 @@ class KeptArrays:
         self.values.update(arrays)
 
     def keep_pairs(self, answers: Array) -> None:
-        """Keep an answer for each pair."""
+        """Keep the answers, one for each pair."""
         self.values["reachable"] = answers
 
     @contextmanager
@@ -152,7 +152,7 @@ class KeptArrays:
 
 
 def shown(tell: Callable[[int, int], object]) -> Progress:
-    """Return the display of work that calls ``tell(done, total)``."""
+    """Return a progress display that calls ``tell(done, total)``."""
 
     @contextmanager
     def progress(_: str, total: int) -> Iterator[Tell]:
@@ -171,7 +171,7 @@ def unfinished(
     own: Mapping[str, Any],
     depth: int | None,
 ) -> Unfinished:
-    """Return the file of finished searches; UsageError if none are kept."""
+    """Return the file of finished searches; raise UsageError if the app keeps none."""
     if not app.resumes:
         raise UsageError(f"{app.name} cannot be resumed: give no file for it")
     part, digest = graph._host_part, xxhash.xxh3_128()
@@ -255,41 +255,43 @@ def search_many(
         "centralities", "closeness", "diameter", "eccentricity", "harmonic", "khop" or
         "reachability".
     sources : iterable of vertices, or None
-        Where searches begin, None for all vertices; pairs of vertices for
-        "reachability".
+        The vertices where searches begin, None for all; for "reachability", pairs of
+        vertices.
     engine : {"auto", "reference", "openmp", "xbfs"}
-        "auto" takes a CUDA device where there is one, else the CPU.
+        "auto" uses a CUDA device if there is one, else the CPU.
     comm : mpi4py.MPI.Comm, optional
-        The ranks, all of which make this call with the same graph: each takes a share
-        of the sources.  By default this process alone.
+        The ranks, which must all make this call with the same graph; each searches from
+        a share of the sources. By default, only this process searches.
     seed : int, default 1
         Seed of the random sources of estimates.
     resume : path, optional
         File that keeps the finished searches of "closeness", "harmonic",
-        "eccentricity", "centralities" or "betweenness": after a stop, the same call
-        continues from it.  It is deleted at the end.
+        "eccentricity", "centralities" or "betweenness". After an interruption, the same
+        call continues from it; it is deleted at the end.
     progress : callable, optional
-        Called with the numbers of finished searches and of all, by these applications
-        and "apsp".
+        Called with the number of finished searches and the number of all, by these
+        applications and "apsp".
     **options
-        Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
-        ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
-        engine "xbfs" ``method``, ``threshold``, ``device_memory`` and ``host_memory``
-        (bytes); and those of the application, such as ``hops``.  With ``samples=K``,
-        "closeness", "harmonic" and "betweenness" are estimated for all vertices from K
-        random sources, with ``error=EPS`` from as many as this error needs: the exact
-        values lie between the results "low" and "high", all of them with a probability
-        of ``confidence``, 0.95 by default.  EPS is a share of the largest possible
-        value: n - 1 for "harmonic", 1 for "betweenness"; for "closeness" it is the
-        error of mean distances, as a share of the diameter of the largest component.
+        Options of the application, such as ``hops``, and those of ``RunOptions``:
+        ``batch`` (searches at a time), ``threads``, ``depth`` (the last level),
+        ``direction``, ``bits``, ``memory`` (bytes); for engine "xbfs" also ``method``,
+        ``threshold``, ``device_memory`` and ``host_memory`` (bytes). With
+        ``samples=K``, "closeness", "harmonic" and "betweenness" are estimated for all
+        vertices from K random sources; with ``error=EPS``, from as many sources as this
+        error requires. With a probability of ``confidence`` (0.95 by default), all
+        exact values lie between the results "low" and "high". EPS is a share of the
+        largest possible value, which is n - 1 for "harmonic" and 1 for "betweenness";
+        for "closeness", EPS is the error of mean distances as a share of the diameter
+        of the largest component.
 
     Returns
     -------
     Results
-        Arrays by name of state, or by their names in the file that the command writes:
-        ``results["within"]``; ``results.facts`` holds the figures that the command
-        prints.  With several ranks, the first one has the arrays of an application, and
-        the arrays by pair of a problem.
+        Arrays by name of state or, for an application, by the name that they have in
+        the file that the command writes, such as ``results["within"]``;
+        ``results.facts`` holds the figures that the command prints. With several ranks,
+        only the first has the arrays of an application, and the arrays by pair of a
+        problem.
 
     Raises
     ------
@@ -299,15 +301,15 @@ def search_many(
     WrongTypeError
         ``graph`` is not a Graph.
     InputError
-        The file ``resume`` is of another graph, or of other sources or options.
+        The file ``resume`` belongs to another graph, or to other sources or options.
     ResourceError
         Memory runs out, or the engine finds no device or compiler.
 
     Notes
     -----
     The functions of a problem are those of McLaughlin, Riedy, Bader 2015, Section III.
-    Problems with ``bits`` run 64 to 512 searches in one traversal, a bit for each (Then
-    et al., *The more the merrier*, VLDB 2014).
+    Problems with ``bits`` run 64 to 512 searches in one traversal, with a bit for each
+    search (Then et al., *The more the merrier*, VLDB 2014).
 
     Examples
     --------
@@ -365,14 +367,15 @@ def path_lengths(
     sources : iterable of vertices, optional
         By default all vertices.
     dtype : {"auto", "int8", "int16", "int32"}
-        "auto" takes the narrowest that holds all lengths; "int8" holds levels to 126.
+        "auto" chooses the narrowest that holds all lengths; "int8" holds levels up to
+        126.
     engine : {"auto", "reference", "openmp", "xbfs"}
         See ``search_many``.
 
     Returns
     -------
     ndarray, shape (k, n)
-        Hops from source k; -1 for unreached.
+        Hops from source k; -1 for unreached vertices.
 
     Raises
     ------
@@ -402,7 +405,7 @@ def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -
     graph : Graph
         The graph.
     pairs : iterable of pairs of vertices
-        Each first vertex is searched from once.
+        Each distinct first vertex is searched from once.
     engine : {"auto", "reference", "openmp", "xbfs"}
         See ``search_many``.
 
@@ -443,8 +446,8 @@ def betweenness(
     graph : Graph
         The graph.
     sources : iterable of vertices, optional
-        By default all vertices, which is exact.  Fewer give an estimate, scaled as
-        NetworkX does for ``k``.
+        By default all vertices, so that values are exact. Fewer sources give an
+        estimate, which is scaled as in NetworkX for ``k``.
     normalized : bool, default True
         Scale as NetworkX does by default.
     endpoints : bool, default False
@@ -497,7 +500,7 @@ def closeness(
     sources : iterable of vertices, optional
         The vertices that are wanted, by default all.
     normalized : bool, default True
-        Multiply by the share of vertices in reach: ``wf_improved`` of NetworkX.
+        Multiply by the share of vertices in reach, like ``wf_improved`` of NetworkX.
     engine : {"auto", "reference", "openmp", "xbfs"}
         See ``search_many``.
 
@@ -572,7 +575,7 @@ def harmonic(
 def eccentricity(
     graph: Graph, sources: Sources = None, engine: RunnerName = "auto"
 ) -> Levels:
-    """Return the distance of the farthest vertex in reach of each vertex.
+    """Return the distance from each vertex to the farthest vertex in its reach.
 
     Parameters
     ----------
@@ -608,7 +611,7 @@ def eccentricity(
 def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     """Return the exact diameter of the largest component.
 
-    ``search_many(graph, "diameter", None).facts`` has more: the radius, the size of the
+    ``search_many(graph, "diameter", None).facts`` also has the radius, the size of the
     component, and whether the graph is connected.
 
     Parameters
@@ -621,7 +624,7 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     Returns
     -------
     int
-        The largest number of hops between two of its vertices.
+        The largest number of hops between two vertices of that component.
 
     Raises
     ------
@@ -630,8 +633,8 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
 
     Notes
     -----
-    Few searches bound all eccentricities.  Source: Takes, Kosters, *Determining the
-    Diameter of Small World Networks*, CIKM 2011.
+    A few searches suffice to bound all eccentricities. Source: Takes, Kosters,
+    *Determining the Diameter of Small World Networks*, CIKM 2011.
 
     Examples
     --------
@@ -664,7 +667,8 @@ def within_hops(
     sources : iterable of vertices, optional
         By default all vertices.
     hops : int, optional
-        The largest number of hops; by default, and from n on, the largest depth.
+        The largest number of hops; by default, or if it is n or more, the largest
+        depth.
     engine : {"auto", "reference", "openmp", "xbfs"}
         See ``search_many``.
 

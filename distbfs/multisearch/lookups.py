@@ -1,6 +1,7 @@
 """Levels of pairs of vertices by edge lookups on CPUs (lookups.c).
 
-In a graph with hubs nearly all pairs of vertices are a few edges apart, by way of hubs.
+In a graph with hubs, paths of a few edges through hubs join nearly all pairs of
+vertices.
 Sources: Akiba, Iwata, Yoshida, Fast exact shortest-path distance queries, SIGMOD 2013;
 Pohl, Bi-directional search, 1971.
 """
@@ -36,10 +37,10 @@ def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
 
 
 def ranks_of(part: Part, threads: int) -> Numbers:
-    """Return the order of vertices in rows of a whole graph, uint32 [n] by number.
+    """Return each vertex's rank in the rows of a whole graph, uint32 [n] by number.
 
-    They are sorted by descending degree, then id; trees last, in the order of their
-    numbers.
+    Vertices are ranked by descending degree, then id; trees come last, in the order of
+    their numbers.
     """
     rank, core = np.arange(part.local_count, dtype=np.uint32), part.active
     if not part.directed:
@@ -52,13 +53,15 @@ def ranks_of(part: Part, threads: int) -> Numbers:
 
 
 class Lookups:
-    """Finds levels of pairs of vertices of a whole graph, where few lookups suffice.
+    """Finds levels of pairs of vertices of a whole graph if a few lookups suffice.
 
-    In a graph where many pairs take more than ``most``, no pair is looked up any more.
+    If many pairs of a graph need more than ``most`` lookups, no more pairs are looked
+    up.
 
-    part: one part without delegates, as it was built; most: lookups of a pair
+    part: one part without delegates, as it was built; most: largest number of lookups
+    for a pair
 
-    Raises UsageError if rows have another order, ResourceError without a compiler.
+    Raises UsageError if rows have another order, ResourceError if there is no compiler.
     """
 
     def __init__(self, part: Part, threads: int, most: int = MOST) -> None:
@@ -87,8 +90,8 @@ class Lookups:
     def levels(self, sources: Numbers, targets: Numbers) -> Array:
         """Return the level of targets[j] from sources[j], int32 [k].
 
-        sources, targets: uint32 [k], vertex numbers
-        levels: -1 = unreached, bits.OPEN = not known
+        sources, targets: vertex numbers, uint32 [k]
+        Level -1 means unreached, bits.OPEN not known.
         """
         level = np.empty(len(sources), dtype=np.int32)
         view = self._view

@@ -1,6 +1,7 @@
-"""Problems whose functions are NumPy's, over arrays of edges; the reference runner.
+"""The reference runner, for problems with NumPy functions over arrays of edges.
 
-A function gets the batch of searches that runs now, ``s``, and arrays that say where:
+A function gets ``s``, the batch of searches that runs now, and arrays of rows and
+edges:
 
 - ``init(s, i)``, ``end(s, i)``: rows i of the batch, int64 [b]
 - ``prior(s, i)``, ``post(s, i)``: the rows that have a frontier, on ``s.depth_now``
@@ -12,9 +13,10 @@ Vertices are input ids.  A row of the batch is search ``s.first + i``.  State is
 attribute by its name: [b] per search, [n] per vertex, [b, n] per pair; ``s.level`` is
 always there, int32 [b, n], and right for all vertices up to one level below the
 frontier.  The same row and vertex may occur many times in one call: NumPy's
-``np.add.at`` and ``np.bincount`` add such repeats up, ``array[i, v] += x`` does not.
+``np.add.at`` and ``np.bincount`` add up such repeats, ``array[i, v] += x`` does not.
 
-This module reads as the contract of all runners; it traverses level by level in NumPy.
+This module also serves as the specification of all runners; it traverses level by level
+in NumPy.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Walk(Protocol):
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield (rows, vertices) of each level, ascending by row.
 
-        level: int32 [b, n], -1 everywhere; holds the next level when one is yielded
+        level: int32 [b, n], -1 everywhere at first; when a level is yielded, it already
+        holds the next one
         """
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
@@ -61,9 +64,9 @@ class Walk(Protocol):
 
 
 class Searches:
-    """A batch of searches as functions see it (see the module).
+    """A batch of searches as functions see it; see the module.
 
-    n: vertices; sources: int64 [b]; first: index of the first search of the batch
+    n: number of vertices; sources: int64 [b]; first: index of the batch's first search
     level: int32 [b, n]; depth_now: level of the frontier
     frontiers: for each level (rows, vertices), in the order of discovery
     """
@@ -126,7 +129,7 @@ class NumpyWalk:
 
 
 def cuts(ends: Ids) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of about PIECE edges, at least one vertex.
+    """Yield (first, last + 1) of runs of vertices: about PIECE edges, or one vertex.
 
     ends: int64 [k], cumulative lengths
     """
@@ -140,7 +143,7 @@ def cuts(ends: Ids) -> Iterator[tuple[int, int]]:
 
 
 def rows_by_id(part: Part) -> CSR:
-    """Return the rows of a whole graph by id, columns ids."""
+    """Return the rows of a whole graph by id; columns are ids."""
     columns = part.vertices[part.nn.columns]
     return CSR(part.nn.offsets, columns).permute_rows(part.numbers)
 
@@ -155,7 +158,7 @@ def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
 
 
 class Outputs:
-    """State that outlasts a batch, and the results of all searches."""
+    """State that is kept from batch to batch, and the results of all searches."""
 
     def __init__(self, problem: Problem, k: int, n: int) -> None:
         self._problem = problem
@@ -171,7 +174,7 @@ class Outputs:
                 self.values[state.name] = np.full(shape, fill, dtype=state.dtype)
 
     def begin(self, s: Searches) -> None:
-        """Set the state of a batch."""
+        """Create the state of a batch."""
         shapes = {"search": (len(s.sources),), "pair": s.level.shape}
         for state in self._problem.state:
             if state.name in KEPT:
@@ -215,7 +218,7 @@ class Outputs:
 
 
 def of_counts(name: str, counts: Array) -> Array:
-    """Compute a kept result from vertices by level, int64 [b, levels]."""
+    """Compute a standard result from counts of vertices, int64 [b, levels]."""
     if name == "count":
         return counts
     if name == "reached":
@@ -230,7 +233,7 @@ def of_counts(name: str, counts: Array) -> Array:
 
 
 def filled(state: State) -> Any:
-    """Return the fill value of a state in its dtype; UsageError if it cannot be."""
+    """Return a state's fill value in its dtype; raise UsageError if it does not fit."""
     try:
         return np.array(state.fill).astype(state.dtype, casting="unsafe")
     except (ValueError, TypeError, OverflowError) as error:
@@ -240,9 +243,9 @@ def filled(state: State) -> Any:
 
 
 def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
-    """Compute a kept result from int32 levels [b, n].
+    """Compute a standard result from int32 levels [b, n].
 
-    deepest: the largest level of all, where ``level`` may lack it
+    deepest: the largest level of all searches, if ``level`` may lack it
     """
     if state.name == "level":
         most = int(level.max(initial=0)) if deepest is None else deepest
@@ -322,7 +325,7 @@ class CheckedRunner(ABC):
     methods: tuple[str, ...]
 
     def where(self, graph: Any) -> str:  # noqa: ARG002
-        """Return "": devices alone have rows in host memory."""
+        """Return "": only graphs on devices have rows in host memory."""
         return ""
 
     def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:  # noqa: ARG002
@@ -346,7 +349,7 @@ class CheckedRunner(ABC):
     def _run(
         self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
     ) -> Results:
-        """Run a problem that was checked, from vertices of the graph."""
+        """Run a problem that has been checked, from vertices of the graph."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -376,14 +379,14 @@ class ReferenceRunner(CheckedRunner):
 
 
 def check_memory(runner: Any, options: RunOptions | None) -> None:
-    """Raise UsageError for limits of memory that only runners for devices have."""
+    """Raise UsageError for memory limits if the runner is not for devices."""
     for name in MEMORY_OPTIONS:
         if options is not None and getattr(options, name) is not None:
             raise UsageError(f"{name} is not an option of engine {runner.name}")
 
 
 def check_sources(sources: Ids, n: int, what: str = "source") -> None:
-    """Raise UsageError, with ``what``, unless all ids, int64 [k], are vertices."""
+    """Raise UsageError about ``what`` unless all ids, int64 [k], are vertices."""
     outside = sources[(sources < 0) | (sources >= n)]
     if len(outside):
         allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"

@@ -1,7 +1,7 @@
 """Up to 512 searches in one traversal of the graph of one CUDA device (bits.cu).
 
-All levels are made in one launch, or as few as the memory for levels needs. The device
-is a domain of one: its memory and results are those of a ``Share``.
+One launch runs all levels, or several if the memory for levels must grow. The device is
+a domain of one: its memory and results are those of a ``Share``.
 """
 
 from __future__ import annotations
@@ -44,15 +44,17 @@ if TYPE_CHECKING:
 
 
 class BitSearches(Share):
-    """Searches a graph on one device, up to 512 at once; results last until the next.
+    """Runs up to 512 searches at once on one device; results last until the next run.
 
-    levels, counts: wanted results, besides reachability
-    sums: wanted sums over all searches by vertex, of names in ``base.SUMS``
-    width: searches at once, 128, 256 or 512 (default: as memory allows)
-    pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MANY``)
+    levels, counts: whether these results are wanted, besides reachability
+    sums: names in ``base.SUMS`` of wanted sums over all searches, by vertex
+    width: searches at a time, 128, 256 or 512 (default: as memory allows)
+    pull_edges: pull frontiers of this many edges or more (default: m /
+    ``pull_shares.MANY``)
 
-    control: uint64, counters at which blocks meet; to be cleared before a launch
-    sources: int64 [k], ids; deepest: the largest level of any; seconds: of the kernels
+    control: uint64, counters of the barriers of blocks; to be cleared before a launch
+    sources: int64 [k], ids; deepest: the largest level of any search; seconds: time of
+    the kernels
     pulls, pushes: number of levels by direction
 
     Raises UsageError if the graph is too large, ResourceError if device memory is
@@ -110,7 +112,7 @@ class BitSearches(Share):
         return width // SEARCHES
 
     def _open_kernels(self, bases: Ids) -> None:  # noqa: ARG002
-        """Prepare the launches, and what only they know."""
+        """Prepare the launches, and arguments that only they need."""
         graph, (in_offsets, in_columns) = self.graph, self.graph.pulled
         self.params.set(
             in_row=in_offsets,
@@ -148,8 +150,8 @@ class BitSearches(Share):
         """Search from up to ``width`` sources, ids, at once; return this.
 
         most: the last level to search
-        stop: called before each launch and during one; SearchStopped if it returns True
-        with levels left
+        stop: function that is called before and during each launch; SearchStopped is
+        raised if it returns True while levels are left
         """
         ids = check_ids(self.graph, sources)
         if len(ids) > self.width:
@@ -179,14 +181,14 @@ class BitSearches(Share):
         return self
 
     def _state_of(self) -> ctypes.Structure:
-        """Return the state that the last launch has left."""
+        """Return the state that the last launch left."""
         return self._host_state.from_buffer_copy(self._state.get().tobytes())
 
     def _fresh(self) -> list[DeviceArray]:
         return [*self._shared["front"], self._state]
 
     def _begin_sums(self, wanted: Wanted) -> None:
-        """Go on with the sums of all searches."""
+        """Keep the sums, which cover all searches."""
 
     def _room(self, depth: int) -> int:
         """Allocate more levels than ``depth``; return the last one allocated."""
@@ -208,9 +210,9 @@ class BitSearches(Share):
     def levels(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
 
-        Without levels: 0 for reached vertices.
+        If levels are not kept, it is 0 for reached vertices.
 
-        out: a C-contiguous array [k, n] of that or a wider dtype for the result
+        out: a C-contiguous array [k, n] of that dtype or a wider one, for the result
         """
         cp, shape = cuda.cupy(), (len(self.sources), self.graph.n)
         planes = self._planes_of(self.deepest)
@@ -235,7 +237,7 @@ class BitSearches(Share):
             out[...] = (levels >= 0).get()
 
     def counts(self) -> Array:
-        """Return vertices by level, int64 [k, deepest + 1] on the host."""
+        """Count the vertices by level, int64 [k, deepest + 1] on the host."""
         return self.level_counts(self.deepest + 1)[:, : len(self.sources)].T
 
     def tail_counts(self) -> dict[str, int]:
@@ -243,9 +245,10 @@ class BitSearches(Share):
         return {} if self.tails is None else self.tails.counts()
 
     def levels_at(self, searches: ArrayLike, targets: ArrayLike) -> Array:
-        """Return the level of targets[q] in search searches[q] of 0 … k-1, int32.
+        """Return the level of targets[q] in search number searches[q], 0 … k-1, int32.
 
-        It is -1 for unreached vertices; without levels, 0 for reached ones.
+        It is -1 for unreached vertices; if levels are not kept, it is 0 for reached
+        ones.
         """
         rows: Ids = np.asarray(searches, dtype=np.int64)
         ids = check_ids(self.graph, targets, "target")

@@ -56,7 +56,7 @@ class HostGraph:
 
 
 class CompiledWalk:
-    """Levels by bit-parallel searches, sorted into frontiers; edges filled in C."""
+    """Sorts levels of bit-parallel searches into frontiers; lists their edges in C."""
 
     def __init__(
         self, graph: HostGraph, threads: int, limit: int | None, stop: Stop | None
@@ -121,7 +121,7 @@ class CompiledWalk:
 
 
 class OpenMPRunner(CheckedRunner):
-    """C; "bits" serves problems that allow it, "arrays" all others."""
+    """C code; method "bits" runs problems that allow it, "arrays" all others."""
 
     name = "openmp"
     methods = ("bits", "arrays")

@@ -29,10 +29,11 @@ SOURCE = KERNELS / "bits_outer.cu"
 
 
 class Sender:
-    """The messages of one device to other domains; call it with the device current.
+    """The messages of one device to other domains; call methods with it current.
 
-    params: of the kernels; item: uint64 of one; starts: of each share's items in the
-    box, and of those of delegates; each: items of the box for one of ``starts``
+    params: arguments of the kernels; item: uint64 words of an item
+    starts: where each share's items begin in the box, then those of delegates, in units
+    of ``each`` items
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Sender:
         self._steps: dict[str, programs.Launch] = {}
 
     def prepare(self, module: programs.Module, *names: str) -> None:
-        """Prepare launches of kernels."""
+        """Prepare the launches of kernels."""
         grid = cuda.multiprocessors()
         for name in names:
             self._steps[name] = module.kernel(name).prepare(self._params, grid, THREADS)
@@ -56,7 +57,7 @@ class Sender:
             cuda.clear(self._params.held[name], stream)
 
     def counts(self) -> Array:
-        """Return the items for each share, then of each own lane, once collected."""
+        """Return how many items were collected for each share, then per own lane."""
         return self._sizes_copy.wait().astype(np.int64)
 
     def items(self, group: int, count: int) -> DeviceArray:
@@ -70,7 +71,7 @@ class Sender:
         return box[first * self.item : (first + count) * self.item]
 
     def take(self, items: DeviceArray, *, delegates: bool) -> None:
-        """Take items that have arrived, uint64 [k * item]."""
+        """Process items that have arrived, uint64 [k * item]."""
         p = self._params
         p.items, p.count = items.data.ptr, items.size // self.item
         p.delegates = delegates
@@ -80,7 +81,7 @@ class Sender:
 def exchanged(
     messages: PartMessages, senders: Sequence[Sender], devices: Sequence[int]
 ) -> None:
-    """Send the items that devices have collected, and take arrivals (collective)."""
+    """Send the items that devices collected, and process arrivals (collective)."""
     arrived = messages.deliver(
         [sender.counts() for sender in senders],
         senders[0].item,
@@ -92,9 +93,9 @@ def exchanged(
 
 
 class Outside(Sender):
-    """The messages of one device for searches that share a traversal.
+    """The messages of one device in searches that share a traversal.
 
-    own: of the searches inside the device's domain
+    own: arguments of the searches inside the device's domain
     """
 
     def __init__(

@@ -1,13 +1,14 @@
 """Up to 512 searches in one traversal over the parts of all ranks, in host memory.
 
-Each level pushes the words of the frontier along the four subgraphs of a part. Words
-of delegates are held by every rank; those that a level changes are ORed over the ranks.
-Words along nn edges are ORed for each outer end first, and each end's word is sent once
-to the rank that has it. A level takes time by the edges of its frontier.
+Each level pushes the words of the frontier along the four subgraphs of a part. Every
+rank holds the words of delegates; those that a level changes are ORed over the ranks.
+Words along nn edges are first ORed for each outer end, and each end's word is sent once
+to the rank that owns it. The time of a level is proportional to the edges of its
+frontier.
 
-A rank takes 2 words and 8 bytes for each of its vertices, each delegate and each outer
-end; besides, 4 bytes for each nn edge, and 8 for each outer end. For a vertex, each sum
-takes 8 bytes and each plane of levels a word.
+A rank needs 2 words and 8 bytes for each of its vertices, each delegate and each outer
+end; besides, 4 bytes for each nn edge, and 8 for each outer end. For each vertex, a sum
+takes 8 bytes and a plane of levels takes a word.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SENT = Wanted(counts=False)  # of words that are only sent
 
 
 def ends_table(edges: int, ends: int) -> ArrayTable:
-    """Return the arrays of ``OuterEnds`` besides its words; edges: of nn."""
+    """Return the arrays of ``OuterEnds`` but its words; edges: number of nn edges."""
     return {
         "columns": ArrayPlan(np.uint64, ends, later=True),
         "index": ArrayPlan(np.uint32, edges),
@@ -48,9 +49,10 @@ def ends_table(edges: int, ends: int) -> ArrayTable:
 
 
 class OuterEnds:
-    """The ends of a part's nn edges: the words that go to them, each bit once.
+    """The ends of a part's nn edges and the words to send to them, each bit once.
 
-    columns: uint64 [k], ascending, as in nn; index: uint32 [edges], into ``columns``
+    columns: the distinct columns of nn, uint64 [k], ascending; index: uint32 [edges],
+    place of each edge's column in ``columns``
     """
 
     def __init__(self, part: Part, width: int) -> None:
@@ -72,7 +74,7 @@ class OuterEnds:
         self.rows = WordRows(ends, width, 1)
 
     def table(self) -> Words:
-        """Return the ends that get words, and the words: uint64 [k, 1 + width]."""
+        """Return the ends that get words, then their words: uint64 [k, 1 + width]."""
         rows, ends = self.rows, self.rows.changed
         words = rows.words("other")[ends]
         rows.words("seen")[ends] |= words
@@ -86,8 +88,9 @@ class OuterEnds:
 class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
-    parts: of this rank, at least one; lanes: of a word, of 64 searches each
-    direction: of levels inside parts: auto, push or pull
+    parts: this rank's parts, at least one; lanes: number of lanes of a word, each of 64
+    searches
+    direction: direction of levels inside parts: auto, push or pull
     """
 
     def __init__(
@@ -133,9 +136,9 @@ class PartBitSearches(PartSearches):
                 rows.grow()
 
     def _push(self, depth: int) -> None:  # noqa: ARG002
-        """Push the frontier along all edges, and exchange what leaves a part.
+        """Push the frontier along all edges, and exchange the words that leave a part.
 
-        Inside parts its words are pulled where that pays.
+        Inside parts, words are pulled where that is faster.
         """
         tables, shared = [], self._delegates
         dd_pulls = self._dd_pulls()
@@ -161,9 +164,9 @@ class PartBitSearches(PartSearches):
             words[rows] = self._world.allreduce(words[rows], "or")
 
     def _dd_pulls(self) -> bool:
-        """Return whether all parts pull along dd (collective).
+        """Return whether all parts should pull along dd edges (collective).
 
-        An edge and the one back may lie in different parts.
+        All must agree, because an edge and its reverse may lie in different parts.
         """
         shared = self._delegates
         if not shared.view.count:
@@ -177,7 +180,7 @@ class PartBitSearches(PartSearches):
         return bool(self._world.allreduce(np.array([saved]))[0] > 0)
 
     def _saving(self, edges: CSR, back: CSR, start: WordRows, goal: WordRows) -> int:
-        """Return the looks a pull saves, see bits.c; back: edges by their ends."""
+        """Return the looks that a pull saves, see bits.c; back: the edges by target."""
         if not edges.edges or not start.view.count or self.direction == "push":
             return 0
         if self.direction == "pull":
@@ -196,7 +199,7 @@ class PartBitSearches(PartSearches):
     def _inside(
         self, edges: CSR, back: CSR, start: WordRows, goal: WordRows, *, pulls: bool
     ) -> None:
-        """Push or pull words along edges; back: the same edges by their ends."""
+        """Push or pull words along edges; back: the same edges by target."""
         if not pulls:
             self._along(edges, start, goal)
         elif edges.edges:
@@ -213,7 +216,7 @@ class PartBitSearches(PartSearches):
     def _step(
         self, name: str, offsets: Array, columns: Array, start: WordRows, goal: WordRows
     ) -> None:
-        """Call a step of a level, see bits.c."""
+        """Call a step of a level; see bits.c."""
         step = getattr(prepare(self.lanes, offsets.itemsize), name)
         arrays = cc.pointer(offsets), cc.pointer(columns)
         step(*arrays, start.state, goal.state, self._threads)
@@ -232,18 +235,18 @@ class PartBitSearches(PartSearches):
             )
 
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Begin a level; return its vertices, and 0: no edges are counted."""
+        """Begin a level; count its vertices; return this and 0 edges, not counted."""
         for rows in self._searched if depth else ():
             rows.library.bits_settle(rows.state, self._threads)
         return sum(int(rows.view.count) for rows in self._searched), 0
 
     def _own_counts(self) -> Array:
-        """Return this rank's vertices by level and search, int64 [levels, width]."""
+        """Count this rank's vertices by level and search, int64 [levels, width]."""
         counts = (rows.level_counts for rows in self._searched)
         return np.sum([x for x in counts if x is not None], axis=0)
 
     def _by_local(self, normals: Sequence[Array], delegates: Array) -> list[Array]:
-        """Return values by number as values of each part by local id."""
+        """Convert values by number to values of each part by local id."""
         pairs = zip(self._parts, normals, strict=True)
         return [part.by_local(values, delegates) for part, values in pairs]
 
@@ -281,7 +284,7 @@ def bytes_needed(
     """Return an upper bound of the bytes of searches over parts.
 
     It assumes that each nn edge has an end of its own.
-    planes: of levels that are kept; sums: of ``base.SUMS``
+    planes: number of planes of levels that are kept; sums: names in ``base.SUMS``
     """
     counts = [parts[0].delegate_count, *(part.local_count for part in parts)]
     tables = [array_table(x, x, width, planes, sums) for x in counts]

@@ -1,10 +1,10 @@
 """The loop of many searches in one traversal over the parts of all ranks.
 
-A bit of a word is a search; every vertex has a word of those that have visited it. Each
-level moves the words of the frontier along the edges of a part, and between parts:
-words of delegates are ORed over all of them, words of outer ends go to their owners.
-Parts lie in host memory (``part_bits``) or on devices (``domain_bits``);
-``traversals`` chooses.
+Each bit of a word stands for a search; every vertex has a word of the searches that
+have visited it. Each level moves the words of the frontier along the edges of a part,
+and between parts: words of delegates are ORed over all parts, and words of outer ends
+go to their owners. Parts lie in host memory (``part_bits``) or on devices
+(``domain_bits``); ``traversals`` chooses.
 
 Source: Then et al., The more the merrier, VLDB 2014.
 """
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The results wanted from a traversal.
+    """The results that are wanted from a traversal.
 
     levels, counts: make these methods of ``PartSearches`` available
-    sums: of ``base.SUMS``; limit: the last level
-    stop: called before each level; SearchStopped on all ranks if one returns True
+    sums: names in ``base.SUMS``; limit: the last level to search
+    stop: function that is called before each level; SearchStopped is raised on all
+    ranks if it returns True on one
     """
 
     levels: bool = False
@@ -42,7 +43,8 @@ class Wanted:
 class PartSearches(ABC):
     """Searches the parts of all ranks; methods are collective.
 
-    width: the most searches of a traversal; deepest: the largest level of the last one
+    width: the most searches of a traversal; deepest: largest level of the last
+    traversal
     """
 
     width: int
@@ -79,14 +81,15 @@ class PartSearches(ABC):
         return queued
 
     def counts(self) -> Array:
-        """Return the vertices of each search by level, int64 [k, levels]."""
+        """Return the number of vertices by search and level, int64 [k, levels]."""
         own = np.ascontiguousarray(self._own_counts()[:, : self._count].T)
         return self._world.allreduce(own)[:, : self.deepest + 1]
 
     def tail_counts(self) -> dict[str, int]:
         """Return the tail reads of the last run on all ranks (collective).
 
-        They go by the names in ``TAIL_COUNTS``; empty if no row has a tail
+        Their names are those of ``TAIL_COUNTS``; the result is empty if no row has a
+        tail.
         """
         return {}
 
@@ -104,14 +107,15 @@ class PartSearches(ABC):
 
     @abstractmethod
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Make the new bits of a level's words the frontier.
+        """Make the new bits in a level's words the frontier.
 
-        Returns its vertices, and the edges out of them where these are counted.
+        Returns the number of its vertices, and of the edges out of them if they are
+        counted.
         """
 
     @abstractmethod
     def _own_counts(self) -> Array:
-        """Return this rank's vertices by level and search, int64 [levels, …]."""
+        """Count this rank's vertices by level and search, int64 [levels, …]."""
 
     @abstractmethod
     def levels(self, search: int) -> list[Array]:
@@ -121,8 +125,8 @@ class PartSearches(ABC):
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex in each search, int32 [k]; -1 = unreached.
 
-        searches: numbers of the last run's, vertices: internal ids, both int64 [k],
-        equal on all ranks, as the result is
+        searches: numbers of searches of the last run; vertices: internal ids; both
+        int64 [k]. Both and the result are equal on all ranks.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Messages between the devices of domains, of sizes that only senders know.
+"""Messages between devices of different domains, whose sizes only senders know.
 
-Between ranks they go through the streams of the session's exchange where it has them
-(NCCL), else through host memory and MPI; on a rank from device to device.
+Between ranks, messages go through the streams of the session's exchange if it has
+streams (NCCL), else through host memory and MPI; on one rank, from device to device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class Route:
     """The path of the items of one group from one part to another.
 
-    group: of a part, the one for each part, then one for each of its delegate lanes
+    group: index of the group in its part, which has one for each part, then one for
+    each of its delegate lanes
     """
 
     source: int
@@ -37,9 +38,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Items that have arrived; place: of the receiving part on this rank.
+    """Items that have arrived at the part at ``place`` on this rank.
 
-    source: the part that sent them
+    source: the part that sent them; delegates: whether they are for delegates
     """
 
     place: int
@@ -51,8 +52,8 @@ class Arrival:
 class PartMessages:
     """Sends items between parts of different domains; ``deliver`` is collective.
 
-    placement: of the parts; devices: of this rank's parts
-    exchange: of the session, whose streams are used where it has them (collective)
+    placement: where the parts are; devices: the devices of this rank's parts
+    exchange: exchange of the session, whose streams are used if it has any (collective)
     """
 
     def __init__(
@@ -102,8 +103,9 @@ class PartMessages:
     ) -> list[Arrival]:
         """Send the items of all parts to each other; return those for this rank.
 
-        counts: items of each group of this rank's parts; words: uint64 of an item
-        items(place, group, count): of a part of this rank, with its device current
+        counts: number of items in each group of this rank's parts; words: uint64 words
+        of an item items(place, group, count): returns the items of a part of this rank;
+        called while its device is current
         """
         sizes = self._all_counts(counts)
         place_of, rank = self._placement.device_of, self._world.rank
@@ -135,7 +137,7 @@ class PartMessages:
 
     @contextmanager
     def _at_goal(self, route: Route) -> Iterator[None]:
-        """Make the device current that gets items."""
+        """Make the receiving device current."""
         device = self._devices[self._placement.device_of(route.goal)]
         with peer_memory.on_device(device), cuda.memory_of("words that arrive"):
             yield
@@ -146,7 +148,7 @@ class PartMessages:
         return Arrival(place, route.source, delegates, array)
 
     def _all_counts(self, counts: Sequence[Ids]) -> dict[int, list[int]]:
-        """Return the items of each group of all parts (collective)."""
+        """Return the number of items in each group of all parts (collective)."""
         sizes = {}
         gathered = self._world.allgather(np.concatenate(counts))
         for rank, own in enumerate(gathered):

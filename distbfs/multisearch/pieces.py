@@ -1,8 +1,8 @@
-"""A problem from many sources in pieces: progress, an estimate, and resumption.
+"""Runs of a problem in pieces: progress, an estimated time, and resumption.
 
-The first piece is a batch of each rank. The first two give the estimate; others take
-a few seconds each, so that a run that is killed loses no more. Sums per vertex are
-written less often where that takes long.
+The first piece is one batch on each rank. The estimate comes from the first two pieces;
+the others take a few seconds each, so that a killed run loses no more than that. Sums
+per vertex are written less often if writing takes long.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ SAVING_SHARE = 0.1  # of the time that writing sums may take
 
 @dataclass
 class Unfinished:
-    """The place of finished searches while others run.
+    """The file that keeps finished searches while others run.
 
-    path: of the file; identity: JSON values that identify graph, application and
+    path: path of the file; identity: JSON values that identify graph, application and
     options
-    force: replace the file of another run; anew: how a user asks for that, for messages
-    again: how a user resumes; opened: whether this run has opened the file
+    force: replace the file of another run; anew: how a user asks for this, for messages
+    again: how a user resumes, for messages; opened: whether this run has opened the
+    file
     """
 
     path: Path
@@ -55,7 +56,7 @@ class Unfinished:
     ) -> tuple[PartialFile, int]:
         """Open the file for the results of a problem, until the stack ends.
 
-        n: vertices. Returns the file, and how many of the sources are done.
+        n: number of vertices. Returns the file, and how many of the sources are done.
         """
         count = len(sources)
         kinds: dict[str, dict[str, Any]] = {"search": {}, "vertex": {}}
@@ -77,7 +78,7 @@ class Unfinished:
         return file, count if flags.all() else int(np.argmin(flags))
 
     def remove(self) -> None:
-        """Delete the file if this run has used it: the results are elsewhere."""
+        """Delete the file if this run used it, since the results are elsewhere now."""
         if self.opened:
             self.path.unlink(missing_ok=True)
 
@@ -89,10 +90,10 @@ def results_of(problem: Problem) -> list[State]:
 
 @dataclass
 class Saving:
-    """The part of a run's results that is written; rank 0 has the file.
+    """The writing of a run's results to the file, which rank 0 has.
 
-    done: searches in the file; last, took: the time of the last writing, and its
-    seconds
+    done: number of searches in the file; last, took: when the last write was, and how
+    many seconds it took
     """
 
     file: PartialFile | None
@@ -102,7 +103,7 @@ class Saving:
     took: float = 0.0
 
     def save(self, done: int, values: Mapping[str, Array], *, now: bool) -> None:
-        """Write the results of the first ``done`` searches; now: or later."""
+        """Write the results of the first ``done`` searches, at once if ``now``."""
         if self.file is None or done == self.done:
             return
         began = clock()
@@ -123,8 +124,9 @@ class Saving:
 class Pieces:
     """Runs problems whose results are per search or per vertex.
 
-    label: name of the computation; unfinished: of rank 0; resumed: searches found there
-    estimated: seconds of all searches, from the first two pieces
+    label: name of the computation; unfinished: file of finished searches, on rank 0;
+    resumed: number of searches that the file had
+    estimated: seconds that all searches take, estimated from the first two pieces
     """
 
     searcher: Searcher
@@ -143,10 +145,10 @@ class Pieces:
     ) -> dict[str, Array]:
         """Return results by name, [k] or [n], on all ranks (collective).
 
-        search: returns the results of some sources, by default the searcher's. Sums of
-        a host engine are of pieces of one size, equal from run to run.
-        Raises SearchStopped or KeyboardInterrupt with the number of finished searches;
-        if a rank cannot open the file, all ranks raise its error.
+        search: function that returns the results of some sources, by default the
+        searcher's. With host engines, all pieces have one size, so that sums are equal
+        from run to run. Raises SearchStopped or KeyboardInterrupt with the number of
+        finished searches; if a rank cannot open the file, all ranks raise its error.
         """
         world, count = self.searcher.world, len(sources)
         states = results_of(problem)
@@ -226,16 +228,16 @@ class Pieces:
         return values
 
     def _surprises(self, each: float, count: int, spent: float, piece: int) -> bool:
-        """Return whether a piece gives the first estimate of the whole time.
+        """Return whether to announce an estimate of the whole time after a piece.
 
-        The first one may compile kernels: the second has another say.
+        The first piece may compile kernels, so the second may correct its estimate.
         """
         if self.estimated is None:
             return piece > 1 or spent >= LONG_SECONDS
         return piece == 2 and 2 * each * (count - self.resumed) < self.estimated
 
     def _estimate(self, each: float, count: int, *, sampled: bool) -> None:
-        """Announce the estimated time for all sources, from the seconds of each."""
+        """Announce the estimated time for all sources, at ``each`` seconds a source."""
         left = count - self.resumed
         self.estimated = each * left
         what = f"{left:,} vertices" + (" that are left" if self.resumed else "")

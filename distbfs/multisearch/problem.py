@@ -1,7 +1,7 @@
 """Problems of many searches at once: state, and up to six functions.
 
-A runner does traversal, balancing and batches; the problem declares its state and
-functions.
+The runner traverses the graph, balances the load and forms batches; the problem
+declares its state and functions.
 
 Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is an addition.
 """
@@ -30,14 +30,14 @@ class State:
         Shape: "search" (k,), "vertex" (n,) shared by all searches, "pair" (k, n).
         "level" (k, levels) is for ``count``, which the traversal keeps.
     fill : float, default 0
-        Value before a search begins; of "vertex", before the first search.
+        Value before a search begins or, for "vertex", before the first search.
     result : bool, default True
-        Whether the array is among the results; else it lives in a batch only.
+        Whether the array is among the results; if not, it exists only during a batch.
 
     Notes
     -----
-    The traversal keeps these itself; a state of such a name is a result without a
-    function:
+    The traversal itself keeps these states; to get one as a result, declare a state of
+    its name, without a function:
 
     =============  ======  =============================================================
     name           per     meaning
@@ -75,7 +75,7 @@ class Problem:
     Parameters
     ----------
     name : str
-        Names the problem in messages.
+        Name of the problem in messages.
     state : tuple of State, optional
         The arrays that the problem keeps.
     functions : dict of str to callable, optional
@@ -83,15 +83,15 @@ class Problem:
     cuda : str, optional
         CUDA C++ device functions of the same names, for engine "xbfs".
     bits : bool, default False
-        Whether it needs only states that the traversal itself keeps, without
-        functions. Then 64 to 512 searches run in one traversal, a bit for each.
+        Whether the problem needs only states that the traversal itself keeps, and no
+        functions. Then 64 to 512 searches run in one traversal, with a bit for each.
 
     Notes
     -----
-    All functions are optional.  ``s`` is the batch of searches that runs, ``i`` rows of
-    it, int64 [b]; ``u`` and ``v`` are vertex ids, int64 [e]:
+    All functions are optional. ``s`` is the batch of searches that runs; ``i`` holds
+    rows of it, int64 [b]; ``u`` and ``v`` are vertex ids, int64 [e]:
 
-    - ``init(s, i)``: before a search; state has its fill values.
+    - ``init(s, i)``: before a search, when state has its fill values.
     - ``prior(s, i)``: before each level.
     - ``visit_vertex(s, i, u, v)``: edges (u, v) out of the frontiers of searches i,
       each once; v has its level by then.

@@ -44,7 +44,7 @@ UNREACHED = "unreached"
 
 
 def check_name(path: Path, app: str, endings: tuple[str, ...], *, force: bool) -> None:
-    """Raise UsageError if an application cannot write a file of this name."""
+    """Raise UsageError if an application cannot write a file with this name."""
     if not endings:
         raise UsageError(f"{app} prints what it finds; leave out --output")
     check_ending(path, endings, app, force=force)
@@ -84,7 +84,7 @@ def write_arrays(
 def add_results(
     add: TakeColumns, arrays: Mapping[str, Array], ids: IdMap | None
 ) -> None:
-    """Add arrays to a table: those [n] by vertex, without vertices that have no value.
+    """Add arrays to a table; arrays [n] have a row for each vertex with a value.
 
     An array [k, hops + 1], ``within``, has a row for each source and number of hops.
     """
@@ -184,7 +184,7 @@ def _level_table(
 def write_pairs(
     path: Path, names: list[tuple[str, str]], answers: Array, *, force: bool
 ) -> None:
-    """Write a line for each pair: both ids as given, and 0 or 1 of bool [q].
+    """Write a line for each pair: both ids as the user gave them, then 0 or 1.
 
     A Parquet table has the columns ``from``, ``to`` and ``reachable``.
     """

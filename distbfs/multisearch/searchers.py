@@ -1,8 +1,9 @@
-"""Many searches on any number of ranks, which share sources or search parts.
+"""Many searches on any number of ranks, which share sources or search parts together.
 
-Where the whole graph fits the memory of each rank, every rank holds it and takes a
-share of the sources. Otherwise the ranks search the parts of the store together, up to
-512 sources in one traversal; one after the other with engine reference.
+If the whole graph fits the memory of each rank, every rank holds it and searches from a
+share of the sources. Otherwise the ranks search the parts of the store together, with
+up to 512 sources in one traversal or, with engine reference, one source after the
+other.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
 class Searcher(Protocol):
-    """Runs problems over one graph on all ranks; applications are written for it.
+    """Runs problems over one graph on all ranks; applications use this interface.
 
-    world: the ranks; n: vertices; directed: whether edges lead one way only
-    tails: reads of tails in host memory by traversals, on all ranks, by the names in
-    ``TAIL_COUNTS``; empty if no row has a tail
+    world: the ranks; n: number of vertices; directed: whether the graph is directed
+    tails: counts of the reads of tails in host memory by traversals, on all ranks;
+    their names are those of ``TAIL_COUNTS``; empty if no row has a tail
     """
 
     world: World
@@ -69,14 +70,14 @@ class Searcher(Protocol):
 
     @property
     def part(self) -> Part | None:
-        """The whole graph, in input ids, where each rank holds it."""
+        """The whole graph, in input ids, if each rank holds it, else None."""
 
     @property
     def engine(self) -> str:
         """Name of the engine."""
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, int64 [k]; all if ranks search together."""
+        """Return this rank's sources, int64 [k]: all if the ranks search together."""
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
         """Return a function that searches from one vertex; see ``ProblemRunner``."""
@@ -84,7 +85,7 @@ class Searcher(Protocol):
     def dependencies(self, sources: Ids) -> Array | None:
         """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
 
-        None if a problem finds them.
+        Returns None if a problem must compute them instead.
         """
 
     def run(
@@ -92,16 +93,16 @@ class Searcher(Protocol):
     ) -> Results:
         """Run a problem from sources, equal on all ranks (collective).
 
-        Results per search and per level are those of all sources, on all ranks; per
-        vertex the sum over the ranks, on all ranks; per pair rank 0 has all rows and
-        the others none. Raises TooDeep on all ranks if a level does not fit.
+        All ranks get results per search and per level, of all sources, and results per
+        vertex, summed over the ranks. Of results per pair, rank 0 gets all rows and the
+        others none. Raises TooDeep on all ranks if a level does not fit.
         """
 
     def at_once(self, itemsize: int) -> int:
-        """Return the number of sources at once for pairwise results of a size."""
+        """Return how many sources to run at once if pairwise results have a size."""
 
     def turned(self) -> Searcher:
-        """Return a searcher along reversed edges; itself for undirected graphs.
+        """Return a searcher along reversed edges: itself for undirected graphs.
 
         Raises UsageError if that is not possible.
         """
@@ -118,7 +119,7 @@ class WholeSearcher:
     """Every rank holds the whole graph and takes a share of the sources.
 
     part: one part without delegates, in input ids
-    where: which rows are in host memory, in words; "" if none is
+    where: description of the rows in host memory; "" if none are
     """
 
     def __init__(
@@ -165,7 +166,7 @@ class WholeSearcher:
         return Results(joined, results.facts | (sums if self.tails else {}))
 
     def _joined(self, state: State, value: Array) -> Array:
-        """Combine a result of all ranks."""
+        """Combine the values of a result from all ranks."""
         flag = value.dtype == np.bool_
         plain = value.view(np.uint8) if flag else value
         if state.per == "vertex":
@@ -224,7 +225,7 @@ class PartsSearcher:
 
     @property
     def smallest(self) -> int:
-        """Number of sources in a batch; 1 where they take turns."""
+        """Number of sources in a batch; 1 if they are searched one by one."""
         most = self._traversals.most
         return min(self.options.batch or most, most)
 
@@ -284,11 +285,11 @@ class PartsSearcher:
         return Results(values, self.describe())
 
     def by_id(self, shards: Sequence[Array], dtype: type[np.number]) -> Array:
-        """Return values of each shard by local id by id on rank 0, [0] on others."""
+        """Convert each shard's values by local id to [n] on rank 0, [0] on others."""
         return self._on_first(self._session.vertices.block(shards, dtype))
 
     def _on_first(self, block: Array) -> Array:
-        """Return the blocks of all ranks, [n], on rank 0; [0] on others."""
+        """Join the blocks of all ranks to [n] on rank 0; return [0] on others."""
         values = gather_on_first(self.world, block)
         return block[:0] if values is None or self.world.rank else values
 
@@ -329,7 +330,7 @@ class PartsSearched:
 
 
 def whole_bytes(source: Source) -> int:
-    """Estimate the bytes of a rank that holds a whole graph and 64 searches of it."""
+    """Estimate a rank's bytes for a whole graph and 64 simultaneous searches."""
     n, m = source.n, source.most_edges
     edges = {"nn": m, "nd": 0, "dn": 0, "dd": 0}
     shape = PartShape(n, 1, 0, n, n, 0, edges, 0)
@@ -345,9 +346,9 @@ def whole_bytes(source: Source) -> int:
 def choose_sharing(world: World, source: Source, wanted: str) -> tuple[str, str]:
     """Return ("sources" or "parts", reason); equal on all ranks (collective).
 
-    auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more
-    memory than a rank may use; else sources. A single rank always holds the whole
-    graph, and so do ranks with a directed graph.
+    "auto" means parts if the whole graph, as ``whole_bytes`` estimates it, takes more
+    memory than a rank may use, else sources. A single rank always holds the whole
+    graph, and so does every rank if the graph is directed.
     """
     check_choice("divide", wanted, WAYS)
     if source.directed and wanted == "parts":

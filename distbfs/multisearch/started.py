@@ -1,4 +1,4 @@
-"""Searches that run on while the caller does something else."""
+"""Searches that run while the caller does something else."""
 
 from __future__ import annotations
 

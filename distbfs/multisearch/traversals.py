@@ -1,4 +1,4 @@
-"""The number of searches that share a traversal of a session's parts, by memory."""
+"""Traversals of a session's parts by as many searches at a time as memory allows."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SPAN = 4096  # depth assumed in planning memory
 
 
 class Traversals(ABC):
-    """Searches the parts of a session, some sources at once; methods are collective.
+    """Searches a session's parts from several sources at once; methods are collective.
 
-    most: sources at once
+    most: largest number of sources at once
     """
 
     most = bits.MOST_SEARCHES
@@ -44,20 +44,20 @@ class Traversals(ABC):
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[SomeSearches, int]:
-        """Search from the first of some sources; return the searches and their number.
+        """Search from the first of the sources; return the searches, their number.
 
-        sources: ids; options: only ``batch``, ``memory`` and ``threads`` count
-        here; limit and stop are those of ``wanted``
+        sources: ids; options: only ``batch``, ``memory`` and ``threads`` count here;
+        ``wanted`` has the last level and ``stop``
         """
 
     def dependencies(
         self, sources: Ids, options: RunOptions
     ) -> tuple[list[Array], int]:
-        """Return the dependencies of the first of some sources, and their number.
+        """Return the dependencies of the first ones of ``sources``, and their number.
 
-        Summed over these sources, float64, of each part by local id (Brandes 2001).
-        sources, options: as in ``run``, and ``stop``. By default those of one source,
-        by a separate search.
+        They are summed over these sources: float64 by local id, for each part (Brandes
+        2001). sources, options: as in ``run``; ``stop`` counts as well. By default a
+        separate search finds the dependencies of one source.
         """
         root, session = int(sources[0]), self._session
         result = session.search(root, parents=False, stop=options.stop)
@@ -69,7 +69,7 @@ class Traversals(ABC):
 
 
 class InTurn(Traversals):
-    """Searches of the session, one after the other."""
+    """Runs searches of the session, one after the other."""
 
     most = 1
 
@@ -84,7 +84,7 @@ class InTurn(Traversals):
 
 
 class SessionSearch:
-    """The results of one search, as of a traversal; see ``PartSearches``."""
+    """The results of one search in the form of a traversal; see ``PartSearches``."""
 
     def __init__(self, session: Session, root: int, wanted: Wanted) -> None:
         self._result = session.search(
@@ -94,11 +94,11 @@ class SessionSearch:
         self.deepest = len(self._counts) - 1
 
     def counts(self) -> Array:
-        """Return its vertices by level, int64 [1, levels]."""
+        """Return the number of vertices by level, int64 [1, levels]."""
         return self._counts[None]
 
     def levels(self, search: int) -> list[Array]:  # noqa: ARG002
-        """Return its levels of each part by local id."""
+        """Return the levels of each part by local id."""
         return [host_array(level) for level, _ in self._result.shards]
 
     def sums(self, name: str) -> list[Array]:
@@ -106,7 +106,7 @@ class SessionSearch:
         return [sum_by_vertex(name, x[None], x[None] >= 0) for x in self.levels(0)]
 
     def tail_counts(self) -> dict[str, int]:
-        """Return {}: the session's records have the reads."""
+        """Return {}: the session's records have the counts of reads."""
         return {}
 
 
@@ -140,7 +140,7 @@ class OnHosts(Traversals):
     def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
 
-        need: bytes of as many at once
+        need: bytes of that many searches at once
         """
         room, of_all = may_fill(self._world)
         room -= sum(part.graph_bytes for part in self._session.held.parts)
@@ -186,9 +186,9 @@ class DeviceTraversals(Traversals):
     ) -> tuple[list[Array], int]:
         """Return dependencies of the first sources; see ``Traversals``.
 
-        The traversal is narrow, since values of its searches need memory. One source if
-        any device has rows with columns in host memory, which these traversals do not
-        read.
+        The traversal has few lanes, since the values of its searches need memory. It
+        has one source if any device has columns in host memory, which these traversals
+        do not read.
         """
         split = any(member.graph.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:
@@ -212,7 +212,8 @@ class DeviceTraversals(Traversals):
     ) -> tuple[domain_bits.DomainBitSearches, int]:
         """Search from up to ``most`` sources, then call ``then`` with the searches.
 
-        Half as many if memory runs out, as for deep levels.
+        Halve the number of sources if memory runs out, for example because of deep
+        levels.
         """
         at_once = min(most, len(sources), cuda_bits.LARGEST)
         while True:
@@ -233,7 +234,7 @@ class DeviceTraversals(Traversals):
             self._close()
 
     def _with(self, lanes: int, *, levels: bool) -> domain_bits.DomainBitSearches:
-        """Return searches of ``lanes`` lanes, or of as many as fit."""
+        """Return searches with ``lanes`` lanes, or with as many as fit."""
         searches, separated = self._searches, self._session.separated
         if searches is None or searches.lanes < lanes:
             self._close()
@@ -261,8 +262,8 @@ class DeviceTraversals(Traversals):
 def traversals_of(session: Session) -> Traversals:
     """Return the traversals of a session's parts (collective).
 
-    They are of parts in host memory with engine openmp, and of rows on devices with
-    engine xbfs; others search in turn.
+    With engine openmp, they search parts in host memory; with engine xbfs, rows on
+    devices. Other engines search from one source after the other.
     """
     held, engine, world = session.held, session.options.engine, session.world
     members: list[domain_members.Member] = []

@@ -1,4 +1,4 @@
-"""The degree T from which a vertex gets a warp, from degrees and searches.
+"""The choice of T, the degree from which a vertex gets a warp.
 
 A search processes every vertex once, so its work is counted in steps of a warp:
 
@@ -8,8 +8,8 @@ A search processes every vertex once, so its work is counted in steps of a warp:
   steps reads 32 places instead of one line and costs SCATTERED steps, and twice as many
   if there are fewer searches than blocks, since no other block then hides its latency.
 
-T is the candidate with the fewest steps, the smaller of equals. Source: the future work
-of McLaughlin, Riedy, Bader 2015, Section III-B.
+T is the candidate with the fewest steps, the smaller one if two are equal. Source: the
+future work of McLaughlin, Riedy, Bader 2015, Section III-B.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCATTERED = 2.0
 
 
 def steps(histogram: Ids, least: int, scattered: float) -> float:
-    """Return the steps of a search; histogram: vertices by degree, int64."""
+    """Return the steps of a search; histogram: number of vertices by degree, int64."""
     degrees = np.arange(len(histogram))
     small, large = histogram[:least], histogram[least:]
     by_warp = float((large * (GRAB + -(-degrees[least:] // 32))).sum())
@@ -38,9 +38,10 @@ def steps(histogram: Ids, least: int, scattered: float) -> float:
 
 
 def choose_warp_degree(histogram: Ids, searches: int, blocks: int) -> int:
-    """Return T, ENDLESS for threads only.
+    """Return T; ENDLESS means that threads handle all vertices.
 
-    histogram: vertices by degree, int64; searches: to run; blocks: at once
+    histogram: number of vertices by degree, int64; searches: number of searches to run;
+    blocks: how many blocks run at once
     """
     scattered = SCATTERED * (2 if searches < blocks else 1)
     top = len(histogram)
