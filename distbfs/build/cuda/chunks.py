@@ -20,7 +20,7 @@ def longest(count: int) -> int:
 
 
 class Pairs(Protocol):
-    """Pairs of ids that can be read any number of times; dtype: of ids."""
+    """Pairs of ids that can be read any number of times; dtype: dtype of the ids."""
 
     dtype: type[np.unsignedinteger]
 
@@ -44,8 +44,8 @@ class Passes(Protocol):
 class Chunks:
     """All pairs, chunk by chunk in device memory.
 
-    count: pairs; hold: keep them after the first pass
-    done: called with the number of pairs made; one pass is planned at first
+    count: number of pairs; hold: keep them after the first pass
+    done: called with the number of pairs made. One pass is announced from the start.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Chunks:
 
 
 class Side:
-    """Pairs for one side of a directed graph: edges out, or edges in (``turned``).
+    """Pairs for outgoing or, if ``turned``, incoming edges of a directed graph.
 
-    The edges in are built last, so that side frees the chunks.
+    The side of incoming edges is built last, and so frees the chunks.
     """
 
     def __init__(self, chunks: Chunks, *, turned: bool) -> None:

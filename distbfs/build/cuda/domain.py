@@ -1,10 +1,10 @@
-"""Kernel 1 for a domain of several devices: rows by number, one part per device.
+"""Kernel 1 for a domain of several devices: one part per device, rows by number.
 
-Every device keeps the rows of its part's vertices (owner of v: v mod p), from tuples as
-in parts.py. There are no delegates: every device has the bitmap of all visited vertices
-instead. Ids may have 64 bits; local ids and positions have 32. Every device stores
-which of all vertices have edges, as sets with ranks (sets.cuh), and their positions by
-rank.
+Every device keeps the rows of its part's vertices (v belongs to part v mod p), which it
+builds from tuples as in parts.py. There are no delegates; instead, every device has the
+bitmap of all visited vertices. Ids may have 64 bits; local ids and positions have 32.
+Every device stores which of all vertices have edges, as sets with ranks (sets.cuh), and
+the positions of these vertices by rank.
 
 Inside an owner, vertices with edges are numbered by descending degree class and, inside
 a class, by ascending local id, as in graph/device_graph.py. The numbers of all owners
@@ -13,13 +13,12 @@ are interleaved in granules of 1,024: position = (number div 1,024 * p + owner) 
 order lists its neighbours of high degree first, and an owner's words of a bitmap by
 position are lines of 128 bytes. Columns are positions.
 
-Leaves, which have one edge, are one class, the last numbers of each owner. Searches may
-leave all of them out; they begin at the same number, a multiple of the granule, in
-every part.
+Leaves, which have one edge, form one class, with the last numbers of each owner.
+Searches may leave all of them out; then leaves begin at the same number, a multiple of
+the granule, in every part.
 
-Where edges are directed, each device keeps two sets of rows: of edges out of its
-vertices and of edges into them. Numbers follow the sum of both degrees, and offsets
-have 64 bits.
+If edges are directed, each device keeps two sets of rows: outgoing and incoming edges
+of its vertices. Numbers follow the sum of both degrees, and offsets have 64 bits.
 """
 
 from __future__ import annotations
@@ -74,12 +73,12 @@ LEAST_LEAVES = 32  # one vertex in so many must be a leaf that is not searched
 
 
 def positions_of(numbers: Any, device: Any, devices: int) -> Any:
-    """Return the positions of numbers; device: one of all numbers, or one of each."""
+    """Return the positions of numbers; device: one for all numbers, or one for each."""
     return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
 
 
 def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
-    """Return (device, number there) of positions."""
+    """Return (device, number on that device) of positions."""
     granules = positions // GRANULE
     numbers = granules // devices * GRANULE + positions % GRANULE
     return granules % devices, numbers
@@ -88,7 +87,8 @@ def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
 def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
     """Return the places in 0 … count-1 that ``wanted`` selects, CuPy uint32, ascending.
 
-    wanted: maps a slice to CuPy bool. Works block by block, to need little memory.
+    wanted: function from a slice to CuPy bool; it is called block by block, to save
+    memory
     """
     cp = cuda.cupy()
     pieces = [cp.zeros(0, np.uint32)]
@@ -100,17 +100,19 @@ def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
 
 @dataclass
 class MemberRows:
-    """The rows of one part on the device that is current when they are made.
+    """The rows of one part, on the device that is current at their creation.
 
-    layout: of all vertices; index: of the part
-    graph: rows by number; ids are local ids, numbered by rank; columns are positions
-    (uint32 [m + COLUMN_PAD], ascending in each row)
-    rows: uint32, the local ids that ``graph.tuple_degrees`` are of: its vertices, and
-    those with loops alone
+    layout: layout of all vertices; index: index of the part
+    graph: rows by number; its ids are local ids, and its ``numbers`` are by rank;
+    columns are positions (uint32 [m + COLUMN_PAD], ascending in each row)
+    rows: uint32, the local ids to which ``graph.tuple_degrees`` belong: those of its
+    vertices, and of vertices that have only loops
     names: uint32 [positions], position -> vertex id, or local id where ids are wide;
     ISOLATED at unused positions
-    granules: of each part, the same for all; positions = granules * parts * GRANULE
-    actives: vertices with edges of each part, int64 [parts]; edges: m of all parts
+    granules: number of granules of a part, equal for all; there are granules * parts *
+    GRANULE positions
+    actives: number of vertices with edges of each part, int64 [parts]; edges: m of all
+    parts together
     """
 
     layout: Layout
@@ -137,14 +139,14 @@ class MemberRows:
         return positions_of(number, self.index, self.layout.parts)
 
     def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves; the first has this number in all parts."""
+        """Make searches leave out leaves, which begin at ``searched`` in all parts."""
         at_least = self.graph.at_least.copy()
         at_least[:2] = searched
         leaves = Trees(self.graph.active - searched, 1, at_least)
         self.graph = replace(self.graph, trees=leaves)
 
     def take_ends(self, ends: Any, tuples: int) -> None:
-        """Store the ends of other tuples, CuPy uint32 [local], and the tuple count."""
+        """Set other counts of tuple ends, CuPy uint32 [local], and of tuples."""
         cp, graph = cuda.cupy(), self.graph
         others = ends > 0
         others[graph.vertices] = False
@@ -156,7 +158,7 @@ class MemberRows:
         )
 
     def ids_at(self, positions: Any) -> Any:
-        """Return the ids of positions, CuPy int64 of their shape."""
+        """Return the ids of positions, CuPy int64 of the same shape."""
         names = self.names[positions].astype(np.int64)
         if not self.wide:
             return names
@@ -167,9 +169,9 @@ class MemberRows:
 def member_table(
     local: int, active: int, m: int, positions: int, *, directed: bool = False
 ) -> ArrayTable:
-    """Return the arrays of ``MemberRows`` without vertices that have loops alone.
+    """Return the arrays of ``MemberRows``, but for vertices that have only loops.
 
-    local, active, m: of the part; positions: of all parts
+    local, active, m: those of the part; positions: number of positions of all parts
     """
     return {
         **graph_table(active, active, m, directed=directed, wide=directed),
@@ -182,8 +184,8 @@ def member_table(
 class Known:
     """Facts about one part that all parts need, on the host.
 
-    members: uint32 [4 * blocks], the set of its vertices with edges (sets.cuh)
-    classes: uint8 [members], degree class of each
+    members: uint32 [4 * blocks], set of the part's vertices with edges (sets.cuh)
+    classes: uint8 [members], degree class of each member
     """
 
     members: Array
@@ -194,10 +196,13 @@ class Known:
 class Measured:
     """Results of a part's first pass, on the device, by rank of its members.
 
-    members: uint32 [4 * blocks], as in ``Known``; ids, lengths, ends: uint32 [members],
-    local id, keys of the row with repeats, ends of input tuples
-    out: keys of the row of edges out, where there are two; ``lengths`` is their sum
-    alone, alone_ends: uint32, the vertices with loops alone
+    members: uint32 [4 * blocks], as in ``Known``
+    ids, lengths, ends: uint32 [members], for each member its local id, the number of
+    keys of its row, including repeats, and the number of ends of input tuples
+    out: number of keys of the row of outgoing edges, if there are two sets of rows;
+    ``lengths`` is the sum of both
+    alone, alone_ends: uint32, local ids of vertices that have only loops, and their
+    ends of tuples
     """
 
     members: Any
@@ -214,10 +219,10 @@ class Measured:
 
 @dataclass
 class Places:
-    """The positions of all parts' vertices, in one device's memory.
+    """The positions of the vertices of all parts, in one device's memory.
 
-    members: uint32 [parts * 4 * blocks], sets of vertices with edges, ranks over all
-    parts; positions: uint32 [members], by rank; names: as in MemberRows
+    members: uint32 [parts * 4 * blocks], sets of vertices with edges, with ranks over
+    all parts; positions: uint32 [members], by rank; names: as in MemberRows
     """
 
     members: Any
@@ -227,13 +232,14 @@ class Places:
 
 @dataclass
 class Planned:
-    """The rows of a part before they are made.
+    """The plan of a part's rows.
 
-    kernels: those of the numbering
-    rows, ends: uint32, as ``MemberRows.rows``, and the ends of tuples there
-    lengths: uint32 [active], keys of each row, repeats counted, and ranges of them;
-    of a directed graph for edges out, then for edges in
-    fit: of all columns, None: they must be on the device; kept: columns of a row there
+    kernels: kernels that the numbering used
+    rows, ends: uint32, ``MemberRows.rows``, and the number of tuple ends of each
+    lengths, ranges: for outgoing, then for incoming edges of a directed graph, else
+    once: number of keys of each row, including repeats, uint32 [active], and ranges of
+    rows
+    fit: how many columns fit the device, None if all must; kept: columns of a row there
     """
 
     part: int
@@ -248,13 +254,13 @@ class Planned:
     kept: int = EVERY
 
     def __post_init__(self) -> None:
-        """Set what ``allocate`` fills: how rows are split, and what writes them."""
+        """Create the lists that ``allocate`` fills: splits of rows, writers."""
         self.splits: list[Split | None] = []
         self.writers: list[RowsByRange] = []
 
     @property
     def directed(self) -> bool:
-        """Whether there are rows of edges out and of edges in."""
+        """Whether there are rows of outgoing and of incoming edges."""
         return len(self.ranges) > 1
 
     def allocate(self) -> None:
@@ -284,9 +290,9 @@ class Planned:
 
 @dataclass
 class DomainSummary:
-    """Counts of a construction, over all parts; seconds of the slowest device.
+    """Counts of a construction over all parts, and seconds of the slowest device.
 
-    making: "all" or "share", see ``construct_on_devices``
+    making: "all" or "share"; see ``construct_on_devices``
     """
 
     m: int
@@ -298,10 +304,10 @@ class DomainSummary:
 
 
 class MemberBuilder(Builder):
-    """One device while it builds its parts of this rank.
+    """Builds the parts of one device of this rank.
 
-    places: of all vertices, once they are known
-    directed: rows of edges out and of edges in
+    places: places of all vertices, once they are known
+    directed: whether to build rows of outgoing and of incoming edges
     """
 
     places: Places | None = None
@@ -372,7 +378,7 @@ class MemberBuilder(Builder):
             )
 
     def place(self, known: Sequence[Known], granules: int) -> Places:
-        """Compute the positions of all parts' vertices; known: by part."""
+        """Compute the positions of all parts' vertices; known: facts by part."""
         cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
         sizes = np.array([len(one.classes) for one in known])
         room = granules * shape.parts * GRANULE
@@ -414,10 +420,10 @@ class MemberBuilder(Builder):
         most_active: int,
         room: Room | None,
     ) -> Planned:
-        """Put the rows of a part in order; frees the arrays by member of ``measured``.
+        """Plan the rows of a part; free the arrays by member of ``measured``.
 
-        most_active: most vertices with edges of a part; room: None if all columns
-        must be on the device
+        most_active: number of vertices with edges of the part with most; room: None if
+        all columns must be on the device
         """
         cupy, m = cuda.cupy(), measured
         with self.kernels.phase("numbering"):
@@ -484,7 +490,7 @@ class MemberBuilder(Builder):
         )
 
     def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
-        """Return columns and offsets of one set of rows; side: 1 of edges in."""
+        """Return columns and offsets of one set of rows; side: 1 for incoming edges."""
         places, active, part = planned.places, planned.numbering.active, planned.part
         split, total, seen = planned.splits[side], planned.ranges[side].total, 0
         lengths = planned.lengths[side]
@@ -514,7 +520,7 @@ class MemberBuilder(Builder):
     def _write(
         self, writer: RowsByRange, split: Split | None, active: int, keys: Any, low: int
     ) -> None:
-        """Write sorted keys of rows from ``low`` on; those with tails are apart."""
+        """Write sorted keys of rows from ``low`` on; rows with tails go apart."""
         tailed = 0 if split is None else split.tailed
         if low < tailed:
             some, keys = segments(self.kernels, keys, low, [tailed], 32)
@@ -543,8 +549,8 @@ def least_degrees() -> Array:
 def searched_numbers(known: Sequence[Known]) -> int | None:
     """Return the number of searched vertices of each part; the rest are leaves.
 
-    They are whole granules, filled up with leaves. None if all are searched: there are
-    few leaves, or a part has too few.
+    Searched vertices are whole granules, filled up with leaves. Returns None if all
+    vertices are searched, because there are few leaves, or a part has too few.
     """
     counts = np.array([len(one.classes) for one in known])
     others = max(int(np.count_nonzero(one.classes > 1)) for one in known)
@@ -571,12 +577,12 @@ def construct_domain(
 
     directed: edges lead from u to v alone
     buffer_bytes, devices, clock, done, making: as in ``construct_on_devices``
-    room: of each device, where rows may have tails in the memory of their host, all
-    after the same number of columns; the devices are of one host
+    room: memory limits of each device, if rows may have tails in the memory of their
+    host, all after the same number of columns; all devices are of one host
 
-    Raises UsageError if positions do not fit 32 bits, ResourceError if memory of
-    a device, or of the host, is short, on all ranks; InputError for tuples that change
-    during the build.
+    Raises UsageError if positions do not fit 32 bits; ResourceError on all ranks if
+    memory of a device or of the host is short; InputError if tuples change during the
+    build.
     """
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
@@ -631,7 +637,7 @@ def construct_domain(
 def _all_known(
     world: World, placement: Placement, measured: Sequence[Measured]
 ) -> list[Known]:
-    """Gather what all parts need of each other, by part (collective)."""
+    """Gather the facts that parts need of each other, by part (collective)."""
     known: dict[int, Known] = {}
     for k, one in enumerate(measured):
         facts = one.known
@@ -671,7 +677,7 @@ def _rows(
 def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> None:
     """Choose how rows are split, alike on all devices, and allocate them (collective).
 
-    Raises OutOfMemory on all ranks if one of them has no room.
+    Raises OutOfMemory on all ranks if one of them lacks memory.
     """
 
     def allocate() -> None:

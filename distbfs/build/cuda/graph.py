@@ -1,9 +1,9 @@
 """The build of a whole graph on one CUDA device, in passes of bounded memory.
 
-One pass over the tuples counts the ends at each vertex and fixes the numbers. Then rows
-are built range by range: a pass collects the keys (row, column) of a range, which are
-sorted and written as columns. Where all keys fit, one range is enough and the tuples of
-the first pass are kept.
+One pass over the tuples counts the ends at each vertex, which determines the numbers.
+Then rows are built range by range: a pass collects the keys (row, column) of a range,
+which are sorted and written as columns. If all keys fit, one range is enough, and the
+tuples of the first pass are kept.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def assemble(
 ) -> dict[str, Any]:
     """Build the arrays of a graph from degrees, uint32 [n], and pairs of ids.
 
-    degrees: one array in a list, which is emptied; both: a pair is two directed edges
-    links: of ``rank_trees``, one array in a list, which is emptied; None: trees are not
-    set apart
+    degrees: a list of one array, which is emptied; both: whether a pair stands for two
+    directed edges
+    links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
+    trees apart
     """
     with kernels.phase("trees"):
         trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
@@ -67,10 +68,11 @@ def assemble_directed(
 ) -> dict[str, Any]:
     """Build the arrays of a directed graph from degrees and pairs of ids.
 
-    sides: called in order: for pairs of edges out and, when those rows are built, for
-    pairs of edges in, whose first id is the target
-    degrees: uint32 [n] of each side, by id, in a list that is emptied
-    room: as in ``build``; rows of both sides keep as many columns on the device
+    sides: two functions: the first returns the pairs of outgoing edges and, once their
+    rows are built, the second returns the pairs of incoming edges, whose first id is
+    the target
+    degrees: a list of the degrees on each side, uint32 [n] by id, which is emptied
+    room: as in ``build``; rows of both sides keep equally many columns on the device
     """
     with kernels.phase("numbering"):
         numbering = Numbering(kernels, degrees[0] + degrees[1])
@@ -98,7 +100,7 @@ def assemble_directed(
 def _kept(
     kernels: Kernels, numbering: Numbering, degrees: list[DeviceArray], room: Room
 ) -> int:
-    """Return how many columns of a row the device keeps, EVERY: all.
+    """Return how many columns of a row the device keeps; EVERY means all.
 
     degrees: as in ``assemble_directed``
     """
@@ -109,7 +111,7 @@ def _kept(
 
 
 def check_size(n: int) -> None:
-    """Raise UsageError for more vertices than 32-bit numbers allow."""
+    """Raise UsageError if there are more vertices than 32-bit numbers."""
     if n > MAX_VERTICES:
         raise UsageError(
             f"{n} vertices do not fit one device's graph; allowed: {MAX_VERTICES}"
@@ -129,12 +131,13 @@ def build(
     """Build the graph of a source's tuples on the current device.
 
     directed: edges lead from u to v alone
-    distinct: count each edge once as a tuple, and no loops
+    distinct: count each edge as one tuple, and no loops
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row always fit)
-    wide: offsets of 64 bits for any number of edges
-    room: for the graph and its searches, where rows may have tails in host memory
-    done: called with the number of tuples made in each pass; see ``Chunks``
+    wide: make offsets of 64 bits for any number of edges
+    room: memory limits of the graph and its searches, if rows may have tails in host
+    memory
+    done: called with the number of tuples made, in each pass; see ``Chunks``
     """
     check_size(source.n)
     cupy = cuda.cupy()

@@ -1,4 +1,4 @@
-"""A graph on one CUDA device from rows on the host with other vertex numbers."""
+"""A graph on one CUDA device, from host rows with other vertex numbers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from distbfs.types import Array, DeviceArray
 class HostRows:
     """Pairs of ids, one for each entry of rows on the host.
 
-    offsets: [rows + 1], columns: uint32 [m], numbers; vertices: device uint32 [rows],
-    number -> id
+    offsets: [rows + 1]; columns: numbers, uint32 [m]; vertices: number -> id, uint32
+    [rows] on the device
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class HostRows:
 
 
 def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:
-    """Reorder values by number to values by id, uint32 [n] in device memory."""
+    """Convert values by number to values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
     by_number = cupy.asarray(values.astype(np.uint32, copy=False))
     out = cupy.zeros(n, np.uint32)
@@ -87,10 +87,12 @@ def from_rows(
 ) -> DeviceGraph:
     """Build a graph from rows on the host, renumbering its vertices.
 
-    offsets: integers [n + 1]; columns: integers [m], numbers of the rows, both
-    directions of each edge and no loops; vertices: integers [n], number -> id
-    tuple_degrees: integers [n], by number; the rest: as in DeviceGraph and ``build``
-    incoming: the edges in of a directed graph, whose rows hold the edges out
+    offsets: integers [n + 1]; columns: integers [m], numbers, with both directions of
+    each edge and no loops; vertices: integers [n], number -> id
+    tuple_degrees: integers [n], by number; other arguments: as in DeviceGraph and
+    ``build``
+    incoming: the incoming edges of a directed graph, whose other rows hold the outgoing
+    edges
     """
     check_size(n)
     if len(offsets) != n + 1 or len(vertices) != n or len(tuple_degrees) != n:

@@ -1,10 +1,10 @@
-"""The build of a device's share of a domain: inner graph, outer edges (inner_part.py).
+"""The build of a device's share of a domain: inner graph and outer edges.
 
-The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
-made, range by range. Where a device has no room for all columns, rows have tails: the
+While the rows of a part are made, range by range, its subgraphs lie on its device or in
+pinned host memory. If a device has no room for all columns, rows have tails: the
 columns after the first ones go to pinned host memory as they are made. If even the
-first columns do not fit beside the outer edges, the columns of the outer edges go
-there.
+first columns do not fit beside the outer edges, the columns of the outer edges go to
+pinned host memory, too. See inner_part.py for the result.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def inner_at_least(numbering: Numbering, degree: int) -> int:
 class InnerLengths:
     """Lengths of the first rows of an inner graph (``room.RowLengths``).
 
-    delegates: lengths of their rows, which come first, in any order
-    numbering: of normal vertices; see ``inner_at_least``
+    delegates: lengths of the rows of delegates, which come first, in any order
+    numbering: numbering of normal vertices; see ``inner_at_least``
     """
 
     def __init__(self, delegates: Array, numbering: Numbering) -> None:
@@ -92,10 +92,11 @@ class InnerLengths:
 class InnerBuilder:
     """Builds the inner graph and the outer edges of one device's share.
 
-    Calls in order: ``measure``, ``fit`` and ``split`` where rows may have tails,
-    ``allocate``, the rows, ``finish``.
+    Call methods in this order: ``measure``; ``fit`` and ``split`` if rows may have
+    tails; ``allocate``; those that write rows; ``finish``.
 
-    count: of numbers; leaves: normal vertices whose only edge leads to a delegate
+    count: how many numbers there are; leaves: normal vertices whose only edge leads to
+    a delegate
     """
 
     _split: Split | None = None
@@ -164,7 +165,7 @@ class InnerBuilder:
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
     def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves; the first has this number in the domain."""
+        """Make searches leave out leaves, whose numbers begin at ``searched``."""
         at_least = self._at_least.copy()
         at_least[:2] = searched
         self._trees = Trees(self.count - searched, 1, at_least)
@@ -190,15 +191,16 @@ class InnerBuilder:
 
     @property
     def _key_bytes(self) -> int:
-        """Bytes that a key of a row takes until its column is written."""
+        """Bytes that a key of a row takes until the key's column is written."""
         return KEY_BYTES if self._devices == 1 else SWAP_BYTES
 
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
     ) -> None:
-        """Store the places of the domain's normal vertices, by device.
+        """Store the positions and names of the domain's normal vertices, by device.
 
-        positions, names: [normal vertices of the domain]; starts: of each device
+        positions, names: [normal vertices of the domain]; starts: where each device's
+        begin
         """
         cp, part = cuda.cupy(), self.part
         self._places = positions, cp.asarray(starts.astype(np.uint64))
@@ -217,7 +219,7 @@ class InnerBuilder:
     def measure(self, delegate_lengths: Ids) -> None:
         """Count the columns of rows, and make the outer edges.
 
-        delegate_lengths: of the whole rows, int64 [d]
+        delegate_lengths: lengths of whole rows of delegates, int64 [d]
         """
         cp = cuda.cupy()
         lengths = cp.zeros(self.count, np.uint32)
@@ -251,9 +253,9 @@ class InnerBuilder:
         )
 
     def fit(self, room: Room, sharing: int) -> Fit:
-        """Compute the room for the part in the device's memory.
+        """Compute how much of the part fits the device's memory.
 
-        sharing: shares that it builds and searches
+        sharing: number of shares that the device builds and searches
         """
         part, local = self.part, self.part.local_count
         rows = [getattr(part, name) for name in SUBGRAPHS]
@@ -311,7 +313,7 @@ class InnerBuilder:
     def delegate_keys(self, low: int, high: int) -> list[Any]:
         """Return this device's keys of delegate rows, sorted by receiving device.
 
-        low, high: range of delegates; uint64, the number there << 32 | position
+        low, high: range of delegates. Keys are uint64: number there << 32 | position.
         """
         cp = cuda.cupy()
         dd, dn = self._rows["dd"], self._rows["dn"]
@@ -340,7 +342,8 @@ class InnerBuilder:
     def take_delegates(self, keys: Any, low: int, high: int) -> None:
         """Write the rows of this device's delegates from ``low`` up to ``high``.
 
-        keys: all keys of these rows. With several lanes, the rows are not contiguous.
+        keys: all keys of these rows. If there are several lanes, rows are not
+        contiguous.
         """
         keys.sort()
         first, last = np.searchsorted(self._mine, [low, high])
@@ -413,8 +416,8 @@ class InnerBuilder:
     def _outer_edges(self) -> Outer:
         """Return the outer edges.
 
-        Targets are found in passes over the edges, each for some shares; those of
-        several passes wait on the host.
+        Their targets are found in passes over the edges, each for some shares; if there
+        are several passes, the targets wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
         offsets = self._sums(self._outside[self._order])
@@ -480,14 +483,14 @@ class InnerBuilder:
                 yield span, columns
 
     def _of_shares(self, columns: Any, low: int, high: int) -> Any:
-        """Return which columns of nn lead to shares low … high-1, as an index."""
+        """Return the index of the columns of nn that lead to shares low … high-1."""
         if high - low == self.part.layout.parts:
             return slice(None)
         share = columns >> np.uint64(PART_SHIFT)
         return (share >= np.uint64(low)) & (share < np.uint64(high))
 
     def _targets(self, offsets: Any, low: int, high: int) -> Any:
-        """Return the targets on shares low … high-1, ascending; columns as in nn."""
+        """Return the targets on shares low … high-1, ascending, as columns in nn."""
         cp, pieces = cuda.cupy(), []
         for _, columns in self._outer_columns(offsets):
             pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))

@@ -1,7 +1,7 @@
-"""The build of the shares of all devices of domains, by the ranks that hold them.
+"""The build of the shares of domains by the ranks that have their devices.
 
-Rows of delegates are made range by range, a piece on each device; memory for columns is
-chosen alike on all devices of all domains.
+Rows of delegates are made range by range, a piece on each device; all devices of all
+domains keep equally many columns of a row.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def inner_domains(
 ) -> list[list[InnerPart]]:
     """Build the shares of the domains of this rank (collective).
 
-    groups: the parts of each of them, in the order of its devices; domains: all there
-    are
-    ranks: those that have devices of these domains; world: all
-    room: of each device, where rows may have tails in the memory of their host, all
-    after the same number of columns
+    groups: the parts of each of these domains, in the order of its devices; domains:
+    all domains
+    ranks: the ranks that have devices of these domains; world: all ranks
+    room: memory limits of each device, if rows may have tails in the memory of their
+    host, all after the same number of columns
 
-    Raises UsageError if positions do not fit 32 bits, OutOfMemory on all ranks if
-    a device, or a host, has not enough.
+    Raises UsageError if positions do not fit 32 bits, OutOfMemory on all ranks if a
+    device or a host lacks memory.
     """
     builders = [DomainBuilder(parts, domains, ranks) for parts in groups]
     for one in builders:
@@ -119,7 +119,7 @@ def on_device_of(part: DevicePart) -> Iterator[None]:
 
 
 class DomainBuilder:
-    """The devices of this rank while they build the shares of a domain."""
+    """Builds the shares of a domain on the devices of this rank."""
 
     def __init__(
         self, parts: Sequence[DevicePart], domains: Domains, world: World
@@ -172,7 +172,7 @@ class DomainBuilder:
                 one.measure(self._lengths)
 
     def build(self) -> list[InnerPart]:
-        """Build the shares of this rank, whose columns are allocated (collective)."""
+        """Build this rank's shares, whose columns have been allocated (collective)."""
         self._write_delegates(self._lengths)
         self._let_go("dd", "dn")
         counts = np.array([[one.edges, one.count] for one in self.builders])
@@ -207,7 +207,7 @@ class DomainBuilder:
                 one.take_names(positions, names, starts, self._granules)
 
     def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
-        """Gather arrays of all devices of the domain, by device, on the host."""
+        """Gather one array from each device of the domain, on the host."""
         near = [array.get() for array in arrays]
         sizes = self._world.allgather(np.array([len(array) for array in near]))
         every: list[Any] = [None] * self._devices
@@ -219,9 +219,9 @@ class DomainBuilder:
         return every
 
     def _write_delegates(self, lengths: Ids) -> None:
-        """Write the rows of delegates range by range; each device has a piece of a row.
+        """Write the rows of delegates range by range; each device makes pieces of rows.
 
-        lengths: of the whole rows, int64 [d]
+        lengths: lengths of the whole rows, int64 [d]
         """
         rooms = []
         for one in self.builders:

@@ -7,14 +7,15 @@ devices; ``partition.layout.Domains`` maps shares to devices.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
 normal vertices with edges by descending class of their degree inside the domain. Normal
-vertices whose only edge leads to a delegate come last. Searches leave these out
-(``graph.trees``); they begin at the same number, a multiple of the granule, on all
+vertices whose only edge leads to a delegate come last. Searches leave these leaves out
+(``graph.trees``), whose numbers begin at the same multiple of the granule on all
 devices of a domain. Numbers of the devices of a domain are interleaved in granules of
 1,024 as positions (see domain.py). Delegates have the same positions in every domain,
 whatever its size (see ``Delegates``), so a mask of delegates is the first words of a
-bitmap by position. With one device, numbers are positions. Rows are numbers, columns
-positions. A row may be empty, and may go on in host memory (``DeviceGraph.tails``). The
-outer edges, those of nn to other domains, are rows by normal number.
+bitmap by position. With one device, numbers are positions. Rows are by number, and
+columns are positions. A row may be empty, and may continue in host memory
+(``DeviceGraph.tails``). The outer edges, those of nn to other domains, are stored as
+rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -41,8 +42,9 @@ WIDE = 1 << 32
 class Domain:
     """The devices that have the shares of one domain.
 
-    of: all domains; index: of this one; granules: of a device, the same for all
-    active: vertex numbers of all devices; edges: m inside
+    of: all domains; index: index of this one; granules: number of granules of a device,
+    equal for all
+    active: how many vertex numbers all devices have; edges: number of edges inside
     """
 
     of: Domains
@@ -58,17 +60,18 @@ class Domain:
 
     @property
     def lanes(self) -> int:
-        """Lanes of delegates on a device; its granules take turns in them."""
+        """Number of delegate lanes on a device; its granules are in them by turns."""
         return self.of.lanes // self.devices
 
 
 def apart_table(
     n: int, positions: int, *, normals: int, owned: int, edges: int, targets: int
 ) -> ArrayTable:
-    """Return the arrays of an ``InnerPart`` that are there before its rows.
+    """Return the arrays of an ``InnerPart`` that exist before its rows.
 
-    n: vertices of the graph; positions: of the domain; normals, owned: of the share,
-    vertices with edges and delegates; edges, targets: of the outer edges
+    n: number of vertices of the graph; positions: positions of the domain
+    normals, owned: normal vertices with edges and owned delegates of the share
+    edges, targets: number of outer edges and of their targets
     """
     return {
         "ids": ArrayPlan(id_type(n), slots_after(positions) + normals + owned + 1),
@@ -92,9 +95,11 @@ def inner_table(local: int, active: int, m: int) -> ArrayTable:
 class ShareCounts:
     """Counts that determine the memory of searches of a share; see ``InnerPart``.
 
-    active, m, at_least: as in ``DeviceGraph``; delegates: their positions
-    targets: of outer edges; outer_edges: as there; owned: delegates that each share
-    owns, int64 [shares]
+    active, m, at_least: as in ``DeviceGraph``; delegates: number of positions of
+    delegates
+    targets: number of targets of outer edges; outer_edges: number of outer edges to
+    each share, int64 [shares]; owned: number of delegates that each share owns, int64
+    [shares]
     """
 
     layout: Layout
@@ -111,13 +116,13 @@ class ShareCounts:
 
 @dataclass(frozen=True)
 class Outer:
-    """The outer edges of a share, rows by normal number; CuPy arrays.
+    """The outer edges of a share as rows by normal number; CuPy arrays.
 
     offsets: uint64 [normal vertices + 1]; columns: uint32 [outer edges], indices of
     targets: uint32 [targets], their local ids on their shares, by share
-    starts: the first target of each share, int64 [shares + 1]; edges: how many lead to
-    each, int64 [shares]; both on the host
-    on_host: whether columns lie in pinned host memory, which kernels read in place
+    starts: first target of each share, int64 [shares + 1]; edges: number of edges to
+    each share, int64 [shares]; both on the host
+    on_host: whether ``columns`` lies in pinned host memory, which kernels read in place
     """
 
     offsets: Any
@@ -129,7 +134,7 @@ class Outer:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of columns in host memory."""
+        """Bytes of the columns if they are in host memory, else 0."""
         return int(self.columns.nbytes) * self.on_host
 
     @property
@@ -145,18 +150,18 @@ class Outer:
 
 @dataclass
 class InnerPart:
-    """One device's share of a part, on that device; CuPy arrays.
+    """One device's share of a part, on that device. Arrays are CuPy's.
 
-    layout, index: as in DevicePart; domain: the devices it belongs to
-    delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, the same on
-    every device
-    graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
-    numbers go by local id; vertices is ISOLATED for delegates of other parts and in the
-    gap
+    layout, index: as in DevicePart; domain: the domain to which the device belongs
+    delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, equal on
+    all devices
+    graph: the rows of the inner graph; its ``active`` counts all numbers; its ``n``,
+    ``vertices`` and ``numbers`` refer to local ids; ``vertices`` is ISOLATED for
+    delegates of other parts and in the gap
     ids: uint32 or uint64 [slots + room], position -> vertex id, all ones for none; from
-    ``slots`` on, room
-    for an id of another domain for each vertex of this share with edges, and one more
-    owned: int64, numbers of the delegates that this share owns, by ascending id
+    ``slots`` on, there is room for an id of another domain for each vertex with edges
+    of this share, and for one more
+    owned: int64, numbers of the delegates that this share owns, in order of their ids
     normals: first number of a normal vertex; outer: the outer edges
     """
 
@@ -201,7 +206,7 @@ class InnerPart:
         return np.where(numbers == ISOLATED, WIDE + places, numbers)
 
     def numbers_at(self, positions: Ids) -> Ids:
-        """Return the numbers of positions, int64 [k], -1 for those of other devices."""
+        """Return the numbers of positions, int64 [k], -1 if on other devices."""
         device, numbers = numbers_of(positions, self.domain.devices)
         return np.where(device == self.device, numbers, -1)
 
@@ -212,13 +217,13 @@ class Delegates:
     A granule of positions lies on device (granule modulo the domain's size). So
     granules with the same remainder modulo ``lanes``, a common multiple of all sizes,
     lie on one device in every domain. The delegates owned by device k of a domain of D
-    devices are dealt by local id to lanes k, k + D, …, which lie on that device. Those
-    of a lane fill its granules in global order.
+    devices are dealt by local id to lanes k, k + D, …, which lie on that device. The
+    delegates of a lane fill its granules in global order.
 
-    ids: int64 [d], by global delegate number; count: positions, with gaps at the ends
-    of lanes; normals: first number of a normal vertex
+    ids: int64 [d], by global delegate number; count: number of positions, including
+    gaps at the ends of lanes; normals: first number of a normal vertex
 
-    device, number, position: int64 [d]
+    device, number, position: where each delegate is, int64 [d]
     """
 
     def __init__(self, ids: Ids, domains: Domains, index: int) -> None:
@@ -254,5 +259,5 @@ class Delegates:
 
 
 def slots_after(count: int) -> int:
-    """Return the length of ids by position: a bitmap has whole tiles of 256."""
+    """Return the length of an array of ids by position, in whole tiles of 256."""
     return -(-count // 256) * 256

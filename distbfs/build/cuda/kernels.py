@@ -1,4 +1,4 @@
-"""The kernels that build graphs on a CUDA device, launched by number of items."""
+"""Launches, by number of items, of the kernels that build graphs on CUDA devices."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ KEYS_TILE = 2048  # keys or tuples that a block handles at a time
 
 
 class Kernels:
-    """Kernels, launched by number of items, and the clock.
+    """Kernels that are launched by number of items, and the clock.
 
-    own: kernels beside those of keys.cu, by default those of graph.cu
+    own: source of the other kernels beside keys.cu, by default graph.cu
     """
 
     def __init__(self, clock: Stopwatch, own: programs.Module | None = None) -> None:
@@ -80,9 +80,10 @@ class Kernels:
         return starts
 
     def fresh_before(self, keys: Any) -> tuple[Any, int]:
-        """Count keys without repeats before each tile, and in all.
+        """Count the distinct keys before each tile, and in all.
 
-        keys: uint64, sorted. The counts are uint64 [tiles + 1].
+        keys: uint64, sorted. Returns the counts before each tile, uint64 [tiles + 1],
+        and in all.
         """
         tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
         count = np.uint64(len(keys))
@@ -96,7 +97,7 @@ class Kernels:
         phase: str,
         work: Callable[[DeviceArray, DeviceArray], None],
     ) -> None:
-        """Call ``work(u, v)``, CuPy uint32, on all chunks; time both apart."""
+        """Call ``work(u, v)``, CuPy uint32, on all chunks; time each separately."""
         waiting = iter(chunks)
         while True:
             with self.phase("generation"):

@@ -1,9 +1,9 @@
 """Sorted keys of directed edges on one CUDA device, in passes of bounded memory.
 
 A pass reads all tuples with an end in the device's parts, chunk by chunk, and appends
-the keys of a range of rows to a buffer, which is then sorted. Where all keys of a part
-probably fit, one pass is tried; else a pass counts the keys of each row first. Keys:
-see parts.cu.
+the keys of a range of rows to a buffer, which is then sorted. If all keys of a part
+probably fit, one pass is tried; else a pass counts the keys of each row first. For the
+format of keys, see parts.cu.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ BOTH_ENDS, FIRST_ENDS = np.uint32(1), np.uint32(0)  # of a tuple that have rows
 
 
 class PartKernels(Kernels):
-    """Kernels that build parts, launched by number of items, and the clock.
+    """Kernels that build parts and are launched by number of items, and the clock.
 
-    n: vertices of all parts
+    n: number of vertices of all parts
     """
 
     def __init__(self, clock: Stopwatch, n: int) -> None:
         super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
 
     def below(self, keys: Any, values: list[int]) -> list[int]:
-        """Count the sorted keys below each value."""
+        """Count the sorted ``keys`` below each value."""
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
         counts = cupy.empty(len(values), np.uint64)
@@ -68,7 +68,7 @@ class PartKernels(Kernels):
         return Ranges(self, values).total
 
     def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
-        """Return the distinct values, ascending, and the count of each; both int64."""
+        """Return the distinct values, ascending, and how often each occurs, int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
             "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
@@ -78,7 +78,7 @@ class PartKernels(Kernels):
         return occur, host[occur].astype(np.int64)
 
     def offsets(self, lengths: Any, rows: int, total: int) -> Any:
-        """Return offsets [rows + 1], uint32 if ``total`` fits; extra rows are empty."""
+        """Return offsets [rows + 1], uint32 if ``total`` fits; added rows are empty."""
         cupy = cuda.cupy()
         dtype = index_dtype(total)
         out = cupy.empty(rows + 1, dtype)
@@ -102,14 +102,15 @@ class PartKernels(Kernels):
 
 @dataclass
 class Rule:
-    """The keys made from a tuple, by kernels ``append_NAME`` and ``count_NAME``.
+    """The keys that kernels ``append_NAME`` and ``count_NAME`` make from a tuple.
 
-    rows: of all keys; arguments: of the kernels, between the tuples and the range
-    first: called with the tuples of the first pass too
-    lengths: keys of each row where they are known, uint32 [rows]
-    bits: of a column in a key, at least 32; 32 for ids of 32 bits
-    key_bytes: memory for a key until it is written
-    turned: tuples lead the other way
+    rows: number of rows of all keys; arguments: those of the kernels between the tuples
+    and the range
+    first: function that is also called with the tuples of the first pass
+    lengths: number of keys of each row, uint32 [rows], if known
+    bits: bits of a column in a key, at least 32; 32 for ids of 32 bits
+    key_bytes: bytes that a key needs until it is written
+    turned: reverse the tuples
     """
 
     name: str
@@ -131,11 +132,11 @@ class KeyPasses:
     """Passes over the tuples of a source on the current device.
 
     buffer_bytes: memory for keys and their sort, None: what is free
-    done: called with the number of tuples made, see ``Chunks``; one pass is planned at
-    first
-    seat: of this device where devices exchange tuples (``shares.py``); None: it makes
-    all of them
-    held_bytes: of tuples that are kept between passes
+    done: called with the number of tuples made; see ``Chunks``. One pass is announced
+    from the start.
+    seat: seat of this device if devices exchange tuples (``shares.py``); None: it makes
+    all tuples
+    held_bytes: bytes of the tuples that are kept between passes
     """
 
     def __init__(
@@ -250,7 +251,8 @@ class KeyPasses:
     ) -> Iterator[tuple[DeviceArray, int]]:
         """Yield (sorted keys, first row) of ranges of rows, repeats included.
 
-        kept: maps the keys of each row (uint32) to the bytes that will be kept of them
+        kept: function from the number of keys of each row (uint32) to the bytes that
+        will be kept of these keys
         """
         if not rule.rows:
             self.expect(-1)
@@ -284,7 +286,7 @@ class KeyPasses:
     def _ranges(
         self, rule: Rule, kept: Callable[[DeviceArray], int]
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return ranges (first row, last + 1, keys) and the most keys of one."""
+        """Return ranges (first row, last + 1, keys) and the most keys of a range."""
         lengths = self.count(rule) if rule.lengths is None else rule.lengths
         with self.kernels.phase("ranges"):
             ranges = Ranges(self.kernels, lengths)
@@ -305,11 +307,12 @@ class KeyPasses:
 
 
 class RowWriter:
-    """One subgraph from sorted keys of ascending rows, as arrays joined at the end.
+    """Writes a subgraph from sorted keys of ascending rows; joins arrays at the end.
 
-    lengths: uint32 [counted], zeros; the rows that may have columns
-    kernel: writes columns; arguments: of it, between lengths and columns
-    bits: of a column in a key
+    lengths: zeros, uint32 [counted], for the rows that may have columns
+    kernel: name of the kernel that writes columns; arguments: its arguments between
+    lengths and columns
+    bits: bits of a column in a key
     """
 
     def __init__(
@@ -328,7 +331,7 @@ class RowWriter:
         self._written = 0
 
     def to_host(self, most: int) -> None:
-        """Write columns to pinned host memory; most: the largest number of columns."""
+        """Write columns, ``most`` at most, to pinned host memory."""
         self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
 
     def _place(self, count: int) -> DeviceArray:
@@ -344,7 +347,7 @@ class RowWriter:
     def add(self, keys: DeviceArray, shift: int) -> None:
         """Append the columns of keys, uint64; row = row of the key + shift.
 
-        Each row's keys come in one call.
+        All keys of a row must come in one call.
         """
         if not len(keys):
             return
@@ -384,7 +387,7 @@ class RowWriter:
         return out
 
     def finish(self, rows: int) -> DeviceSubgraph:
-        """Return the subgraph with ``rows`` rows; those past ``counted`` are empty."""
+        """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
         columns = self._columns()
         total = len(columns) - COLUMN_PAD
         offsets = self._kernels.offsets(self._lengths, rows, total)
@@ -394,9 +397,9 @@ class RowWriter:
 def segments(
     kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int], bits: int
 ) -> list[DeviceArray]:
-    """Cut sorted keys at the rows ``bases``; return one more piece than bases.
+    """Cut sorted keys at the rows ``bases``; return one piece more than ``bases`` has.
 
-    keys: uint64; low: the row of keys without bits above ``bits``
+    keys: uint64; low: the row that keys have whose bits above ``bits`` are 0
     """
     values = [min(max(base - low, 0) << bits, LARGEST_KEY) for base in bases]
     cuts = [*kernels.below(keys, values), len(keys)]

@@ -1,4 +1,4 @@
-"""The choice between making all edge tuples on every device, and a share on each.
+"""The choice between all edge tuples made on every device, and a share on each.
 
 The seconds of a pass are estimated from counts. If a device makes all tuples, it also
 tests which of them its parts keep; if it makes a share, it sorts fewer tuples by
@@ -57,9 +57,10 @@ def pass_seconds(
     rounds: int,
     make: float,
 ) -> dict[Making, float]:
-    """Estimate the seconds of a pass over all tuples, by who makes them.
+    """Estimate the seconds of a pass over all tuples for each choice.
 
-    devices: of all ranks; rounds: of sending shares; make: seconds a tuple
+    devices: number of devices of all ranks; rounds: number of rounds that send shares;
+    make: seconds to make a tuple
     """
     share = tuples / devices
     kept = 2 * share  # nearly all tuples have ends on two devices

@@ -25,8 +25,8 @@ CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
 class Numbering:
     """Numbers by descending degree class, then ascending id; see device_graph.py.
 
-    degrees: uint32 [n], edges at each vertex, repeats counted, loops not
-    trees: the vertices in trees; None: they are not set apart
+    degrees: uint32 [n], number of edges of each vertex, with repeats but without loops
+    trees: the vertices in trees; None if they are not set apart
     active, vertices, numbers, at_least, trees: as in DeviceGraph
     sorted: uint32 [active], degrees by number
     """
@@ -47,10 +47,10 @@ class Numbering:
     def _by_class(
         self, degrees: DeviceArray
     ) -> tuple[Ids, DeviceArray, DeviceArray, DeviceArray]:
-        """Sort items by descending class of their degrees, stable; 0: left out.
+        """Sort items stably by descending class of their degrees; omit degree 0.
 
-        Returns where each class starts, int64 [CLASSES + 1], items in order, the places
-        of all items [n], and degrees in order, uint32.
+        Returns where each class starts, int64 [CLASSES + 1]; and, as uint32, the items
+        in order, the places of all items [n], and the degrees in order.
         """
         cupy, n = cuda.cupy(), len(degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
@@ -79,11 +79,12 @@ class Numbering:
         return class_starts.get().astype(np.int64), items, places, ordered
 
     def _order_trees(self, trees: TreeRanks, degrees: DeviceArray) -> None:
-        """Order the vertices of trees, so that each comes after the one it hangs on.
+        """Order the vertices of trees: each comes after the one on which it hangs.
 
-        Leaves that hang on no tree fill up a unit of what is searched; then those come
-        on which others hang, by falling ranks, and other leaves; each by ascending id.
-        degrees: uint32 [n], as given
+        Some leaves that hang on no tree fill up the last unit of searched vertices.
+        Then come the vertices on which others hang, by falling ranks, and then the
+        other leaves; each group by ascending id. degrees: uint32 [n], those that were
+        passed in
         """
         cupy, kernels = cuda.cupy(), self._kernels
         core = int(self._starts[CLASSES - 2])
@@ -118,7 +119,7 @@ class Numbering:
             self._starts[inside] = core + fill + inner
 
     def _gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
-        """Return values[index], uint32 both."""
+        """Return values[index]; both are uint32."""
         out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
         form = np.uint64(len(index)), values, index, out
         self._kernels.launch("gather", len(index), BLOCK, *form)

@@ -1,15 +1,16 @@
-"""Kernel 1 on CUDA devices: from edge tuples to the parts of this rank.
+"""Kernel 1 on CUDA devices: builds this rank's parts from edge tuples.
 
 Every device keeps the edges of its parts (Algorithm 1 of Pan, Pearce, Owens 2018,
-Section III-B, as in build/host/separate.py). It either makes all tuples itself, so that
-none is sent, or makes its share, and devices send each other what they keep
-(shares.py); making.py chooses. In a first round each part computes the degrees of its
-vertices. Then the ranks share the degree histogram, the delegates, and which vertices
-are normal. In a second round each part builds its four subgraphs directly in their
-final numbers.
+Section III-B, as in build/host/separate.py). Either each device makes all tuples
+itself, so that none is sent, or each makes a share, and devices send each other the
+tuples that they keep (shares.py); making.py chooses. In a first round, each part
+computes the degrees of its vertices. Then the ranks share the degree histogram, the
+delegates, and which vertices are normal. In a second round, each part builds its four
+subgraphs directly in their final numbers.
 
-The graph is that of ``construct``, except for the order inside a part: normal vertices
-with edges come first, all others after them, both by ascending local id.
+The graph is the one that ``construct`` builds, except for the order inside a part:
+normal vertices with edges come first and all others after them, both by ascending local
+id.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ Made = TypeVar("Made", bound=Builder)
 class Crew(Generic[Made]):
     """The builders of this rank's parts, which run on several devices at once.
 
-    kind: of the builders; devices: of each part; None: the current device for all
-    done: called with the number of tuples made, see ``Chunks``
-    making: as in ``construct_on_devices``; then what was chosen
+    kind: class of the builders; devices: device of each part; None: the current one for
+    all
+    done: called with the number of tuples made; see ``Chunks``
+    making: as in ``construct_on_devices``; once created, the choice that was made
     """
 
     def __init__(
@@ -109,9 +111,9 @@ class Crew(Generic[Made]):
     def on_devices(
         self, work: Callable[[Made, list[int]], list[Result]]
     ) -> list[list[Result]]:
-        """Return work(builder, positions of its parts) of each device.
+        """Return what ``work(builder, positions of its parts)`` returns on each device.
 
-        Where devices send each other tuples, none returns before all have finished.
+        If devices send each other tuples, none returns before all have finished.
         """
 
         def run(device: int | None) -> list[Result]:
@@ -140,7 +142,7 @@ class Crew(Generic[Made]):
         return [one.result() for one in running]
 
     def each(self, work: Callable[[Made, int, int], Result]) -> list[Result]:
-        """Return work(builder, position, part) of each part of this rank, in order."""
+        """Return work(builder, position, part) for each part of this rank, in order."""
 
         def parts(builder: Made, positions: list[int]) -> list[Result]:
             out = []
@@ -164,7 +166,7 @@ class Crew(Generic[Made]):
         self.on_devices(drop)
 
     def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
-        """Return (generation seconds here, most passes of a device) (collective).
+        """Return (generation seconds here, most passes of any device) (collective).
 
         clock: the phases of the slowest device are added to it
         """
@@ -196,18 +198,18 @@ def construct_on_devices(
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
-    domains: domains that will search the parts on devices, for the choice of the
-    threshold; None: as for parts in host memory and in stores
+    domains: number of domains that will search the parts on devices, for the choice of
+    the threshold; None: choose it as for parts in host memory and in stores
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
     of the longest row always fit)
     devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
     the current one for all)
     clock: the phases of the slowest device are added to it
-    done: called with the number of tuples that devices of this rank make, in all passes
-    making: whether each device makes "all" tuples, or its "share", which devices then
-    send each other; None: the faster by estimate
-    check: called with the directed edges of the graph before any is kept (collective)
-    room: of each device; where it has none, columns lie in pinned host memory
+    done: called with the number of tuples that this rank's devices make, in all passes
+    making: whether each device makes "all" tuples, or a "share", whose tuples it then
+    sends to other devices; None: the choice that is faster by estimate
+    check: called with the number of directed edges before any edge is kept (collective)
+    room: memory limits of each device; columns beyond them lie in pinned host memory
 
     The options pass_bytes and order_block have no effect.
     """
@@ -305,7 +307,7 @@ def _separate(
 ) -> list[DevicePart]:
     """Build the parts of this rank; all parts of a device share its tables.
 
-    room: see ``construct_on_devices``; of_host: parts of this rank's host
+    room: see ``construct_on_devices``; of_host: number of parts of this rank's host
     """
 
     def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:

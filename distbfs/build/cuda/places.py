@@ -1,8 +1,9 @@
 """The exchange of local ids and numbers of vertices between parts.
 
-Where ids have 64 bits no device stores the numbers of all normal vertices. A part sends
+If ids have 64 bits, no device stores the numbers of all normal vertices. A part sends
 the local ids of its columns of nn to their parts, some columns at a time, and receives
-the numbers. For searches between domains, the targets of outer edges become local ids.
+the numbers. For searches between domains, the targets of outer edges are converted from
+numbers to local ids.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ COLUMNS = 1 << 26  # of a part at a time
 class RequestedColumns:
     """Columns of a part whose numbers are requested, sorted by part.
 
-    columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
+    columns: CuPy uint64, part << 32 | local id; boxes: the local ids for each part,
+    uint32
     """
 
     def __init__(self, columns: Any, parts: int) -> None:
@@ -42,7 +44,7 @@ class RequestedColumns:
         self.boxes = [places[low:high] for low, high in pairwise(bounds)]
 
     def take(self, numbers: Any) -> None:
-        """Write the numbers, in the order of the boxes, into the columns."""
+        """Write numbers, which come in the order of the boxes, into the columns."""
         columns, order = self._columns, self._order
         there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
         # mutant: columns[order] = there | numbers.astype(np.uint64) -> pass
@@ -55,10 +57,10 @@ def number_columns(
 ) -> None:
     """Replace the local ids in the columns of nn by numbers (collective).
 
-    parts: of this rank; nn columns are part << 32 | local id, and are changed in
+    parts: this rank's parts, whose columns of nn, part << 32 | local id, are changed in
     place
 
-    Raises InputError for a column that is not a normal vertex.
+    Raises InputError if a column is not a normal vertex.
     """
     ranks = [placement.parts_of(rank) for rank in range(world.size)]
     most = np.array([max(part.nn.edges for part in parts)])
@@ -88,8 +90,9 @@ def name_targets(
 ) -> None:
     """Replace numbers by local ids in the targets of outer edges (collective).
 
-    parts: of this rank; targets: of each, CuPy uint32 [targets], changed in place, and
-    where those of each part begin and all end; ranks: the parts of each rank
+    parts: this rank's parts; targets: for each of them, CuPy uint32 [targets], changed
+    in place, and where the targets on each part begin and all end; ranks: the parts of
+    each rank
     """
     most = np.array([max(len(values) for values, _ in targets)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
@@ -109,7 +112,7 @@ def name_targets(
 
 
 def cut(values: Any, boxes: Sequence[Any]) -> list[Any]:
-    """Cut ``values`` into one piece for each box, of the length of the box."""
+    """Cut ``values`` into one piece for each box, as long as the box."""
     ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
     return [values[low:high] for low, high in pairwise(ends)]
 

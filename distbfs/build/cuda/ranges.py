@@ -19,7 +19,7 @@ RESERVE = 1 << 30
 def row_ranges(
     offsets: DeviceArray, most: int, first: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Yield (row, last + 1) of ranges of at most ``most`` columns, or of one row.
+    """Yield (first, last + 1) of ranges of rows: ``most`` columns at most, or one row.
 
     offsets: uint64 [rows + 1]; first: the row to begin with
     """
@@ -33,9 +33,10 @@ def row_ranges(
 
 
 def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (first, last + 1, items before, items up to) of runs of buckets.
+    """Yield (first, last + 1, items before, items up to its end) of runs of buckets.
 
-    sizes: int64 [buckets]; most: items of a run, unless one bucket has more
+    sizes: int64 [buckets]; most: largest number of items of a run, unless one bucket
+    has more
     """
     ends = np.cumsum(sizes)
     first = begin = 0
@@ -49,17 +50,17 @@ def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 class KeyCounts(Protocol):
-    """Numbers of keys of rows; total: of all; longest: of one."""
+    """Numbers of keys of rows; total: of all rows; longest: of one row."""
 
     total: int
     longest: int
 
     def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` of each of the first rows."""
+        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
 
 
 class BothSides:
-    """Keys of the rows of a directed graph, edges out and in."""
+    """Keys of both sets of rows of a directed graph, outgoing and incoming edges."""
 
     def __init__(self, sides: Sequence[KeyCounts]) -> None:
         self._sides = sides
@@ -67,7 +68,7 @@ class BothSides:
         self.longest = max(side.longest for side in sides)
 
     def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` of each of the first rows."""
+        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
         return sum(side.beyond(rows, kept) for side in self._sides)
 
 
@@ -90,7 +91,7 @@ class Ranges:
         self.total = int(self._before[-1])
 
     def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` of each of the first rows."""
+        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
         with self._degrees.device:
             some = self._degrees[:rows]
             first = cuda.cupy().minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
@@ -101,8 +102,8 @@ class Ranges:
     ) -> list[tuple[int, int, int]]:
         """Return (first row, last + 1, keys) of ranges of at most ``capacity`` keys.
 
-        capacity: at least the longest row; rows: most rows of a range; at: a row where
-        a range must begin
+        capacity: at least the keys of the longest row; rows: most rows of a range; at:
+        a row where a range must begin
         """
         out: list[tuple[int, int, int]] = []
         row = done = 0
@@ -118,7 +119,7 @@ class Ranges:
         return out
 
     def _row_after(self, keys: int) -> int:
-        """Return the number of leading rows with at most ``keys`` keys together."""
+        """Return how many first rows have at most ``keys`` keys together."""
         tile = int(np.searchsorted(self._before, keys, side="right")) - 1
         first = tile * ROWS_TILE
         ends = self._before[tile] + np.cumsum(self._tile(tile))

@@ -1,8 +1,8 @@
 """Memory of a build on one device: for keys, and for later searches.
 
-Where the columns of all rows do not fit beside the state of searches, each row keeps
-its first columns on the device, as many as fit, the same number for all rows; the rest
-goes to host memory (``DeviceGraph.tails``).
+If the columns of all rows do not fit beside the state of searches, each row keeps its
+first columns on the device, equally many for all rows and as many as fit; the rest goes
+to host memory (``DeviceGraph.tails``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
 
 class RowLengths(Protocol):
-    """Lengths of the first rows; a ``Numbering`` has them."""
+    """Lengths of the first rows; a ``Numbering`` implements this."""
 
     def at_least_of(self, degree: int) -> int:
         """Return a number above those of all rows of at least this length."""
@@ -45,8 +45,8 @@ class RowLengths(Protocol):
 class Split(NamedTuple):
     """Rows in two pieces.
 
-    kept, tailed: as in ``Tails``; heads: columns on the device, tails: in host memory,
-    both upper bounds, since repeats are counted
+    kept, tailed: as in ``Tails``; heads: number of columns on the device; tails: number
+    in host memory; both are upper bounds, since repeats are counted
     """
 
     kept: int
@@ -56,14 +56,14 @@ class Split(NamedTuple):
 
     @classmethod
     def at(cls, kept: int, numbering: RowLengths, ranges: KeyCounts) -> Split:
-        """Split rows after ``kept`` columns; ranges: of their keys."""
+        """Split rows after ``kept`` columns; ranges: numbers of their keys."""
         tailed = numbering.at_least_of(kept)
         beyond = ranges.beyond(tailed, kept)
         return cls(kept, tailed, ranges.total - beyond, beyond)
 
     @property
     def device_bytes(self) -> int:
-        """Bytes on the device besides offsets of all rows."""
+        """Bytes on the device, without the offsets of rows."""
         return 4 * (self.heads + COLUMN_PAD) + 8 * (self.tailed + 1)
 
 
@@ -71,9 +71,9 @@ class Split(NamedTuple):
 class Fit:
     """The memory of a device for the rows of a graph.
 
-    fixed: bytes of everything but columns, including searches; numbering, ranges: of
-    the rows
-    have: bytes of the device while rows are built; after: once rows are built
+    fixed: bytes of everything but columns, including searches; numbering, ranges: those
+    of the rows
+    have: bytes that the device has while rows are built; after: and once they are built
     """
 
     fixed: int
@@ -85,7 +85,7 @@ class Fit:
     def most(self) -> int:
         """Return the largest number of columns of a row that fit, EVERY if all do.
 
-        Less than LEAST_KEPT: not even those fit.
+        A result below LEAST_KEPT means that not even LEAST_KEPT columns fit.
         """
         if self.fixed + 4 * (self.ranges.total + COLUMN_PAD) <= self.after:
             return EVERY
@@ -105,9 +105,9 @@ class Fit:
         return Split.at(kept, self.numbering, self.ranges)
 
     def problem(self, what: str) -> str:
-        """Return the message that LEAST_KEPT columns of a row do not fit.
+        """Return a message which says that LEAST_KEPT columns of a row do not fit.
 
-        what: begins the message, up to the number of edges
+        what: beginning of the message, up to the number of edges
         """
         split = self.at(LEAST_KEPT)
         return (
@@ -123,10 +123,10 @@ class Fit:
 class Room:
     """Memory limits of a graph and its searches.
 
-    device_bytes: of the device, None: what is free; host_bytes: of the host, for tails
-    of all its devices, None: what this process may use
-    state: maps (n, active, m, at_least as in DeviceGraph) to the bytes of a search; a
-    ``ShareCounts`` instead, between domains
+    device_bytes: limit on the device, None: what is free; host_bytes: limit on the host
+    for tails of all its devices, None: what this process may use
+    state: function from (n, active, m, at_least as in DeviceGraph) or, between domains,
+    from ``ShareCounts``, to the bytes of a search
     """
 
     device_bytes: int | None
@@ -138,7 +138,7 @@ class Room:
     ) -> Split | None:
         """Choose how rows are split; None if the device has room for all columns.
 
-        ranges: of the keys of rows, by number; sides: how many sets of rows there are.
+        ranges: numbers of keys of the rows; sides: how many sets of rows there are.
         Raises OutOfMemory if the device has no room for the heads of rows, or the host
         for their tails.
         """
@@ -160,7 +160,7 @@ class Room:
     def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
         """Return the free device bytes, plus ``held`` and less ``spare``.
 
-        sharing: graphs that have an equal share of the device each
+        sharing: number of graphs among which the device is divided equally
         """
         free = (cuda.free_bytes() - SPARE) // sharing + held - spare
         if self.device_bytes is None:
@@ -180,7 +180,7 @@ class Room:
             )
 
     def host_limit(self) -> int | None:
-        """Return the bytes that the host has for tails, None: no limit is known."""
+        """Return the bytes that the host has for tails; None if no limit is known."""
         if self.host_bytes is not None:
             return self.host_bytes
         limit = memory_limit()
@@ -188,7 +188,7 @@ class Room:
 
 
 def agreed(world: World, work: Callable[[], None]) -> None:
-    """Run ``work`` on each rank; OutOfMemory on all where memory is short on one."""
+    """Run ``work`` on each rank; raise OutOfMemory on all if memory is short on one."""
     reason = ""
     try:
         work()
@@ -199,11 +199,11 @@ def agreed(world: World, work: Callable[[], None]) -> None:
 
 
 def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
-    """Return the number of columns of a row that devices keep; EVERY: all (collective).
+    """Return how many columns of a row all devices keep, or EVERY (collective).
 
-    fits: of the parts of this rank, each with the index of the part
+    fits: (index, fit) of each part of this rank
 
-    Raises OutOfMemory on all ranks if a device has no room for LEAST_KEPT.
+    Raises OutOfMemory on all ranks if a device lacks room for LEAST_KEPT columns.
     """
     most = [EVERY]
 
@@ -220,11 +220,11 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
 
 
 def check_total(world: World, room: Room, m: int, free: int) -> None:
-    """Raise OutOfMemory on all ranks if m columns fit nowhere (collective).
+    """Raise OutOfMemory on all ranks if m columns fit in no memory (collective).
 
-    m: of the rows of all parts; free: bytes of this rank's devices
+    m: number of columns of all parts; free: free bytes of this rank's devices
 
-    It is called before rows are made, so it counts nothing else of them.
+    It is called before rows are made, and so counts only their columns.
     """
     limit = room.host_limit()
     own = np.array([free, -1 if limit is None else limit])
@@ -241,8 +241,8 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
 def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
     """Raise OutOfMemory on all ranks if a host has no room for tails (collective).
 
-    tails: columns of this rank's rows; others: bytes of outer edges and of the
-    subgraphs that rows are made of, if they are on the host
+    tails: number of columns in tails of this rank's rows; others: bytes of outer edges
+    and of the subgraphs from which rows are made, if they are on the host
     """
     hosts = hosts_of(world)
     what = "tails of rows"
@@ -256,12 +256,13 @@ def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
 class Budget:
     """Bytes for keys, and whether the pairs can be kept.
 
-    n: vertices; count: pairs; keys: at most; buffer_bytes: limit for keys
-    room: of the graph and its searches, where rows may be split, else None
+    n: number of vertices; count: number of pairs; keys: largest number of keys;
+    buffer_bytes: limit for keys
+    room: memory limits of the graph and its searches if rows may be split, else None
 
-    Raises ResourceError if rows may not be split and the memory left beside the
-    graph is less than MOST_RANGES ranges of keys need (or than buffer_bytes if
-    smaller).
+    Raises ResourceError if rows may not be split and the memory that is left beside the
+    graph is less than MOST_RANGES ranges of keys need (or less than buffer_bytes, if
+    that is smaller).
     """
 
     def __init__(
@@ -291,7 +292,7 @@ class Budget:
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
     def split(self, numbering: Numbering, ranges: Ranges) -> Split | None:
-        """Split the rows; return None if they fit whole. See ``Room.split``."""
+        """Split the rows; return None if all their columns fit. See ``Room.split``."""
         if self._room is None:
             return None
         return self._room.split(self._n, numbering, ranges)

@@ -23,11 +23,12 @@ WASTE = 10  # columns may be allocated with 1 / WASTE unused
 
 
 class RowsByRange:
-    """Columns and offsets, written range by range.
+    """Columns and offsets that are written range by range.
 
-    active: rows; total: keys, repeats counted; wide: offsets of 64 bits
+    active: number of rows; total: number of keys, including repeats; wide: offsets have
+    64 bits
     split: how rows are split, None if all columns are on the device
-    gaps: bool [active], the rows without keys; None: there are none
+    gaps: bool [active], which rows have no keys; None if all have some
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class RowsByRange:
 
     @property
     def m(self) -> int:
-        """Columns written, without repeats."""
+        """Number of columns written, without repeats."""
         return self._written + self._in_tails
 
     def add(
@@ -70,9 +71,10 @@ class RowsByRange:
     ) -> DeviceArray:
         """Collect the keys of a range of rows; return them, unsorted.
 
-        keys: uint64, room for those of any range; rows: (first, last + 1, keys)
+        keys: uint64, long enough for the keys of any range; rows: (first, last + 1,
+        number of keys)
 
-        Raises InputError if the number of keys is not that of ``rows``.
+        Raises InputError if the number of keys differs from that in ``rows``.
         """
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
@@ -134,7 +136,7 @@ class RowsByRange:
         return fresh
 
     def _deal(self, keys: Any, low: int, high: int, kept: int) -> None:
-        """Write the first ``kept`` columns of rows to the device, others to host."""
+        """Put the first ``kept`` columns of rows on the device, others on the host."""
         cupy, rows = cuda.cupy(), high - low
         columns = cupy.empty(len(keys), np.uint32)
         offsets = cupy.full(rows + 1, NO_KEYS, np.uint64)
@@ -192,9 +194,9 @@ class RowsByRange:
 
 
 def filled(offsets: Array, empty: Marks) -> Array:
-    """Fill gaps in offsets, [rows + 1]: an empty row begins where the next one does.
+    """Fill gaps in offsets [rows + 1]: an empty row begins where the next one begins.
 
-    empty: bool [rows]
+    empty: bool [rows], which rows are empty
     """
     offsets[:-1][empty] = offsets[-1]
     return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
@@ -212,8 +214,8 @@ def deal_rows(
 ) -> None:
     """Write the first ``kept`` columns of rows to the device, others to the host.
 
-    offsets: uint64 [rows + 1], from 0; columns: uint32, of these rows
-    head_at, tail_at: uint64 [rows], where the row begins in ``heads`` and ``tails``
+    offsets: uint64 [rows + 1], from 0; columns: uint32, those of these rows
+    head_at, tail_at: uint64 [rows], where each row begins in ``heads`` and ``tails``
     """
     kernels.launch(
         "deal_rows",
@@ -243,11 +245,12 @@ def make_rows(
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
-    chunks: one pass over them is planned
-    lengths: uint32 [active], keys of each row, one array in a list, which is emptied
-    both: a pair is two directed edges
-    kept: columns of a row on the device; None: as the budget has room, and no row is
-    empty
+    chunks: the pairs, of which one more pass must be announced
+    lengths: a list of one array, uint32 [active], the number of keys of each row; the
+    list is emptied
+    both: whether a pair stands for two directed edges
+    kept: number of columns of a row on the device; None: as many as the budget allows,
+    and then no row may be empty
     """
     with kernels.phase("numbering"):
         gaps = None if kept is None else lengths[0].get() == 0

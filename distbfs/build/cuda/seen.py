@@ -1,4 +1,4 @@
-"""Bits of the edges that searches on devices see (seen.cu)."""
+"""Visibility bits of edges, for masked searches on devices (seen.cu)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class SeenEdges:
 
     bits: uint32, a bit for each column, in the order of ``DeviceGraph.columns``: bit
         k % 32 of word k / 32
-    tails: the same of ``DeviceGraph.tails``, NumPy in pinned host memory beside them,
-        as the columns on the device leave no room; None if there are none
-    ends: uint32 [active], how many edges of each row are seen
-    incoming: of a directed graph the same of the rows of edges in; else None
+    tails: the same for ``DeviceGraph.tails``: NumPy in pinned host memory like the
+    tails, since columns leave no room on the device; None if there are no tails
+    ends: uint32 [active], number of visible edges of each row
+    incoming: the same for the rows of incoming edges of a directed graph; else None
     """
 
     bits: DeviceArray
@@ -54,7 +54,7 @@ class SeenEdges:
 
     @property
     def pulled(self) -> SeenEdges:
-        """Edges of the rows that pulls read."""
+        """Visibility of the edges in the rows that pulls read."""
         return self.incoming or self
 
 
@@ -62,7 +62,8 @@ class SeenEdges:
 class SeenPart:
     """Visibility of the edges of one device's share of a part; see ``InnerPart``.
 
-    inner: of the inner graph; outer: of the outer edges, rows by normal number
+    inner: for the inner graph; outer: for the outer edges, whose rows are by normal
+    number
     """
 
     inner: SeenEdges
@@ -71,17 +72,18 @@ class SeenPart:
 
 @dataclass
 class NamedRows:
-    """Rows of a device, and the names of their columns.
+    """Rows on a device, and the names that stand for vertices in their columns.
 
     offsets, columns, active, m, tails: as in ``DeviceGraph``; columns need no padding
-    n: vertices by id
-    names: uint32 or uint64 [k], the id of each name of columns, or all ones; with
-        ``shares`` the local id of one of so many parts
-    places: uint32 [n], id -> name, ISOLATED: none has it; None: made where it is needed
-    devices, device: names are positions of so many devices, and rows are of this one
-    numbers, vertices: in place of these if rows are of local ids of part ``part`` of
-    ``parts``: local id -> row + ``first``, row -> local id
-    incoming: (offsets, columns) of the edges in of a directed graph; else None
+    n: number of vertices
+    names: uint32 or uint64 [k], the id of each name, or all ones; with ``shares``, the
+    local id in one of that many parts
+    places: uint32 [n], id -> name, ISOLATED for none; None: computed when it is needed
+    devices, device: number of devices among which names are positions, and index of the
+    device that has the rows
+    numbers, vertices: used instead of positions if the rows are those of local ids of
+    part ``part`` of ``parts``: local id -> row + ``first``, row -> local id
+    incoming: (offsets, columns) of the incoming edges of a directed graph; else None
     """
 
     offsets: DeviceArray
@@ -104,7 +106,7 @@ class NamedRows:
 
     @property
     def sides(self) -> list[int]:
-        """Columns of each set of rows on the device."""
+        """Number of columns of each set of rows on the device."""
         into = self.incoming
         return [self.m] if into is None else [self.m, len(into[1]) - COLUMN_PAD]
 
@@ -191,7 +193,7 @@ def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
 def mask_table(n: int, active: int, columns: int) -> ArrayTable:
     """Return the arrays of ``SeenEdges``, and those that searches derive from them.
 
-    n, active: of the graph; columns: that lie on the device
+    n, active: as in the graph; columns: number of columns on the device
     """
     return {
         "bits": ArrayPlan(np.uint32, (columns + COLUMN_PAD) // 32 + 1),
@@ -202,7 +204,7 @@ def mask_table(n: int, active: int, columns: int) -> ArrayTable:
 
 
 class SeenMaker:
-    """Makes bits for the rows of one device; its methods with the device current."""
+    """Makes bits for one device's rows; call its methods with the device current."""
 
     def __init__(self, rows: NamedRows) -> None:
         self._rows = rows
@@ -256,10 +258,10 @@ class SeenMaker:
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
         """Return the visible edges of a whole graph.
 
-        edges: bool [m / 2], in ascending order of (smaller, larger id); of a directed
-        graph bool [m], by (source, target)
-        vertices: bool [n] by id; only edges between these are visible, None for all
-        Raises InputError for another number of flags.
+        edges: bool [m / 2], in ascending order of (smaller, larger id); for a directed
+        graph bool [m], in order of (source, target)
+        vertices: bool [n] by id; only edges between these vertices are visible; None
+        for all Raises InputError if the number of flags differs.
         """
         cp, p, rows = cuda.cupy(), self._params, self._rows
         count = self._edges if rows.incoming else self._edges // 2
@@ -295,11 +297,11 @@ class SeenMaker:
             return self._made(fill)
 
     def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
-        """Return the visible edges, of pairs of ids.
+        """Return the visible edges, which pairs of ids list.
 
-        pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
-            once, others from u to v; iterated over several times if bits of tails do
-            not fit the device at once
+        pairs: (u, v), ids of both ends, integers [k]: an undirected edge once, a
+        directed one from u to v; iterated over several times if the bits of tails do
+        not fit the device at once
 
         Raises UsageError if ids need more than 32 bits.
         """
@@ -328,7 +330,7 @@ class SeenMaker:
             return self._made(fill)
 
     def _places(self) -> DeviceArray:
-        """Return the names of ids, computed where the rows have none."""
+        """Return the names of ids, which are computed if the rows have none."""
         rows = self._rows
         if rows.places is not None:
             return rows.places
@@ -339,19 +341,19 @@ class SeenMaker:
 
     @property
     def _edges(self) -> int:
-        """Number of columns of all rows and their tails."""
+        """Number of columns in all rows and their tails."""
         tails = self._rows.tails
         return self._rows.m + (0 if tails is None else len(tails.columns))
 
     def _flags_of(self, vertices: Marks) -> DeviceArray:
-        """Return flags by id, bool [n], as bits on the device."""
+        """Copy flags by id, bool [n], to the device as bits."""
         packed = np.zeros(self._rows.n // 32 + 1, np.uint32)
         bits = np.packbits(vertices, bitorder="little")
         packed.view(np.uint8)[: len(bits)] = bits
         return cuda.cupy().asarray(packed)
 
     def _room(self, more: int) -> cuda.memory_of:
-        """Check for the memory of bits and of ``more`` while they are made."""
+        """Check the memory for bits, and ``more`` bytes while they are made."""
         rows = self._rows
         local = rows.n // max(rows.devices, rows.parts)
         need = sum(total_bytes(mask_table(local, rows.active, m)) for m in rows.sides)
@@ -361,7 +363,7 @@ class SeenMaker:
         return cuda.memory_of(what)
 
     def _made(self, fill: Any) -> SeenEdges:
-        """Return bits; fill: sets those of all columns, and of tails by window."""
+        """Return bits that ``fill`` sets, for all columns, then for tails by window."""
         cp, p, rows, tails = cuda.cupy(), self._params, self._rows, self._rows.tails
         made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
         bits, ends = made["bits"], made["ends"]
@@ -397,14 +399,14 @@ class SeenMaker:
         return SeenEdges(bits, kept, ends[: rows.active], incoming)
 
     def _turn(self) -> None:
-        """Swap the rows of edges in and out."""
+        """Swap the rows of incoming and of outgoing edges."""
         p, held = self._params, dict(self._params.held)
         p.set(row=held["in_row"], adj=held["in_adj"])
         p.set(in_row=held["row"], in_adj=held["adj"])
         p.bits, p.in_bits = p.in_bits, p.bits
 
     def _launch_in_rows(self, name: str) -> None:
-        """Launch a kernel of warps for the rows of edges in."""
+        """Launch a kernel with warps for the rows of incoming edges."""
         self._turn()
         self._launch(name, 32 * self._rows.active)
         self._turn()

@@ -1,4 +1,4 @@
-"""One CUDA device while it builds its degree-separated parts; see parts.py.
+"""The build of degree-separated parts on one CUDA device; see parts.py.
 
 Source: Pan, Pearce, Owens 2018, Section III-B.
 """
@@ -35,8 +35,9 @@ DELEGATE_BYTES = 64  # for a delegate in the table under construction
 class CommonSizes:
     """Sizes that are the same for all parts.
 
-    per: most vertices of a part; blocks: of a part in each set
-    wide: ids have 64 bits; bits: of a place, part * per + local id, and at least 32
+    per: most vertices of a part; blocks: number of blocks of a part in each set
+    wide: whether ids have 64 bits; bits: bits of a place, part * per + local id, at
+    least 32
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -48,10 +49,10 @@ class CommonSizes:
         self.bits = max((places - 1).bit_length(), 32) if self.wide else 32
 
     def shift_sets(self, launch: Any, bases: Any, members: Any) -> None:
-        """Begin the ranks of each part's set at those of all parts; on the device.
+        """Make the ranks of each part's set count over all parts, on the device.
 
-        bases: uint32 [parts], members of the parts before; members: uint32
-        [parts * 4 * blocks], changed in place
+        bases: uint32 [parts], number of members of the parts before; members: the sets,
+        uint32 [parts * 4 * blocks], changed in place
         """
         size = self.parts * self.blocks
         launch(
@@ -73,8 +74,9 @@ class CommonSizes:
 class FirstRound:
     """Results of a part's first round.
 
-    degrees: without loops and repeats; ends: of tuples; both device uint32 [local]
-    histogram: (distinct degrees, count of each), int64; total: sum of ends
+    degrees: degrees without loops and repeats; ends: number of tuple ends; both uint32
+    [local] on the device
+    histogram: (distinct degrees, count of each), int64; total: sum of ``ends``
     """
 
     degrees: Any
@@ -89,8 +91,9 @@ class Numbered:
     """Numbers of the vertices of a part, and the facts that other parts need.
 
     vertices, numbers, tuple_degrees: as in DevicePart
-    normals, members: host uint32 [4 * blocks], sets of normal vertices and delegates
-    ids, degrees: host uint64 and uint32, its delegates by ascending id
+    normals, members: sets of normal vertices and of delegates, uint32 [4 * blocks] on
+    the host
+    ids, degrees: those of its delegates by ascending id, uint64 and uint32 on the host
     """
 
     active: int
@@ -107,9 +110,10 @@ class Numbered:
 class Tables:
     """One device's tables of all vertices; see parts.cu.
 
-    normals: uint32 [parts * 4 * blocks], None if ids are wide
-    members: uint32 [parts * 4 * blocks], ranks are over all parts; or uint64 [slots]
-    table: uint64 [d] or [slots]; delegates: NumPy int64 [d]
+    normals: sets of normal vertices, uint32 [parts * 4 * blocks], None if ids are wide
+    members: sets of delegates, uint32 [parts * 4 * blocks], with ranks over all parts;
+    or, if ids are wide, uint64 [slots]
+    table: uint64 [d] or [slots]; delegates: their ids, NumPy int64 [d]
     """
 
     normals: Any
@@ -119,12 +123,12 @@ class Tables:
 
 
 class Shared:
-    """Facts of all parts that every rank has, on the host; making it is collective.
+    """Facts about all parts that every rank has on the host; creation is collective.
 
-    ids, degrees: uint64 and uint32 [d], delegates by part; where ids are not wide also
-    normals, members: uint32 [parts * 4 * blocks]; bases: uint32 [parts], delegates in
-    ``ids`` of preceding parts
-    nbytes: of all of them
+    ids, degrees: those of the delegates, by part, uint64 and uint32 [d]
+    normals, members, bases: only if ids are not wide: sets as in ``Tables``, uint32
+    [parts * 4 * blocks], and the number of delegates of preceding parts, uint32 [parts]
+    nbytes: bytes of all these arrays
     """
 
     def __init__(
@@ -164,9 +168,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Spill:
-    """The rule by which subgraphs of a part wait in host memory until rows are made.
+    """Decides whether a part's subgraphs wait in host memory until rows are made.
 
-    room: of a device and its host; sharing: parts of the device; of_host: of the host
+    room: memory limits of a device and its host; sharing: number of parts of the
+    device; of_host: number of parts of the host
     """
 
     room: Room
@@ -174,7 +179,7 @@ class Spill:
     of_host: int
 
     def wanted(self, size: int, more: int) -> bool:
-        """Return whether a device has no room for ``size`` bytes of them and ``more``.
+        """Return whether a device lacks ``size`` bytes for subgraphs and ``more``.
 
         It returns False if the host has no room either.
         """
@@ -185,7 +190,7 @@ class Spill:
 
 
 class Builder:
-    """One device while it builds its parts of this rank; see ``KeyPasses``."""
+    """Builds the parts of one device of this rank; see ``KeyPasses``."""
 
     def __init__(
         self,
@@ -246,7 +251,7 @@ class Builder:
             )
 
     def _rank(self, counts: Any, members: Any) -> int:
-        """Fill in the ranks of a set from members a block; count the members."""
+        """Fill in the ranks of a set from the members per block; count the members."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
         self.kernels.launch(
@@ -350,9 +355,9 @@ class Builder:
     ) -> DevicePart:
         """Build the four subgraphs of a part.
 
-        spill: where their columns may lie in host memory
+        spill: given if their columns may lie in host memory
 
-        Where ids are wide, nn has local ids of other parts; see
+        If ids are wide, the columns of nn are local ids of other parts; see
         ``places.number_columns``.
         """
         shape, active, d = self.shape, numbered.active, len(tables.delegates)

@@ -1,15 +1,16 @@
-"""Shares of edge tuples: each device makes one and sends it to those that keep them.
+"""Shares of edge tuples: each device makes one and sends tuples where they are kept.
 
-In rounds every device makes a chunk of its share and sorts it into boxes, one for each
-device of all ranks: a tuple goes to the devices of the parts of its two ends, once if
-they are one device. Boxes go to devices of this rank by device copy, to other ranks
-through host memory. A box larger than the receiver's room goes in several steps. Tuples
-that fit stay on the receiver, so that later passes send nothing.
+In each round, every device makes a chunk of its share and sorts it into boxes, one for
+each device of all ranks: a tuple goes to the devices of the parts of its two ends, only
+once if this is one device. Boxes go to devices of this rank by device copy, to other
+ranks through host memory. A box larger than the receiver's memory for it goes in
+several steps. If all tuples fit, they stay on the receivers, so that later passes send
+nothing.
 
-All devices of all ranks make a pass together: it begins when one of them wants it, and
+All devices of all ranks make a pass together: it begins when one of them needs it, and
 the others take part, even when their own work is done (``Shares.finish``). The devices
-of a rank, a thread each, meet at a barrier; the last to arrive communicates with the
-other ranks.
+of a rank, with one thread each, meet at a barrier; the last to arrive communicates with
+the other ranks.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ LEAST = 1 << 10  # least tuples of a box in a step
 
 
 class Seats:
-    """The device of each part; devices count over all ranks, rank after rank.
+    """The device of each part; device indices run over all ranks, rank after rank.
 
-    parts: uint32 [parts]; bounds: the first device of each rank, int64 [ranks + 1]
+    parts: device of each part, uint32 [parts]; bounds: first device of each rank, int64
+    [ranks + 1]
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Seats:
     ) -> None:
         """Gather the devices of all ranks (collective).
 
-        groups: for each device of this rank, indices of its parts in ``parts_of``
+        groups: for each device of this rank, the indices of its parts in ``parts_of``
         """
         own = np.empty(sum(map(len, groups)), dtype=np.int64)
         for device, places in enumerate(groups):
@@ -75,8 +77,8 @@ def rounds_of(tuples: int, devices: int) -> int:
 class Boxes(NamedTuple):
     """The tuples of a chunk by receiving device.
 
-    u, v: on the sending device; host: tuples for other ranks in host memory, at the
-    same places; starts: of each box, int64 [devices + 1]
+    u, v: the tuples on the sending device; host: those for other ranks in host memory,
+    at the same places; starts: where each box begins, int64 [devices + 1]
     """
 
     u: DeviceArray
@@ -104,7 +106,7 @@ class Boxes(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """Tuples received in a step: boxes of this rank, messages of the others."""
+    """Tuples received in a step: boxes from this rank, messages from the others."""
 
     steps: int
     boxes: list[Boxes]
@@ -114,7 +116,8 @@ class Arrived(NamedTuple):
 class Dealer:
     """State shared by the devices of a rank while they send tuples.
 
-    chunk: tuples of a share in a round; room: of a box in a step; arriving: of all
+    chunk: most tuples of a share in a round; room: most tuples of a box in a step;
+    arriving: most tuples of all boxes in a step
     """
 
     def __init__(self, world: World, seats: Seats, tuples: int) -> None:
@@ -136,7 +139,7 @@ class Dealer:
     def meet(
         self, device: int, value: Any = None, work: Callable[[list[Any]], Any] = list
     ) -> Any:
-        """Wait for all devices of this rank; return ``work(their values)``, run once.
+        """Wait for this rank's devices; return ``work(their values)``, called by one.
 
         Raises BrokenBarrierError if another device failed.
         """
@@ -145,7 +148,7 @@ class Dealer:
         return self._result
 
     def give_up(self) -> None:
-        """Make all devices of this rank fail after one did."""
+        """Make all devices of this rank fail after one of them failed."""
         self._barrier.abort()
 
     def any(self, device: int, value: bool) -> bool:
@@ -176,8 +179,8 @@ class Dealer:
     def _messages(self, every: list[Boxes], most: int, step: int) -> list[Array]:
         """Return the message to each rank, of the dtype of ids.
 
-        It holds ``most``; then counts [devices here, devices there]; then, from each
-        device here, all u and all v by device there.
+        A message holds ``most``; then counts [devices here, devices there]; then, for
+        each device here, all u and all v, grouped by device there.
         """
         dtype = every[0].u.dtype
         counts = np.stack([boxes.counts(step, self.room) for boxes in every])
@@ -195,7 +198,7 @@ class Dealer:
     def of_messages(
         self, device: int, messages: list[Array]
     ) -> Iterator[tuple[Array, Array]]:
-        """Yield (u, v) that other ranks sent to a device."""
+        """Yield the (u, v) that other ranks sent to a device."""
         place, here = device - self.own.start, len(self.own)
         senders = np.diff(self.seats.bounds).tolist()
         for rank, message in enumerate(messages):
@@ -216,7 +219,7 @@ class Dealer:
 class DealerSeat:
     """One of the devices that send each other tuples.
 
-    own: its index over all ranks; parts: how many it has
+    own: index of the device over all ranks; parts: number of its parts
     """
 
     dealer: Dealer
@@ -227,7 +230,7 @@ class DealerSeat:
 class Shares:
     """All tuples with an end in the parts of one device (``chunks.Passes``).
 
-    keep: most tuples that may stay here, none where memory could be short
+    keep: most tuples that may stay here, 0 if memory could be short
     done: called with the number of tuples made here
     """
 
@@ -289,7 +292,7 @@ class Shares:
 
     @contextmanager
     def _exchange(self) -> Iterator[None]:
-        """Count the time of a ``with`` block as exchange, not as generation."""
+        """Count the time of a ``with`` block as exchange instead of generation."""
         stream = cuda.cupy().cuda.get_current_stream()
         stream.synchronize()
         began = clock()

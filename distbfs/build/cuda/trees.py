@@ -1,9 +1,9 @@
-"""The trees of a graph on a CUDA device: parts that one edge joins to the rest.
+"""Trees of a graph on a CUDA device: pieces that one edge joins to the rest.
 
-Vertices with one edge are taken away round by round. The rest is the 2-core, if the
-trees are not too deep; a search visits the core alone, and sets the levels of the trees
-while it writes results. A link, the sum of all neighbours, is the neighbour itself once
-one edge is left, so that no rows are needed.
+Vertices with one edge are removed round by round. The rest is the 2-core, if the trees
+are not too deep; a search visits only the core, and sets the levels of tree vertices
+while it writes results. A vertex's link is the sum of its neighbours, and so the
+neighbour itself once one edge is left; this works without rows.
 Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021).
 """
 
@@ -24,11 +24,12 @@ MOST_ROUNDS = 14  # so that a path to the core is short
 class TreeRanks(NamedTuple):
     """Places of vertices in trees, by id.
 
-    ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
-    vertex that one hangs on. The root of a tree that is a component also has one.
-    links: uint32 [n], the neighbour that a vertex with a rank hangs on; undefined at
+    ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; the tree vertex on
+    which another hangs has a higher rank. The root of a tree that is a whole component
+    also has a rank.
+    links: uint32 [n], the neighbour on which a vertex with a rank hangs; undefined for
     such a root
-    classed: uint32 [n], degrees, one in trees
+    classed: uint32 [n], degrees, but 1 for tree vertices
     """
 
     ranks: DeviceArray
@@ -39,12 +40,13 @@ class TreeRanks(NamedTuple):
 def rank_trees(
     kernels: Kernels, degrees: DeviceArray, links: DeviceArray
 ) -> TreeRanks | None:
-    """Return the trees of the graph, or None if too few to leave any out.
+    """Return the trees of the graph, or None if they are too few to leave out.
 
-    Others are searched in whole units, which leaves that hang on them fill up.
+    The other vertices are searched in whole units, which leaves attached to them fill
+    up.
 
-    degrees: uint32 [n], edges of each vertex, repeats counted, loops not
-    links: uint64 [n], degrees and sums of neighbours, see graph.cu; changed
+    degrees: uint32 [n], number of edges of each vertex, with repeats but without loops
+    links: uint64 [n], degrees and sums of neighbours, see graph.cu; changed in place
     """
     cupy, n = cuda.cupy(), len(degrees)
     every = np.uint64(n)
