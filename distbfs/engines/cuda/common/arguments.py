@@ -17,9 +17,10 @@ def arguments(
     definitions: Mapping[str, str | int] | None = None,
     **values: Any,
 ) -> Any:
-    """Return a structure whose members that describe a graph are set.
+    """Return a structure in which the members that describe a graph are set.
 
-    definitions: as in ``structure``; values: further members, and members set otherwise
+    definitions: as in ``structure``; values: values of other members, and values that
+    replace those of the graph
 
     Raises KeyError if the source declares no such structure, AttributeError for a
     value that is not a member.

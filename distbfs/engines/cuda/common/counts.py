@@ -24,12 +24,12 @@ TYPES = {"uint64": "u64", "float64": "f64"}
 
 
 class DeviceCounter:
-    """A ``PathCounter`` of a graph on a device; one count at a time.
+    """A ``PathCounter`` of a graph on a device; it runs one count at a time.
 
-    seconds: device time of the last count. Memory besides the graph: 8 bytes per vertex
-    of the result, and about 16 a vertex with edges, kept between counts
-    table_edges: edges of a level's rows from which codes of hubs are copied to shared
-    memory
+    seconds: device time of the last count. Besides the graph, it needs 8 bytes for each
+    vertex of the result, and keeps about 16 for each vertex with edges between counts.
+    table_edges: number of edges of a level's rows from which the codes of hubs are
+    copied to shared memory
     """
 
     def __init__(self, graph: DeviceGraph, table_edges: int = TABLE_EDGES) -> None:

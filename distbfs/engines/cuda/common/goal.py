@@ -17,7 +17,7 @@ def goal_of(until: Until, root: int, active: int) -> dict[str, Any]:
     """Return the members of ``Goal`` for a search from a number.
 
     until: targets by number, possibly with the root; active: how many numbers there are
-    Raises UsageError for a root that is none of them.
+    Raises UsageError if the root is not one of these numbers.
     """
     if not 0 <= root < active:
         raise UsageError(f"vertex number is {root}; allowed: 0 to {active - 1}")

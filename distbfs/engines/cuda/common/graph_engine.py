@@ -88,7 +88,7 @@ class NumberSearch(Protocol):
 class ById:
     """A search by number with results by id; their conversion counts in its time.
 
-    results: their arrays; without, results are left by number
+    results: arrays of the results; without them, results stay by number
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class ById:
     def _by_number(self, until: Until) -> Until:
         """Convert ``until`` from ids to numbers.
 
-        A target without edges has no number and cannot be reached from another vertex:
-        then the search runs to its end.
+        A target without edges has no number and cannot be reached from another vertex;
+        if there is one, the search runs to its end.
         """
         if until.targets is None:
             return until
@@ -209,7 +209,7 @@ class GraphEngine(ABC):
     """Base of engines that only search a graph of one part on one device.
 
     A subclass defines ``name``, ``methods``, ``source`` (the paper) and ``directions``,
-    and creates searches by number in ``by_number``. ``takes`` and ``own`` are those of
+    and creates searches by number in ``by_number``. For ``takes`` and ``own``, see
     ``Engine``.
     """
 
@@ -240,7 +240,7 @@ class GraphEngine(ABC):
 
     @abstractmethod
     def table(self, graph: DeviceGraph) -> ArrayTable:
-        """Return the arrays of searches by number, or the largest they may be."""
+        """Return the arrays of searches by number, at their largest possible sizes."""
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""

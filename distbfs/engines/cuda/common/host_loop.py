@@ -30,10 +30,10 @@ DENSE = 32  # pull from a frontier of 1/32 of the vertices on
 class LoopSearch:
     """Searches a graph on one device by vertex number.
 
-    source: file of the kernel ``begin`` and those of ``steps``
+    source: file of the kernel ``begin`` and of those in ``steps``
     steps: kernels of a level by direction, in order
     hybrid: pull levels whose frontier has 1/32 of the vertices or more
-    table: the arrays of kernels by argument name, with those of results
+    table: the arrays of kernels by argument name, including those of results
     width: log2 of a virtual warp
 
     Raises ResourceError.
@@ -68,7 +68,7 @@ class LoopSearch:
         self._events = [cp.cuda.Event() for _ in range(4)]
 
     def run(self, name: str) -> None:
-        """Launch a kernel on the whole device."""
+        """Launch a kernel with blocks for the whole device."""
         if name not in self._launches:
             kernel = self._module.kernel(name)
             grid = BLOCKS * cuda.multiprocessors()

@@ -1,7 +1,8 @@
 """The degree-separated search of parts as published, one device per domain.
 
-Previsit and visits of nn, nd, dn and dd on two streams, dd balanced by merging, a
-direction for each subgraph.  Source: Pan, Pearce, Owens 2018, Section IV.
+The previsit and the visits of nn, nd, dn and dd run on two streams, dd is balanced by
+merging, and each subgraph has its own direction. Source: Pan, Pearce, Owens 2018,
+Section IV.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class PanOptions:
 
 
 class PanEngine:
-    """Options: direction, the factors of dd, dn and nd, and PanOptions."""
+    """Its options are direction, the factors of dd, dn and nd, and PanOptions."""
 
     name = "pan"
     methods = (METHOD,)

@@ -1,4 +1,4 @@
-"""One part of a degree-separated graph on a CUDA device: arrays and calls of search.cu.
+"""Search of a degree-separated part on a CUDA device: arrays and calls of search.cu.
 
 Source: Pan, Pearce, Owens 2018, Section IV (Fig. 3): visits of nn and dn on one stream,
 of dd and nd on another.
@@ -52,8 +52,8 @@ def blocks_of(kernel: str) -> int:
 class Control:
     """The counters of a part, in one array, and a copy of them on the host.
 
-    uint64: sizes of the queues of dd and dn and of boxes [parts], BOX_STEP words apart;
-    work [COUNTS], edge checks [4]
+    The array is uint64: sizes of the queues of dd and dn and of boxes [parts], BOX_STEP
+    words apart; work [COUNTS]; edge checks [4].
     """
 
     def __init__(self, parts: int) -> None:
@@ -85,8 +85,8 @@ class Control:
 class CudaPart:
     """Searches one part level by level, a ``CarryingSearch``, on the current device.
 
-    An item for another part is uint64: the vertex's number there, and the place of its
-    parent (``item_of`` in part.cuh).
+    An item for another part is a uint64 that holds the vertex's number there and the
+    place of its parent (``item_of`` in part.cuh).
     """
 
     asks_for_delegates = finds_parents = False
@@ -191,7 +191,7 @@ class CudaPart:
         """Return the bounds of the parts' boxes, int64 [parts + 1].
 
         A box holds at most one item for each vertex of its part, and at most one for
-        each edge to it.
+        each edge to that part.
         """
         layout = self.part.layout
         counts = np.zeros(layout.parts, dtype=np.int64)
@@ -246,7 +246,7 @@ class CudaPart:
         self._launches[name](stream.ptr)
 
     def _count_checks(self, *, counting: bool) -> None:
-        """Count edge checks from now on, or do not."""
+        """Count edge checks from now on if ``counting``, else do not."""
         self.params.checks = self._control.checks.data.ptr if counting else None
 
     def start(
@@ -257,7 +257,7 @@ class CudaPart:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Reset the search; set the root, or roots, of this part."""
+        """Reset the search; set the root or roots that this part has."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             if self._isolated is not None:
@@ -283,7 +283,7 @@ class CudaPart:
             self._advance(main)
 
     def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
-        """Start from the roots of a set: set bits that no visit has to find."""
+        """Start from the roots of a set: set their bits, which no visit finds."""
         cp, p, part = cuda.cupy(), self.params, self.part
         self._aim(targets, None)
         numbers = part.numbers_of(local)
@@ -327,7 +327,7 @@ class CudaPart:
                 p.set(**{name: cuda.cupy().asarray(mask) if len(mask) else None})
 
     def _advance(self, main: Any) -> None:
-        """Make the vertices found the frontier; copy the counters to the host."""
+        """Make the vertices that were found the frontier; copy counters to the host."""
         self.params.mask = self._mask.data.ptr
         cuda.clear(self._control.array, main)
         self._run("advance", main)
@@ -335,7 +335,7 @@ class CudaPart:
         self._control.fetch(main)
 
     def work(self) -> Ids:
-        """Return the work of the next level; its queues already exist."""
+        """Return the work of the next level, whose queues already exist."""
         work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
             # roots without a row in the kernels' subgraphs
@@ -345,7 +345,7 @@ class CudaPart:
         return work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Start the visits of a level; where checks are counted, run them in turn."""
+        """Start the visits of a level, one after the other if checks are counted."""
         with self._device:
             for stream in (self._normal, self._delegate):
                 stream.wait_event(self._events["ready"])
@@ -383,7 +383,7 @@ class CudaPart:
         return int(checks[SUBGRAPHS.index(name)])
 
     def found_elsewhere(self) -> tuple[Ids, Ids]:
-        """Wait for nn; return where each part's box begins and its items end."""
+        """Wait for nn; return where each part's box begins, and where its items end."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
@@ -392,7 +392,7 @@ class CudaPart:
         return starts, starts + self._control.box_sizes()
 
     def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
-        """Merge the finds of all parts into the frontier of the next level."""
+        """Merge the vertices that all parts found into the next level's frontier."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             for name, stream in (
@@ -414,7 +414,7 @@ class CudaPart:
     def delegate_parents(self) -> Any:
         """Return the parents of delegates that this part found, vertex ids [d].
 
-        -1 for the others.
+        Other delegates have -1.
         """
         return self._held["dparent"]
 
@@ -441,7 +441,7 @@ class CudaPart:
 
 
 def _check_size(part: DevicePart, placement: Placement) -> None:
-    """Raise UsageError for sizes that the kernels' counters cannot hold."""
+    """Raise UsageError if the kernels' counters cannot hold the sizes of a part."""
     rows = max(part.local_count, part.delegate_count)
     if rows >= MAX_ROWS:
         raise UsageError(

@@ -1,9 +1,10 @@
-"""One device of a domain under the loop between domains (between.cu).
+"""Searches on one device of a domain, in the loop between domains (between.cu).
 
-Method fast searches the inner graph of one device; several devices meet inside a level.
+Method fast searches the inner graph of one device; several devices synchronise inside a
+level.
 
-Source: Pan, Pearce, Owens 2018, Sections III to V: delegates by masks, outer edges by
-numbers, each once.
+Source: Pan, Pearce, Owens 2018, Sections III to V: delegates are sent in masks, and
+targets of outer edges as numbers, each once.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def bitmap(flags: Any) -> Any:
 class Checks(Sequence[int]):
     """Edge checks of a level, outer and inner; reading them waits for the device.
 
-    So all devices of a rank have begun before the host waits for one of them.
-    count: how many numbers there are
+    So all devices of a rank begin before the host waits for one of them. count: how
+    many numbers there are
     """
 
     def __init__(self, count: int, read: Callable[[], list[int]]) -> None:
@@ -130,10 +131,10 @@ class Checks(Sequence[int]):
 
 
 class BetweenLevels:
-    """Searches level by level on a device, the current one; a ``PullingSearch``.
+    """Searches level by level on the current device; a ``PullingSearch``.
 
-    shared: of this device, connected where its domain has several
-    What it sends is uint64, see between_outer.cuh.
+    shared: shared memory of this device, connected if its domain has several
+    Items that it sends are uint64; see between_outer.cuh.
     """
 
     asks_for_delegates, finds_parents = True, False
@@ -250,22 +251,23 @@ class BetweenLevels:
         return bitmap(flags)
 
     def _leaves(self) -> tuple[Any, Any]:
-        """Count the leaves left out on each delegate; mark delegates with leaves.
+        """Count the left-out leaves of each delegate; mark delegates that have some.
 
-        CuPy uint32 [normals], only edges that are seen; a bitmap, uint32 [normals / 32]
+        Returns the counts by visible edges, CuPy uint32 [normals], and a bitmap, uint32
+        [normals / 32].
         """
         counts = self.arrays.leaves_on(self.part.normals)
         return counts, bitmap((counts > 0).astype(np.uint8))
 
     def _rows_with(self, some: Any) -> Any:
-        """Return normal vertices, bool [k], as a bitmap by number, uint32 [words]."""
+        """Return flags of normal vertices, bool [k], as a bitmap by number, uint32."""
         cp, p = cuda.cupy(), self.arrays.params
         flags = cp.zeros(32 * words_of(p.every), np.uint8)
         flags[self.part.normals : self.part.normals + len(some)] = some
         return bitmap(flags)
 
     def see(self, view: SeenPart | None) -> None:
-        """Restrict later searches to some edges; None: all."""
+        """Restrict later searches to some edges; None means all."""
         with self.device, cuda.memory_of("a masked search"):
             self.arrays.show(self.own, None if view is None else view.inner)
             self._show(None if view is None else view.outer)
@@ -274,7 +276,7 @@ class BetweenLevels:
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
 
     def _show(self, outer: SeenEdges | None) -> None:
-        """Set the visible outer edges, None: all, and leaves by inner ones."""
+        """Set the visible outer edges, None for all, and leaves by inner ones."""
         leaves, has_leaves = self._leaves()
         self.params.set(
             has_outer=self._has_outer,
@@ -287,7 +289,7 @@ class BetweenLevels:
             self.params.set(has_outer=some, outer_seen=outer.bits)
 
     def _load(self, *, counting: bool) -> None:
-        """Prepare the launches of all kernels, the first time."""
+        """Prepare the launches of all kernels, on the first call."""
         form = counting, self.masked
         if form in self._launches:
             return
@@ -311,9 +313,9 @@ class BetweenLevels:
             )
 
     def _run(self, name: str, stream: Any, needs: int = 0) -> None:
-        """Launch a kernel with the arguments as they are now.
+        """Launch a kernel with the present arguments.
 
-        needs: what the level must do, else the kernel does nothing
+        needs: what the level must do; if it does not, the kernel does nothing
         """
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
@@ -321,9 +323,9 @@ class BetweenLevels:
         self._launches[self._counting, self.masked][name](stream.ptr)
 
     def take_counters(self, at: int, pair: Any = None) -> None:
-        """Make the next launch count in counters 0 or 1; it may clear the others.
+        """Make the next launch count in counters 0 or 1; it may clear the other ones.
 
-        pair: both, uint8; by default those of launches of a level
+        pair: both counters, uint8; by default those for launches of a level
         """
         base = (self._kept if pair is None else pair).data.ptr
         self.own.control = base + at * CONTROL_BYTES
@@ -337,7 +339,7 @@ class BetweenLevels:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Reset the search; set the root, or roots, that this part knows."""
+        """Reset the search; set the root or roots that this part has."""
         with self.device:
             main, streamed = cuda.cupy().cuda.get_current_stream(), self.params.gathered
             counted = targets is not None or not streamed  # the host reads counts
@@ -390,7 +392,7 @@ class BetweenLevels:
         self._dirty = True
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
-        """Set the roots of a set: local ids of own vertices, and all delegates."""
+        """Set the roots: local ids of own vertices, and all delegates among them."""
         numbers = self.part.numbers_of(local)
         own = self.part.numbers_at(delegates)
         known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
@@ -427,7 +429,7 @@ class BetweenLevels:
             own.targets, own.sought = self.arrays.params.targets, len(places)
 
     def _settle(self, main: Any) -> None:
-        """Make the vertices found the frontier; send the counts to the host."""
+        """Make the vertices that were found the frontier; send counts to the host."""
         cuda.clear(self._control, main)
         self._run("settle", main)
         self._work.begin(main)
@@ -484,9 +486,9 @@ class BetweenLevels:
         self._run("front", main)
 
     def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
-        """Return the edge checks of the last level, outer and inner, and ``extras``.
+        """Return the last level's outer and inner edge checks, then ``extras``.
 
-        counts: NumPy uint64, of this part; None: outer ones are ``sent``
+        counts: NumPy uint64, this part's counts; None: outer checks are ``sent``
         """
         sent = sent if counts is None else int(counts[CHECKED])
         level = min(self.depth, ROWS - 1)
@@ -496,13 +498,13 @@ class BetweenLevels:
         return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
     def _box(self, kernel: str, main: Any) -> None:
-        """Fill the boxes; their sizes go to the host."""
+        """Fill the boxes; start copying their sizes to the host."""
         cuda.clear(self._control, main)
         self._run(kernel, main)
         self._tell_sizes(main)
 
     def _tell_sizes(self, main: Any, *, replies: bool = False) -> None:
-        """Start copying the sizes of boxes, or replies, to the host."""
+        """Start copying the sizes of boxes, or of replies, to the host."""
         self.params.item_step, self.params.replying = 0, replies
         self._run("tell_sizes", main)
         self.params.replying = 0
@@ -511,14 +513,14 @@ class BetweenLevels:
     def _bins(self, a_word: int = 1) -> Bins:
         """Return the content of the boxes, uint64, whose copy may still run.
 
-        a_word: how many of them fill a word; ANSWERS: those of replies
+        a_word: how many items fill a word; ANSWERS stands for replies
         """
         boxes = self._held["replies" if a_word == ANSWERS else "outbox"]
         filled = partial(self._filled, a_word)
         return Bins(boxes, filled if self._boxed else None)
 
     def _filled(self, a_word: int) -> tuple[Ids, Ids]:
-        """Wait for the boxes; return the begin and the filled end of each."""
+        """Wait for the boxes; return where each begins, and where its content ends."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
         starts = (self.reply_at if a_word == ANSWERS else self.box_at)[:-1]
         sizes = sizes[: len(starts)]
@@ -537,7 +539,7 @@ class BetweenLevels:
         return self._bins(QUESTIONS)
 
     def _ask_some(self, main: Any) -> None:
-        """Put questions for the next outer edges into boxes, as many as have room."""
+        """Put questions for the next outer edges into boxes, as many as fit."""
         p, every = self.params, len(self.part.outer.columns)
         p.edges_from = self._asked
         while True:
@@ -553,7 +555,7 @@ class BetweenLevels:
         self._span = min(2 * self._span, every)  # later there may be fewer questions
 
     def more(self) -> bool:
-        """Return whether boxes had too little room; see ``RoundsSearch``."""
+        """Return whether boxes were too small for all items; see ``RoundsSearch``."""
         if self._pushed:
             counts = self._sizes.wait()
             self._left = bool(counts[OVER])
@@ -561,7 +563,7 @@ class BetweenLevels:
         return self._left
 
     def rest(self) -> Bins:
-        """Return pushed items for which boxes had no room; see ``RoundsSearch``."""
+        """Return the pushed items that did not fit into boxes; see ``RoundsSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._run("empty", main)
@@ -582,9 +584,9 @@ class BetweenLevels:
             self._admit(None, items, replies, main)
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
-        """Return the answers to other parts, before ``accept``.
+        """Return the answers to other parts; call it before ``accept``.
 
-        questions: (source rank, questions of its parts to this one)
+        questions: (source rank, questions of its parts to this part)
         """
         return self._reply("answer", questions, ANSWERS)
 
@@ -604,7 +606,7 @@ class BetweenLevels:
     def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.
 
-        items: boxes one after the other, or [k, words] as they were sent
+        items: boxes one after the other, or [k, words], as they were sent
         """
         p, near = self.params, brought_here(items)
         p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
@@ -622,9 +624,9 @@ class BetweenLevels:
         pushes: int = 0,
         asks: int = 0,
     ) -> None:
-        """Mark vertices of masks, uint64 [k, words] or None, and of pushes and answers.
+        """Mark the vertices in masks, uint64 [k, words] or None, in pushes and answers.
 
-        goes, pushes, asks: what the level must do for each, see ``_run``
+        goes, pushes, asks: what the level must do for each of these, see ``_run``
         """
         p = self.params
         if masks is not None:
@@ -641,7 +643,7 @@ class BetweenLevels:
         normals: Sequence[tuple[int, Any]],
         answers: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Make all vertices that were found, here or elsewhere, the next frontier."""
+        """Make all vertices that were found here or elsewhere the next frontier."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             mask = None
@@ -665,7 +667,7 @@ class BetweenLevels:
         return self._bins()
 
     def answer_parents(self, questions: Sequence[tuple[int, Any]]) -> Bins:
-        """Return the parents that this part knows; see ``answers``."""
+        """Return answers with the parents that this part knows; see ``answers``."""
         return self._reply("answer_parents", questions)
 
     def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
@@ -682,7 +684,7 @@ class BetweenLevels:
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays.
 
-        Either is None if it was not asked for.
+        Either is None if it was not requested.
         """
         arrays, count = self.arrays, self.part.local_count
         with self.device:

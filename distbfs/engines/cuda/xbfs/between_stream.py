@@ -1,7 +1,7 @@
-"""Levels between domains on a stream, which devices go through by themselves.
+"""Levels between domains on a stream, which devices run without the host.
 
-The actions of a level are stored in device memory (``Does`` in between.cuh): kernels
-that are launched before the host knows read them; see
+The actions of a level are stored in device memory (``Does`` in between.cuh), where
+kernels read them that are launched before the host knows the actions; see
 ``engines.streamed.StreamedSearch``.
 """
 
@@ -30,14 +30,14 @@ AT = [COUNTED.index("inside" if x == "edges" else x) for x in LevelCounts._field
 
 
 class BetweenSearch(BetweenLevels):
-    """One device of a domain, level by level or on a stream; a ``StreamedSearch``."""
+    """Searches on a device of a domain, by level or on a stream: ``StreamedSearch``."""
 
     streamed = True
     _pushes, _asks = PUSHES, ASKS  # what a level must do to push, or to ask
 
     @property
     def form(self) -> int | None:
-        """Key of a level's launches; None: no later search can reuse them."""
+        """Key of a level's launches; None if no later search can reuse them."""
         if self._counting or self.own.sought or self.params.lost:
             return None
         return int(self.own.snapshot)
@@ -55,8 +55,8 @@ class BetweenSearch(BetweenLevels):
     ) -> None:
         """Make levels choose directions by counts of all parts; see ``OuterPolicy``.
 
-        gathered: uint64 [parts, words], where they will lie; report: pinned, see
-        ``StreamedSearch``
+        gathered: uint64 [parts, words], where these counts will be; report: pinned
+        memory, see ``StreamedSearch``
         """
         ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
         p = self.params
@@ -64,9 +64,9 @@ class BetweenSearch(BetweenLevels):
         p.report = report.ctypes.data
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
-        """Begin a level on the current stream, with the messages to other parts.
+        """Begin a level and its messages to other parts on the current stream.
 
-        The messages are then in ``mask`` and in boxes; see ``StreamedSearch``.
+        Afterwards the messages are in ``mask`` and in boxes; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
         both = PUSHES | ASKS
@@ -78,7 +78,7 @@ class BetweenSearch(BetweenLevels):
             self._run("ask", main, self._asks)
 
     def room(self, part: int) -> int:
-        """Return the size in words of the box for a part, and of its box for us."""
+        """Return the words of the box for a part, as many as of its box for this."""
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
@@ -96,7 +96,7 @@ class BetweenSearch(BetweenLevels):
         return self._held["replies"][start + begin : start + end]
 
     def pieces(self, part: int) -> list[slice]:
-        """Return which words of a mask are of delegates that a part also searches."""
+        """Return which words of a mask have delegates that a part also searches."""
         domains = self.part.domain.of
         own, words = domains.lanes_of(self.part.index), len(self._mask) // domains.lanes
         common = [lane for lane in domains.lanes_of(part) if lane in own]
@@ -105,9 +105,9 @@ class BetweenSearch(BetweenLevels):
         return [slice(lane * words, (lane + 1) * words) for lane in common]
 
     def told(self, boxes: Any, *, parents: bool) -> None:
-        """Note the sizes of boxes in ``sizes``; then this part's boxes are empty.
+        """Note the sizes of boxes in ``sizes``, and empty the boxes of this part.
 
-        boxes: uint64 [others, words], that came from them
+        boxes: uint64 [others, words], the boxes that came from other parts
         """
         p, main = self.params, cuda.cupy().cuda.get_current_stream()
         p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
@@ -120,7 +120,7 @@ class BetweenSearch(BetweenLevels):
     def reply(self, questions: Any, *, parents: bool) -> None:
         """Put the answers to the questions of other parts into boxes.
 
-        parents: the questions are those for parents of delegates
+        parents: whether the questions are for parents of delegates
         """
         main = cuda.cupy().cuda.get_current_stream()
         if parents:
@@ -133,19 +133,19 @@ class BetweenSearch(BetweenLevels):
         self._take("late_parents", answers, cuda.cupy().cuda.get_current_stream())
 
     def reply_to(self, part: int, questions: Any, first: int) -> None:
-        """Answer the questions of a part after ``first`` words of its box."""
+        """Answer the questions in a part's box after its ``first`` words."""
         self._take_of(part, first, "answer", questions)
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Mark vertices of a part's answers after ``first`` words."""
+        """Mark the vertices in a part's answers after their ``first`` words."""
         self._take_of(part, first, "take_answers", answers)
 
     def take_from(self, part: int, items: Any) -> None:
-        """Mark vertices that a part pushed, after the first words of its box."""
+        """Mark the vertices that a part pushed, after the first words of its box."""
         self._take_of(part, 0, "take_items", items)
 
     def _take_of(self, part: int, skip: int, kernel: str, items: Any) -> None:
-        """Run a kernel on a part's items after some words; see ``_take``."""
+        """Run a kernel on a part's items after ``skip`` words; see ``_take``."""
         p = self.params
         p.writer, p.skip = part, skip
         self._take(kernel, items, cuda.cupy().cuda.get_current_stream())
@@ -160,12 +160,13 @@ class BetweenSearch(BetweenLevels):
         first: int,
         pulls: bool | None,
     ) -> None:
-        """Mark vertices that all parts found, and count in ``counts``.
+        """Mark the vertices that all parts found, and count them in ``counts``.
 
-        masks: uint64 [other domains, words], None: nothing of delegates
-        items: pushed by other parts; answers: of other parts; see ``_take``
-        first: words of a box that came, where counts say ``over`` if there are more;
-        0: nothing more comes; pulls: what the level did, None: as counts said
+        masks: uint64 [other domains, words], None if no delegates came
+        items: what other parts pushed; answers: answers of other parts; see ``_take``
+        first: words of a box that have come, where counts say ``over`` if there are
+        more; 0 if nothing more comes
+        pulls: whether the level pulled; None: as the counts said
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
         does = (GOES, self._pushes, self._asks) if first else (0, 0, 0)
@@ -175,11 +176,11 @@ class BetweenSearch(BetweenLevels):
         p.first = p.way = 0
 
     def choose(self) -> None:
-        """Choose the kind of the next level, when counts of all parts are gathered."""
+        """Choose the kind of the next level, once all parts' counts are gathered."""
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def counted(self, report: Any) -> LevelCounts:
-        """Return the counts of a level on the host, see ``StreamedSearch``."""
+        """Return the counts of a level on the host; see ``StreamedSearch``."""
         counts = report[: len(COUNTED)].tolist()
         work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them
@@ -191,5 +192,5 @@ class BetweenSearch(BetweenLevels):
         )
 
     def checks(self, report: Any) -> list[int]:
-        """Return the edge checks of the last level, outer and inner, and ``extras``."""
+        """Return the last level's outer and inner edge checks, then ``extras``."""
         return self.checks_of(report[len(COUNTED) : 2 * len(COUNTED)])

@@ -1,9 +1,9 @@
 """Windows of visited bits for pulls without hubs, from the places of neighbours.
 
-Columns of rows rise, so the k-th neighbours of all vertices lie around one place. If
-there are hubs, this place is the front for all columns, and pulls keep its bits in
-shared memory. Where there are none, places of later columns lie further back, and a
-pull goes from column to column with a window of bits that moves (``pull_windows.cuh``).
+Columns ascend in each row, so the k-th neighbours of all vertices lie around one place.
+If there are hubs, this place is the front for all columns, and pulls keep its bits in
+shared memory. If there are none, the places of later columns lie further back, and a
+pull goes from column to column with a moving window of bits (``pull_windows.cuh``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ PAYS = 0.25  # so much more of all columns lies in windows than in the bits of h
 def place_windows(
     columns: Sequence[tuple[Any, int]], words: int, hub_words: int, forced: int | None
 ) -> tuple[int, list[int]]:
-    """Return (words of a window, first words of windows); 0 where they do not pay.
+    """Return (words of a window, first words of windows); 0 words if they are slower.
 
-    columns: k-th neighbours, CuPy uint32, and the number of vertices that have one
-    words: of the whole bitmap; hub_words: of the part that shared memory holds
-    otherwise
-    forced: words of a window in any case
+    columns: for each k, the k-th neighbours, CuPy uint32, and the number of vertices
+    that have one
+    words: words of the whole bitmap; hub_words: words of the part that shared memory
+    holds otherwise
+    forced: words of a window that is used in any case; None: decide here
     """
     few = words < 2 * WINDOW_WORDS or min(size for _, size in columns) < SAMPLE
     if few and not forced:
@@ -53,8 +54,9 @@ def sample_of(column: Any, size: int) -> Array:
 def windows_of(columns: Sequence[Array], words: int, room: int) -> list[int]:
     """Return the first words of windows, for each column and for the rest of rows.
 
-    columns: int64 [sample] each, words of the k-th neighbours of a sample, ascending
-    words: of the whole bitmap; room: words of a window, a multiple of 4
+    columns: for each k, the words of a sample's k-th neighbours, int64 [sample],
+    ascending
+    words: words of the whole bitmap; room: words of a window, a multiple of 4
     """
     top = max(words - room, 0) // 4 * 4
 
@@ -79,7 +81,7 @@ def share_in(column: Array, start: int, room: int) -> float:
 def pays(
     columns: Sequence[Array], starts: Sequence[int], room: int, hub_words: int
 ) -> bool:
-    """Return whether windows have more of the neighbours than the bits of hubs."""
+    """Return whether windows hold enough more neighbours than the bits of hubs."""
     inside = np.mean(
         [share_in(c, s, room) for c, s in zip(columns, starts, strict=False)]
     )

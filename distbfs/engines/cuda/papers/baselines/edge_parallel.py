@@ -16,14 +16,14 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class EdgeParallelEngine(LoopEngine):
-    """Method: edge, which reads all edges in each level."""
+    """Its only method, edge, reads all edges in each level."""
 
     name = "edge-parallel"
     methods = ("edge",)
     kernels = Path(__file__).with_name("edge_parallel.cu")
 
     def table(self, graph: DeviceGraph) -> ArrayTable:
-        """Return results, and the row of each column."""
+        """Return the arrays of results, and the row of each column."""
         origin = ArrayPlan(np.uint32, max(graph.m, 1))
         return super().table(graph) | {"origin": origin}
 

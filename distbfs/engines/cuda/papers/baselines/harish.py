@@ -17,7 +17,7 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class HarishEngine(LoopEngine):
-    """Method: vertex, which reads all vertices twice in each level."""
+    """Its only method, vertex, reads all vertices twice in each level."""
 
     name = "harish"
     methods = ("vertex",)
@@ -25,6 +25,6 @@ class HarishEngine(LoopEngine):
     steps: ClassVar = {"push": ("push", "advance")}
 
     def table(self, graph: DeviceGraph) -> ArrayTable:
-        """Return results, and masks of the frontier and of the vertices found."""
+        """Return the arrays of results, and masks of the frontier and of finds."""
         flags = ArrayPlan(np.uint8, max(graph.active, 1))
         return super().table(graph) | {"mask": flags, "fresh": flags}

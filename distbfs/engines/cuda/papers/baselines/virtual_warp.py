@@ -14,7 +14,7 @@ SIZES = {"w4": 2, "w1": 0, "w2": 1, "w8": 3, "w16": 4, "w32": 5}  # log2 of the 
 
 
 class VirtualWarpEngine(LoopEngine):
-    """Methods: w4, w1, w2, w8, w16 and w32, by the threads of a virtual warp."""
+    """Its methods w4, w1, w2, w8, w16 and w32 name the threads of a virtual warp."""
 
     name = "virtual-warp"
     methods = tuple(SIZES)

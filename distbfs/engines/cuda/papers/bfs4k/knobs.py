@@ -67,10 +67,11 @@ def power_of_two(x: float, low: int, high: int) -> int:
 def auto_knobs(degrees: Degrees) -> Knobs:
     """Choose all knobs for a graph.
 
-    k1 grows with average and deviation, 4 to 32; k2 is above 0 only where the highest
-    degree is above 2048, higher for low averages; k4 is 2 for a low average with a high
-    deviation, else 1 (0 in the paper where both are high: here it serves levels of
-    short rows too); k5 is 0 for a high average, where one block has too few threads.
+    k1 grows with average and deviation, from 4 to 32; k2 is above 0 only if the highest
+    degree is above 2048, and higher for low averages; k4 is 2 for a low average with a
+    high deviation, else 1 (the paper has 0 if both are high, but here k4 also serves
+    levels of short rows); k5 is 0 for a high average, for which one block has too few
+    threads.
     """
     average, deviation = degrees.average, degrees.deviation
     spread = deviation / average if average else 0.0

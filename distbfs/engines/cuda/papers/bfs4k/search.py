@@ -60,12 +60,12 @@ METHODS = ("auto", "claim", "hash")
 
 
 def bits_of(size: int) -> int:
-    """Return the largest k with 2^k entries of a hash table that fits the bytes."""
+    """Return the largest k for which a hash table of 2^k entries fits the bytes."""
     return max(size // 8, 2).bit_length() - 1
 
 
 def queue_room(active: int, *, claim: bool) -> int:
-    """Return the entries of a queue, which has repeats unless vertices are claimed."""
+    """Return the entries of a queue, which has repeats unless ``claim`` is set."""
     n = max(active, 1)
     return n if claim else n + n // 2 + REPEATS_ROOM
 
@@ -75,7 +75,7 @@ def array_table(
 ) -> ArrayTable:
     """Return the arrays of searches by argument name.
 
-    room: of a queue; pieces: of rows of hubs, at once
+    room: entries of a queue; pieces: most pieces of rows of hubs at a time
     """
     return {
         **results_table(active, parents=parents),
@@ -89,9 +89,9 @@ def array_table(
 class Bfs4kSearch:
     """Searches a graph on one device by vertex number.
 
-    knobs: those that are None are set from the degrees
-    claim: an atomic claims each found vertex, so no repeat is queued; else plain
-    writes, as published, which queue repeats that the hash table misses
+    knobs: the knobs; those that are None are set from the degrees
+    claim: an atomic operation claims each vertex found, so that no repeat is queued; if
+    false, plain writes as published, which queue the repeats that the hash table misses
     pulls: pull levels whose frontier has 1/32 of the vertices or more
     stepwise: one launch per level; capacity: entries of a queue, for tests
 
@@ -161,7 +161,7 @@ class Bfs4kSearch:
         self._records: DeviceArray | None = None
 
     def _launch(self, count: int) -> programs.Launch:
-        """Return the search without (0) or with (1) counters."""
+        """Return the launch of a search without (0) or with (1) counters."""
         if count not in self._launches:
             module = programs.Module(
                 SOURCE, OFFSET=self.offset, COUNT=count, CLAIM=int(self._claim)
@@ -183,10 +183,10 @@ class Bfs4kSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex number; with records, by kernels that count.
+        """Search from a vertex number; with records, kernels count edge checks.
 
         stop: called every 256 levels, before each level if stepwise
-        At most 65536 levels are recorded; UsageError beyond.
+        At most 65536 levels can be recorded; raises UsageError if there are more.
         """
         p = self.params
         most = NO_LIMIT if stop is None else BETWEEN
@@ -252,10 +252,10 @@ class Bfs4kOptions:
 
 
 class Bfs4kEngine(GraphEngine):
-    """Methods: claim (no repeat is queued), hash (as published), auto (claim).
+    """Its methods are claim (no repeat is queued), hash (as published), auto (claim).
 
-    Direction "push" is the paper's, and the only one of method hash; with the others
-    "auto" pulls dense levels, as ``layer`` does.
+    The paper has direction "push", which is also the only one of method hash; with
+    other methods, "auto" pulls dense levels, as ``layer`` does.
     """
 
     name = "bfs4k"

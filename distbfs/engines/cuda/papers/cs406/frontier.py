@@ -16,9 +16,9 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class FrontierEngine(LoopEngine):
-    """Methods: hybrid (pulls from n/32 frontier vertices on) and push.
+    """Its methods are hybrid (pulls from n/32 frontier vertices on) and push.
 
-    n counts the vertices that have edges.
+    Here n is the number of vertices that have edges.
     """
 
     name = "frontier"
@@ -27,7 +27,7 @@ class FrontierEngine(LoopEngine):
     steps: ClassVar = {"push": ("push",), "pull": ("clear", "mark", "pull")}
 
     def table(self, graph: DeviceGraph) -> ArrayTable:
-        """Return results, queues and the bitmap of the frontier."""
+        """Return the arrays of results, queues and the bitmap of the frontier."""
         n = max(graph.active, 1)
         bits = ArrayPlan(np.uint32, -(-n // 32))
         queues = [ArrayPlan(np.uint32, n)] * 2

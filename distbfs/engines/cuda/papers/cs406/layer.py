@@ -12,9 +12,9 @@ from distbfs.engines.cuda.common.host_loop import LoopEngine
 
 
 class LayerEngine(LoopEngine):
-    """Methods: hybrid (pulls from n/32 frontier vertices on) and push.
+    """Its methods are hybrid (pulls from n/32 frontier vertices on) and push.
 
-    n counts the vertices that have edges.
+    Here n is the number of vertices that have edges.
     """
 
     name = "layer"

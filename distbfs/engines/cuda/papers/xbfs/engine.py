@@ -1,4 +1,4 @@
-"""Engine ``xbfs-paper``: XBFS as published, each of its strategies (paper.cu).
+"""Engine ``xbfs-paper``: XBFS as published, with all its strategies (paper.cu).
 
 Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
 Search on GPUs, HPDC 2019.
@@ -33,7 +33,7 @@ LONG_ROWS = 32  # neighbours on average
 def default_balance(m: int, active: int) -> str:
     """Return the default balance of pulls.
 
-    m: stored edges; active: vertices that have some
+    m: number of stored edges; active: number of vertices that have edges
     """
     return "static" if m >= LONG_ROWS * active else "donation"
 
@@ -58,7 +58,7 @@ class PaperOptions:
 
 
 class XbfsPaperEngine(GraphEngine):
-    """Method: paper, whose strategies are options."""
+    """Its only method is paper, whose strategies are options."""
 
     name = "xbfs-paper"
     methods = ("paper",)

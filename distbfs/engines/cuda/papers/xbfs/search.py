@@ -1,7 +1,7 @@
-"""XBFS as published: every frontier and balancing strategy of the paper, selectable.
+"""XBFS as published, with a choice of all its frontier and balancing strategies.
 
 A search runs in one cooperative launch (resident), or level by level from a loop on the
-host (stepwise); both call the same device functions and decide on the device.
+host (stepwise). Both call the same device functions, and the device decides.
 Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
 Search on GPUs, HPDC 2019, Sections 4 and 5.
 """
@@ -78,20 +78,20 @@ class PaperResult:
     """One search, by vertex number; the arrays stay valid until the next search.
 
     level: CuPy int32 [active], -1 = unreached
-    parent: CuPy int32 [active], numbers, -1 = unreached, or None
+    parent: CuPy int32 [active], vertex numbers, -1 = unreached; or None
     levels: the largest level plus one
     seconds: device time from the root to complete levels and parents, including the
     initialisation of the arrays
-    records: one dict per level: ``level`` (found by it, from 1), ``direction``
-    ("push-scan-free", "push-single-scan", "push-no-queue", "pull"), ``frontier`` (queue
-    entries read), ``checks`` (edge checks), ``found`` (vertices of the level found),
-    ``found_early`` (vertices of the next level found by an asynchronous pull),
-    ``repeats`` (status writes beyond one a vertex), ``handed_out`` (queue entries that
-    a pull distributed by its counter), ``donations`` (rows of a pull that a warp took
-    over from its last lane), ``seconds``
-    work: int64 [32, 34]: pulled vertices by degree, row k for 2^k ... 2^(k+1) - 1:
-    their number, their edge checks, and how many had 2^w ... 2^(w+1) - 1 checks, column
-    2 + w (Figure 9); or None without records
+    records: one dict per level: ``level`` (the level that it finds, from 1),
+    ``direction`` ("push-scan-free", "push-single-scan", "push-no-queue", "pull"),
+    ``frontier`` (queue entries read), ``checks`` (edge checks), ``found`` (vertices of
+    the level found), ``found_early`` (vertices of the next level found by an
+    asynchronous pull), ``repeats`` (status writes beyond one a vertex), ``handed_out``
+    (queue entries that a pull distributed by its counter), ``donations`` (rows of a
+    pull that a warp took over from its last lane), ``seconds``
+    work: int64 [32, 34], or None without records: pulled vertices by degree, of which
+    row k has those of 2^k ... 2^(k+1) - 1: their number, their edge checks and, in
+    column 2 + w, how many had 2^w ... 2^(w+1) - 1 checks (Figure 9)
     """
 
     level: DeviceArray
@@ -103,7 +103,7 @@ class PaperResult:
 
 
 def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
-    """Return the arrays of searches, by argument name but for results."""
+    """Return the arrays of searches by argument name, without those of results."""
     n, blocks = max(graph.active, 1), cuda.multiprocessors() * MAX_BLOCKS
     return {
         **results_table(graph.active, parents=parents),
@@ -120,7 +120,7 @@ def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
 class PaperSearch:
     """Searches a graph on one device by the published method.
 
-    In a directed graph it pushes along edges out and pulls along edges in.
+    In a directed graph, it pushes along outgoing edges and pulls along incoming ones.
 
     frontier: how queues are made.
         ``auto``: the order of Figure 7, decided by alpha and lambda.
@@ -201,7 +201,7 @@ class PaperSearch:
         self._params.set(status=self._level, parent=self._parent, **made)
 
     def _program(self, counting: bool) -> _Program:
-        """Return the launches, with shared memory for counters or without."""
+        """Return the launches, with or without shared memory for counters."""
         if counting not in self._programs:
             self._programs[counting] = _Program(
                 self._module,
@@ -219,11 +219,11 @@ class PaperSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> PaperResult:
-        """Search from a vertex number; with records, levels are counted.
+        """Search from a vertex number; with records, count the work of levels.
 
         stop: as in ``DeviceSearch``
         A resident search records at most 65536 levels. Raises UsageError for an invalid
-        number and for more levels.
+        vertex number, and if there are more levels to record.
         """
         program = self._program(records)
         self._params.root = number
@@ -316,7 +316,7 @@ class PaperSearch:
 
 
 def _record(row: Array, seconds: float) -> dict[str, Any]:
-    """Return the record of a level as in PaperResult."""
+    """Return the record of a level; see ``PaperResult``."""
     record: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
     mode = record.pop("mode")
     del record["nanoseconds"]
