@@ -75,11 +75,12 @@ NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
 class PushLimits:
     """Limits between push and pull, from the graph alone.
 
-    mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
-    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
-    push is followed by a pull; pull_edges: a frontier with 1/``pull_share`` of all
-    edges is pulled at once. One device pushes a frontier that has not doubled whatever
-    these limits say (``take`` in search.cu).
+    mark_edges: a frontier of this many edges is expected to reach 1/16 of all edges in
+    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so a pull
+    follows its push
+    pull_edges: a frontier with this many edges, 1/``pull_share`` of all edges, is
+    pulled at once. One device pushes a frontier that has not doubled, whatever these
+    limits are (``take`` in search.cu).
     """
 
     mark_edges: int
@@ -95,8 +96,9 @@ class PushLimits:
 def pull_tails(m: int, kept: int) -> int:
     """Return the number of tail columns from which a frontier is pulled.
 
-    A pull that follows finds a visited neighbour among about as many columns as there
-    are edges to one of the frontier; with fewer ``kept`` it would go through tails.
+    A pull that follows finds a visited neighbour among about as many columns as the
+    graph has edges for one edge of the frontier; if ``kept`` were less than that, it
+    would read tails.
     """
     return max(1, m // TAIL_SHARE, 2 * m // kept)
 
@@ -107,24 +109,24 @@ def too_deep(params: Record, depth: int) -> bool:
 
 
 def mask(masked: bool) -> dict[str, int]:
-    """Return the definitions of kernels whose searches see some edges only."""
+    """Return the definitions for kernels whose searches see only some edges."""
     return {"MASKED": 1} if masked else {}
 
 
 def ways(graph: DeviceGraph) -> dict[str, int]:
-    """Return the definitions of kernels for directed edges."""
+    """Return the definitions for kernels that search directed edges."""
     return {"DIRECTED": 1} if graph.directed else {}
 
 
 def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
-    """Return zeros on the current device, at least one."""
+    """Return zeros on the current device, at least one element."""
     return cuda.cupy().zeros(shape or 1, dtype=dtype)
 
 
 def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
-    """Return (last level, targets whose last one ends the search before, or None).
+    """Return (last level, targets or None); a search ends early with the last target.
 
-    targets: int64 [k], ids but for roots', which are found before the first level
+    Targets are ids, int64 [k], without roots, which are found before the first level.
 
     Raises UsageError for a target that is not a vertex.
     """
@@ -143,22 +145,22 @@ def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    names: the id that stands for a column in results; given for a part of a graph
-    shares: parts of the graph where its ids have 64 bits, else 0: parents are int64
+    names: the id that stands for each column in results; needed for a part of a graph
+    shares: number of parts of the graph if ids have 64 bits, else 0: parents are int64
         then, made of names that are ids, or local ids where they have 32 bits
-    deep: there is room for levels beyond a byte from the start, as there is where
+    deep: whether levels beyond a byte have room from the start, as always if
         results are not by id
-    columns: how many columns there are, if not as many as rows
-    devices: how many have positions among the columns, and which this is
-    lanes: sequences of falling degree that the first numbers have, in turn by granules
-    overrides: arguments that replace the usual ones, such as limits of pushes
-    pruned: vertices of trees are not searched, but get their results at the end; see
+    columns: how many columns exist, if not as many as rows
+    devices: how many devices have positions among the columns, and which this is
+    lanes: sequences of falling degree among the first numbers, in turn by granules
+    overrides: arguments that replace the defaults, such as limits of pushes
+    pruned: whether tree vertices are not searched but get results at the end; see
         ``search_trees``
     queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
         limits of all devices say, "later": see ``make_queues``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    levels: false: parents alone are wanted; see ``want_levels``
+    levels: if false, only parents are wanted; see ``want_levels``
     level: CuPy int8 (or None), wide (None until ``widen``), parent (or None): int32 or
         int64, -1 = unreached, as the search writes them
     """
@@ -253,12 +255,12 @@ class Arrays:
 
     @property
     def searched(self) -> int | None:
-        """Numbers that are searched where trees are left out; None: they never are."""
+        """How many numbers are searched without trees; None if all always are."""
         trees = self._trees
         return None if trees is None else self.graph.active - trees.count
 
     def search_trees(self, params: Record, *, together: bool) -> bool:
-        """Include or exclude vertices of trees; return whether that has changed.
+        """Include vertices of trees if ``together``; return whether that has changed.
 
         If so, bitmaps must be cleared. params: ``self.params``, or a copy
         """
@@ -279,7 +281,7 @@ class Arrays:
     def take_codes(self, address: int, words: int, *, at_once: bool = False) -> None:
         """Take the table that vertices of trees look up, and room in shared memory.
 
-        at_once: results by id are also in shared memory
+        at_once: whether results by id are also in shared memory
         """
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
@@ -291,7 +293,7 @@ class Arrays:
     def take_codes_of(self, words: int, held: int) -> None:
         """Allocate the table of first words; each block caches the first ``held``.
 
-        There is room if devices share it.
+        If devices share the table, it already has memory.
         """
         if not self.params.code:
             self._make("code", code=words)
@@ -303,7 +305,7 @@ class Arrays:
         return self._shape.room
 
     def direct_at(self, address: int) -> None:
-        """Also keep levels of pushed vertices in memory that others read."""
+        """Also keep levels of pushed vertices in memory that other devices read."""
         self.params.set(direct=address)
 
     def clear(self) -> None:
@@ -327,7 +329,7 @@ class Arrays:
     def make_queues(
         self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
     ) -> None:
-        """Make the queues; active: of all devices that search together.
+        """Make the queues; active: vertices of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
         ``pull_edges``, or at most ``alone``; a level found by pulls becomes a queue if
@@ -369,7 +371,7 @@ class Arrays:
         self.params.set(**self._overrides)
 
     def end_with(self, params: Record, last: int, targets: Ids | None) -> None:
-        """Set the end of searches: a level, or some targets found.
+        """Set the end of searches: a last level, or all targets found.
 
         targets: int64 [k], ids of this graph, or None
         """
@@ -381,17 +383,17 @@ class Arrays:
         params.targets, params.sought = self.params.targets, len(targets)
 
     def plain(self, params: Record) -> bool:
-        """Whether a search is for all levels from one root, and nothing else."""
+        """Return whether a search is for all levels from one root, and nothing else."""
         p = params
         one_way = p.push_only or p.pull_only
         asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
         return self.graph.tails is None and not asked
 
     def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
-        """Return definitions of kernels for few vertices, none where there are many.
+        """Return definitions for kernels for few vertices, none if there are many.
 
-        AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 if
-        vertices of trees are few, as results by number also require
+        AT_ONCE: whether the results of all ids fit the shared memory of all blocks;
+        CODES: 0 if tree vertices are few, or for results by number
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -426,10 +428,10 @@ class Arrays:
         at_once: bool = False,
         windows: bool = False,
     ) -> programs.Launch:
-        """Return a whole search.
+        """Return the launch of a whole search.
 
-        params: the kernel's argument; at_once: it writes results by id; windows: it
-        uses them
+        params: the kernel's argument; at_once: whether it writes results by id;
+        windows: whether it uses windows
         """
         results = RESULT_BLOCKS * self._block_bytes if at_once else 0
         shared = self._window_bytes if windows else max(self.shared_bytes, results)
@@ -461,7 +463,7 @@ class Arrays:
 
     @property
     def _window_bytes(self) -> int:
-        """Shared memory of pulls column by column; the rest of L1 is for loads."""
+        """Shared memory for pulls column by column; the rest of L1 is for loads."""
         return max(
             WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
             LATER_BYTES + CODE_BYTES * self.params.coded,
@@ -478,7 +480,7 @@ class Arrays:
     ) -> dict[str, Any]:
         """Make arrays of the table, and set the arguments of their names.
 
-        make: as in ``allocate``; changed: what is known of the shape now
+        make: as in ``allocate``; changed: fields of the shape that are known now
         """
         if changed:
             self._shape = replace(self._shape, **changed)
@@ -539,9 +541,8 @@ class Arrays:
     def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
         """Restrict later searches to some edges, whose bits are arguments; None: all.
 
-        First to eighth neighbours are those that are seen.
-        whole: the bits cover all edges, so a vertex without a visible edge is not found
-        anywhere
+        First to eighth neighbours are those that are visible. whole: whether the bits
+        cover all edges, so that a vertex without a visible edge is never found
         """
         g, p, held = self.graph, self.params, self.held
         some = seen is not None or g.directed
@@ -605,7 +606,7 @@ class Arrays:
             p.bare_count = int(count.get()[0])
 
     def _place_windows(self) -> None:
-        """Choose the columns that pulls go through with a window each (windows.py)."""
+        """Choose the columns that pulls read with a window each (windows.py)."""
         g, p, held = self.graph, self.params, self.held
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.tails is not None:
@@ -625,9 +626,9 @@ class Arrays:
             params.in_seen, params.bare = own.in_seen, own.bare
 
     def leaves_on(self, rows: int) -> Any:
-        """Return the number of visible columns of the first rows that are not searched.
+        """Count the visible columns of the first rows that are leaves left out.
 
-        CuPy uint32 [rows]
+        Returns CuPy uint32 [rows].
         """
         g, p = self.graph, self.params
         counts = cuda.cupy().zeros(rows, np.uint32)
@@ -679,7 +680,7 @@ class Arrays:
     def weights(self, hubs: int) -> Array:
         """Count the edges of each word's vertices that lead to columns below ``hubs``.
 
-        float64 [words]
+        Returns float64 [words].
         """
         g, words = self.graph, self._words
         weight = zeros(words)
@@ -701,8 +702,9 @@ class Arrays:
     def cut(self, bounds: Array, longest: int, own: int, group: int = 1) -> None:
         """Cut rows of hubs at words.
 
-        longest: words of a range; own: ranges without vertices of trees alone
-        group: ranges that are taken as one where a frontier has few edges
+        bounds, longest: where ranges begin, and words of the longest; own: number of
+        ranges, without those of tree vertices alone
+        group: number of ranges that are taken as one if a frontier has few edges
         """
         g, p = self.graph, self.params
         self.longest_range, p.cuts, p.group = longest * group, len(bounds) - 1, group
@@ -738,7 +740,7 @@ class Arrays:
         self._make_results("level_out", "level_wide", "parent_out")
 
     def _make_results(self, *names: str, **changed: Any) -> None:
-        """Make arrays of results by their names; as in ``_make``, not cleared."""
+        """Make arrays of results by name, like ``_make``, but do not clear them."""
         made = self._make(*names, make=cuda.cupy().empty, **changed)
         self.level = made.get("level_out", self.level)
         self.wide = made.get("level_wide", self.wide)
@@ -757,6 +759,6 @@ class Arrays:
     def renew(self) -> None:
         """Allocate new arrays for results by id; the present ones stay unchanged.
 
-        The room beyond a byte stays: it holds no result then.
+        The memory for levels beyond a byte stays: it holds no result then.
         """
         self._make_results("level_out", "parent_out")

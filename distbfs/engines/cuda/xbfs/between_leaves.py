@@ -1,4 +1,4 @@
-"""Leaves on delegates, left out by searches between domains (between_leaves.cuh)."""
+"""Leaves on delegates, which searches between domains leave out."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WAITED = (
 
 
 class HungLeaves:
-    """Leaves of one device, a ``LeftOut``; on all devices of a domain, or on none.
+    """The leaves of one device, a ``LeftOut``; a domain has it on all devices or none.
 
-    searched: how many numbers of this device are searched
+    searched: how many of this device's numbers are searched
     """
 
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
@@ -36,7 +36,7 @@ class HungLeaves:
             self._failed = cuda.HostCopy(shared.failed)
 
     def _of(self, numbers: Array) -> Array:
-        """Return the positions that leaves with a visible edge hang on."""
+        """Return the positions on which leaves with a visible edge hang."""
         on = take(self._arrays.held["first"], numbers).astype(np.int64)
         seen: Array = on[on < self._bound]
         return seen
@@ -44,8 +44,8 @@ class HungLeaves:
     def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
         """Return (numbers that are not leaves, delegates of the leaves).
 
-        numbers: int64 [k], as in ``Targets``; WIDE or more: no search can reach them.
-        Delegates: vertex ids, int64, each once.
+        numbers: int64 [k], as in ``Targets``; no search can reach those of WIDE or
+        more. Delegates are vertex ids, int64, without repeats.
         """
         leaf = (numbers >= self.searched) & (numbers < WIDE)
         with self._part.ids.device:
@@ -55,9 +55,10 @@ class HungLeaves:
         return np.concatenate([numbers[~leaf], lost]), ids
 
     def among(self, roots: Ids, delegates: Ids) -> tuple[int, int]:
-        """Count the roots that are leaves on other roots, and on other delegates.
+        """Count roots that are leaves: those on other roots, and on other delegates.
 
-        roots: int64 [k], numbers; delegates: int64 [j], those that are roots
+        roots: numbers of roots, int64 [k]; delegates: the delegates that are roots,
+        int64 [j]
         """
         on = self._of(roots[(roots >= self.searched) & (roots < WIDE)])
         with_roots = int(np.isin(on, delegates).sum())
@@ -66,14 +67,14 @@ class HungLeaves:
         return with_roots, len(on) - with_roots
 
     def ends(self, stream: Stream) -> None:
-        """Note whether devices have met, in stream order; for ``check``."""
+        """Note, in stream order, whether devices have met; see ``check``."""
         if self._failed is not None:
             self._failed.begin(stream)
 
     def check(self) -> None:
         """Raise DistbfsError if devices of the domain did not meet in ``finish``.
 
-        Call it when all have begun ``finish``; it waits for its end.
+        Call it when all devices have begun ``finish``; it waits for their end.
         """
         if self._failed is not None and self._failed.wait()[0]:
             raise DistbfsError(WAITED)

@@ -93,12 +93,12 @@ class BetweenLoop:
         return self._launches[masked]
 
     def _recorded(self) -> TimedGraph:
-        """Return the kernel and that of results as a graph."""
+        """Return the kernel and the kernel of results as a CUDA graph."""
         launch = self._launch(masked=self._search.masked)
         return launch.record(then=self._search.results, back=self._told)
 
     def note(self, rows: int) -> None:
-        """Make later searches note the ends of the stages of up to ``rows`` levels."""
+        """Make later searches note when the stages of up to ``rows`` levels end."""
         with self._search.device:
             self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
         self.params.set(trace=self._stages, rows=rows)
@@ -107,7 +107,8 @@ class BetweenLoop:
         """Return the times at which stages ended, int64 [levels, STAGES], in ns.
 
         Stages: the level begins, is searched, boxes arrive, replies arrive, the level
-        is merged, counted. Without replies, their time is that of the boxes.
+        is merged, and is counted. If there are no replies, their time is that of the
+        boxes.
         """
         times = self._stages.get().astype(np.int64)
         times = times[times[:, 0] > 0]
@@ -122,7 +123,7 @@ class BetweenLoop:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
+        """Set the root or roots, like ``DomainSearch.start``, without counters."""
         if counting or targets is not None:
             raise ValueError("a search in one launch counts nothing")
         with self._search.device:

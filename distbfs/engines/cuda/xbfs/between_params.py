@@ -46,7 +46,8 @@ def first_words(boxes: int) -> int:
 def box_limit(shares: int, boxes: int) -> int | None:
     """Return the largest number of words of a box; None: as many as a level needs.
 
-    boxes: the largest number of a share. Searches on streams send nothing in rounds.
+    boxes: the largest number of boxes of a share. Searches on streams do not use
+    rounds.
     """
     if shares <= MOST_STREAMED:
         return None
@@ -56,12 +57,13 @@ def box_limit(shares: int, boxes: int) -> int | None:
 def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     """Return the offsets of a share's boxes, int64 [shares + 1].
 
-    edges: that lead to each share; owned: delegates of each; both int64 [shares]
+    edges: number of edges to each share; owned: number of delegates of each; both int64
+    [shares]
 
     A box holds at most as many items or questions as edges lead to the share, or as
-    either share has delegates; a word that describes them comes first. Between many
-    shares, items without room are sent in rounds, see ``box_limit``. Nothing goes to
-    shares of this domain.
+    either share has delegates; its first word describes them. Between many shares,
+    items that do not fit are sent in rounds, see ``box_limit``. Shares of this domain
+    have no boxes.
     """
     others = domains.apart_from(share)
     needs = np.maximum(edges, np.maximum(owned, owned[share]))
@@ -84,17 +86,17 @@ def replies_at(box_at: Ids) -> Ids:
 def reply_words(boxes: Index, shares: Index) -> Index:
     """Return the words of answers to ``shares`` shares; boxes: words of their boxes.
 
-    After a word about them there is a bit for each question that a box has room for.
+    After a word that describes them, there is a bit for each question that fits a box.
     Answers to the words after the first ones of a box begin with a word of their own.
     """
     return boxes // (ANSWERS // QUESTIONS) + 3 * shares
 
 
 def reply_slot(slot: int, owned: int) -> int:
-    """Return the words of the longest answers, with the word before them.
+    """Return the words of the longest answers, including the word before them.
 
-    slot: of the largest box; owned: the most delegates of a share, whose parents are
-    words
+    slot: words of the largest box; owned: the most delegates of a share, each of whose
+    parents is a word
     """
     return 1 + max(-(-(slot - 1) * QUESTIONS // ANSWERS), owned)
 
@@ -102,11 +104,11 @@ def reply_slot(slot: int, owned: int) -> int:
 def symmetric_table(
     shares: int, slot: int, owned: int, dwords: int, bits: int
 ) -> dict[str, ArrayPlan]:
-    """Return the arrays that searches in one launch put into, each on a new line.
+    """Return the arrays into which searches in one launch put, each on a new line.
 
-    shares: of one device each; slot: words of the largest box of any, with the word
-    before them; owned: see ``reply_slot``; dwords: 32-bit words of a mask; bits:
-    positions of delegates
+    shares: number of shares, of one device each; slot: words of the largest box of any
+    share, including the word before it; owned: see ``reply_slot``; dwords: 32-bit words
+    of a mask; bits: positions of delegates
     """
     others, word = shares - 1, np.uint64
     return {
@@ -123,9 +125,10 @@ def symmetric_table(
 class BetweenShape:
     """Sizes that determine a device's arrays for searches between domains.
 
-    words: of a bitmap of numbers; parts, targets: shares, and of outer edges
-    normals: numbers of delegates; delegates, owned: their positions, and those that
-    this share owns; boxes: words of them
+    words: words of a bitmap of numbers; parts: number of shares; targets: number of
+    targets of outer edges
+    normals: how many numbers delegates have; delegates: number of their positions;
+    owned: number of those that this share owns; boxes: words of all boxes
     """
 
     words: int
@@ -138,16 +141,16 @@ class BetweenShape:
 
     @property
     def in_rounds(self) -> bool:
-        """Whether levels go in rounds."""
+        """Whether levels send messages in rounds."""
         return box_limit(self.parts, 1) is not None
 
     @property
     def sent_words(self) -> int:
-        """Words of the bitmap of targets that were sent to; cleared two at a time."""
+        """Words of the bitmap of targets that were sent to; cleared in pairs."""
         return -(-self.targets // 64) * 2
 
     def messages(self) -> ArrayTable:
-        """Return the arrays of messages, by the names of between.cuh."""
+        """Return the arrays of messages by their names in between.cuh."""
         return {
             "outbox": ArrayPlan(np.uint64, self.boxes),
             "replies": ArrayPlan(np.uint64, int(reply_words(self.boxes, self.parts))),
@@ -155,7 +158,7 @@ class BetweenShape:
         }
 
     def table(self) -> ArrayTable:
-        """Return all other arrays; those for later are allocated by their writers."""
+        """Return all other arrays; the writers of those for later allocate them."""
         own = self.normals // 32
         later = {
             "starts": (np.uint32, self.parts + 1),

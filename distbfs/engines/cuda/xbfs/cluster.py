@@ -28,9 +28,9 @@ FULL, STOPPED = 1, 2  # how a search has ended that is not complete
 def suits(graph: DeviceGraph, mean_next: float) -> bool:
     """Return whether frontiers of a graph may be expected to stay small.
 
-    mean_next: mean degree of a neighbour; a level has about mean_next - 1 times the
-    vertices of the one before until repeats set in, and mean_next times where no edge
-    leads back.
+    mean_next: mean degree of a neighbour. Until repeats set in, a level has about
+    mean_next - 1 times as many vertices as the one before, and mean_next times as many
+    if no edge leads back.
     """
     sparse = graph.m <= LARGEST_MEAN * graph.active
     # mutant: graph.directed -> 0 : test_directed_kernels::test_clusters
@@ -38,9 +38,9 @@ def suits(graph: DeviceGraph, mean_next: float) -> bool:
 
 
 def cluster_table(active: int) -> ArrayTable:
-    """Return the arrays of searches by one cluster, besides those of results.
+    """Return the arrays of searches by one cluster, without those of results.
 
-    visited: which shared memory may have room for
+    visited: its bits may fit shared memory instead
     """
     return {
         "record": ArrayPlan(np.uint32, 4 * active),
@@ -49,7 +49,7 @@ def cluster_table(active: int) -> ArrayTable:
 
 
 class ClusterSearch:
-    """Searches that write results to arrays of another search.
+    """Searches by one cluster that write results to the arrays of another search.
 
     level, parent: CuPy int32 or None
     """
@@ -89,7 +89,7 @@ class ClusterSearch:
         self.see(None)
 
     def see(self, seen: SeenEdges | None) -> None:
-        """Restrict later searches to some edges, whose bits must stay; None: all."""
+        """Restrict later searches to some edges, whose bits must be kept; None: all."""
         graph, masked = self._graph, seen is not None
         module = programs.Module(SOURCE, MASKED=int(masked))
         bits: Any = np.uint64(0) if seen is None else seen.bits
@@ -125,7 +125,7 @@ class ClusterSearch:
 
         A search has not ended if a frontier was too large.
         last, targets, sought: where the search ends, as in ``Params`` of search.cuh
-        word: read between levels; SearchStopped if it was seen
+        word: read between levels; SearchStopped is raised if it was set
         """
         p = self.params
         p.stop = 0 if word is None else word.address

@@ -1,7 +1,7 @@
-"""One device's share of the searches of a domain of several (domain.cu).
+"""One device's share of the searches of a domain of several devices (domain.cu).
 
 Arrays are those of method ``fast`` for the rows of the part; arrays that other devices
-write are in memory that all have mapped.
+write are in memory that all devices have mapped.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def domain_problem(parts: int, options: SearchOptions) -> str:
 
 
 class MemberSearch:
-    """Searches of one part; made, and its methods called, with its device current.
+    """Searches of one part; create it and call its methods with its device current.
 
-    Created in two steps: call ``connect`` once ``shared`` is connected.
+    Its creation has two steps: call ``connect`` once ``shared`` is connected.
     overrides: as in ``Arrays``
 
-    Raises UsageError for options and sizes that do not fit.
+    Raises UsageError for options and sizes that are not supported.
     """
 
     def __init__(
@@ -141,13 +141,13 @@ class MemberSearch:
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
     def _reset(self) -> None:
-        """Make the next search clear the bitmaps."""
+        """Make the next search begin by clearing the bitmaps."""
         clean = self._state(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(clean))
         self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
 
     def connect(self) -> None:
-        """Take the arguments of searches, when ``shared`` is connected."""
+        """Set the arguments of searches, once ``shared`` is connected."""
         active, alone = int(self.part.actives.sum()), MOST_PARTS * ALONE
         self.arrays.make_queues(active, alone)
         own = self.arrays.params
@@ -161,7 +161,7 @@ class MemberSearch:
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
 
     def _search_leaves(self, *, together: bool) -> None:
-        """Search leaves with the other vertices, or leave them out where that pays."""
+        """Search leaves like other vertices if ``together``, else leave them out."""
         if self.arrays.search_trees(self.own, together=together):
             self.arrays.clear()
             self._reset()
@@ -176,19 +176,20 @@ class MemberSearch:
 
     @property
     def vertices(self) -> int:
-        """Vertices of all parts that it searches."""
+        """Number of vertices of all parts that it searches."""
         some: int = self.own.active * self.part.layout.parts
         return some if self.leaves_out else int(self.part.actives.sum())
 
     @property
     def searched(self) -> DeviceArray:
-        """The vertices of this part that are searched, by id, uint32."""
+        """The local ids of the vertices of this part that are searched, uint32."""
         return self.part.graph.vertices[: self.own.active]
 
     def _form(self, *, records: bool) -> tuple[bool, bool, bool, bool]:
-        """Return (counters, tails, masks, nothing but all levels) of a search's form.
+        """Return a search's form: (counters, tails, masks, nothing but all levels).
 
-        Of a directed graph there are fewer: the one that counts serves tails and masks.
+        A directed graph has fewer forms: the one that counts also serves tails and
+        masks.
         """
         graph, masked = self.part.graph, self._masked
         split = graph.tails is not None
@@ -199,7 +200,7 @@ class MemberSearch:
         return every, split or every, every, False
 
     def _launch(self, form: tuple[bool, bool, bool, bool]) -> programs.Launch:
-        """Return the search in a form, see ``_form``."""
+        """Return the launch of a search in a form; see ``_form``."""
         if form not in self._launches:
             count, split, masked, plain = form
             module = programs.Module(
@@ -223,12 +224,12 @@ class MemberSearch:
         self.prepare()
 
     def _recorded(self, records: bool) -> TimedGraph:
-        """Return the search with or without counters as a graph."""
+        """Return the search, with or without counters, as a CUDA graph."""
         launch = self._launch(self._form(records=records))
         return launch.record(then=self._results, back=self._copy)
 
     def prepare(self, *, records: bool = False) -> None:
-        """Load the kernels, so that no device waits for it in a search."""
+        """Load the kernels, so that no device waits for that during a search."""
         self._recorded(records)
         cp, (counted, *_) = cuda.cupy(), self._form(records=records)
         if records and self._trace is None:
@@ -286,7 +287,7 @@ class MemberSearch:
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 
     def _begin_at(self, roots: Ids) -> None:
-        """Set those roots of a set, ids int64 [k], ascending, that this part has."""
+        """Set the roots, ids int64 [k] ascending, that this part has."""
         p, layout = self.own, self.part.layout
         own = layout.local_of(roots[layout.part_of(roots) == self.part.index])
         numbers, self._lone = split(self.part.graph.numbers_at(own), own)
@@ -296,14 +297,14 @@ class MemberSearch:
         begin_at_set(self.arrays, p, numbers, self._lone, ids, way)
 
     def start(self) -> None:
-        """Begin the search; nothing but launches may come before all parts have."""
+        """Begin the search; only launch anything else once all parts have begun."""
         self._graph.launch()
 
     def wait(self) -> tuple[float, int, int, int]:
-        """Return (device seconds, levels with vertices here, failure, end) at the end.
+        """Wait; return (device seconds, levels with vertices here, failure, end).
 
-        failure: 0, or 1 + the part that was waited for in vain
-        end: 0, or 1 + the level that it was stopped at, the same of all parts
+        failure: 0, or 1 + the part for which this device waited in vain
+        end: 0, or 1 + the level at which the search was stopped, equal on all parts
         """
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
@@ -326,9 +327,9 @@ class MemberSearch:
         return seconds, levels, failed, end
 
     def _learn(self, state: Record) -> None:
-        """Keep the number of vertices outside a component with at least half of them.
+        """Note how many vertices lie outside a component with at least half of them.
 
-        Every part learns the same of a search that ended with a pull.
+        All parts learn the same number from a search that ended with a pull.
         """
         whole = not self._together and self.own.last == NO_LIMIT
         whole = whole and not self.part.graph.directed
@@ -337,7 +338,7 @@ class MemberSearch:
             self._outside = state.left
 
     def _results_again(self) -> float:
-        """Write levels that need more than a byte, the first time; return seconds."""
+        """Write levels again that need more than a byte; return the seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self.arrays.widen()
         self.own.level_wide = self.arrays.wide.data.ptr
@@ -346,8 +347,8 @@ class MemberSearch:
     def results(self) -> tuple[Any, Any]:
         """Return (level int8 or int32, parent int32 or int64), by local id.
 
-        Either is None if it was not asked for.  If searches use internal ids,
-        results are converted to ids here.
+        Either is None if it was not requested. If searches use internal ids, results
+        are converted to ids here.
         """
         cp, a = cuda.cupy(), self.arrays
         count = self.part.local_count if self.in_ids else self.part.graph.active
@@ -369,9 +370,9 @@ class MemberSearch:
         return level, parent
 
     def _by_id(self, values: Any, *, ids: bool) -> Any:
-        """Return values by local id from those by number; -1 where there is none.
+        """Convert values by number to values by local id, -1 for vertices without one.
 
-        ids: whether a root without edges, which has no number, has its id, or 0
+        ids: whether a root without edges, which has no number, gets its id, else 0
         """
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
         out = cp.full(graph.n, -1, values.dtype)
@@ -388,8 +389,9 @@ class MemberSearch:
     def steps(self) -> list[tuple[str, int, int, int, float]]:
         """Return the notes of the last search with records, one for each step.
 
-        (name, level, vertices, edges, seconds): vertices and edges of the frontier that
-        a push has made; found and unvisited ones of a pull
+        A note is (name, level, vertices, edges, seconds), where vertices and edges are
+        those of the frontier that a push made or, for a pull, the found and the
+        unvisited vertices.
         """
         rows = self._trace.get().reshape(-1, 4)
         rows = rows[rows[:, 0] > 0]

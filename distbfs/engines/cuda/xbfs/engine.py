@@ -41,7 +41,7 @@ FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 
 
 def likely_kernels(n: int, *, in_ids: bool, directed: bool = False) -> Iterator[Wanted]:
-    """Yield kernels, with definitions, that one device takes for n vertices."""
+    """Yield kernels, with definitions, that one device uses for n vertices."""
     few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
     form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0}
     form["IN_IDS"] = int(in_ids)
@@ -70,7 +70,7 @@ def common_kernels() -> list[Wanted]:
 
 
 class XbfsEngine:
-    """Directions auto, push and pull; internal_ids; stepwise on one device."""
+    """Has directions auto, push and pull; internal_ids; on one device, stepwise."""
 
     name = "xbfs"
     methods = METHODS
@@ -107,12 +107,12 @@ class XbfsEngine:
         )
 
     def likely(self, n: int, *, directed: bool = False) -> Iterator[Wanted]:
-        """Yield kernels, with definitions, that one device takes for n vertices."""
+        """Yield kernels, with definitions, that one device uses for n vertices."""
         in_ids = not self.options.internal_ids
         return likely_kernels(n, in_ids=in_ids, directed=directed)
 
     def _form(self, at_least: Ids) -> dict[str, Any]:
-        """Return the settings that the memory of searches depends on."""
+        """Return the settings on which the memory of searches depends."""
         return {
             "listed": int(at_least[2 : 2 + LISTS].sum()),
             "parents": self.options.parents,
@@ -147,7 +147,8 @@ class XbfsEngine:
     ) -> int:
         """Return the bytes of searches on a device of a domain.
 
-        layout: of all devices; the rest: of its part, see ``DeviceGraph``
+        layout: layout over all devices; other arguments: those of its part, see
+        ``DeviceGraph``
         """
         o = self.options
         pruned = o.direction != "pull" and not directed
@@ -165,7 +166,7 @@ class XbfsEngine:
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
-        """Return the bytes of searches on a device, where there are several domains."""
+        """Return the bytes of searches on a device if there are several domains."""
         return share_bytes(share, **self._form(share.at_least))
 
     def whole(self, part: Part) -> CopiedPart:
@@ -178,10 +179,10 @@ class XbfsEngine:
         world: World,
         group: PeerGroup | None = None,
     ) -> list[BetweenSearch]:
-        """Prepare searches of a domain's shares, level by level, in ids (collective).
+        """Prepare searches by id, level by level, of a domain's shares (collective).
 
         world: the ranks that have devices of the domain
-        group: the devices, where there are several; it lasts as long as the searches
+        group: the devices, if there are several; keep it as long as the searches
         """
         shared = []
         for share in inner:
@@ -197,7 +198,7 @@ class XbfsEngine:
         return searches
 
     def _shared(self, share: InnerPart) -> SharedMemory:
-        """Return the arrays of a device, which the others of its domain may map."""
+        """Return the memory of a device that the others of its domain may map."""
         direction, domain = self.options.direction, share.domain
         arrays = Arrays(
             share.graph,

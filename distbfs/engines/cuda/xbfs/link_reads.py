@@ -1,9 +1,10 @@
-"""Expected reads of tails in host memory, from a degree histogram alone.
+"""Expected reads of tails in host memory, computed from a degree histogram alone.
 
 Rows have tails beyond their first ``kept`` columns (``rows.cuh``). Levels are those of
-the random graph of ``plan.search_work``, but from roots whose neighbours are drawn: the
-mean of many roots hides that most searches push a few long rows on a first level, and
-some none. Each level goes as ``search.cu`` chooses, by the limits of ``arrays.py``:
+the random graph of ``plan.search_work``, but the neighbours of roots are drawn at
+random: a mean over roots would hide that most searches push a few long rows on the
+first level, and some push none. Each level goes as ``search.cu`` chooses, by the limits
+of ``arrays.py``:
 
 push    all of the tails of the frontier
 pull    an unvisited vertex of degree k > kept reads on in its tail if none of its
@@ -14,10 +15,10 @@ pull    an unvisited vertex of degree k > kept reads on in its tail if none of i
         there on a warp reads 64 columns at a time until one was visited; each was with
         chance (V' - V) / (1 - A), where V' is V of all degrees
 
-Tails begin anywhere in a line of 128 bytes: c columns of one row lie in (c + 31) / 32
-lines, on average.
+Tails begin anywhere in a line of 128 bytes, so c columns of one row lie in (c + 31) /
+32 lines on average.
 
-Between p domains, a normal vertex has its inner edges only, and a delegate is in every
+Between p domains, a normal vertex has only its inner edges, and a delegate is in every
 domain, with 1/p of its edges. Edges to other domains are not counted.
 
 Sources: those of ``plan.search_work``; order statistics of the uniform distribution.
@@ -54,10 +55,11 @@ def expected_reads(
     largest_normal: int = 0,
     devices: int = 1,
 ) -> LinkReads:
-    """Return the tail columns read in a search, as a mean over roots and devices.
+    """Return the tail columns that a search reads, as a mean over roots and devices.
 
-    kept: columns of a row in device memory; largest_normal: TH, of any value for one
-    domain; devices: of a domain, which share its rows
+    kept: columns of a row in device memory; largest_normal: TH, which may have any
+    value if there is one domain; devices: number of devices of a domain, which share
+    its rows
     """
     rows = _Rows(histogram, domains, largest_normal, kept)
     roots = rows.roots(DRAWN_ROOTS)
@@ -97,7 +99,7 @@ class _Rows(InnerGraph):
     def search(self, root: float, draw: np.random.Generator) -> Floats:
         """Return (columns, lines, visits of tails) of a search, float64 [3].
 
-        root: its degree; draw: the generator that draws its neighbours
+        root: degree of the root; draw: the generator that draws its neighbours
         """
         neighbours = self._drawn(root, draw)
         beyond = max(float(neighbours @ self.degrees) - root, 0.0)
@@ -132,11 +134,11 @@ class _Rows(InnerGraph):
         return np.bincount(np.minimum(at, size - 1), minlength=size).astype(float)
 
     def _here(self, vertices: Floats) -> float:
-        """Return the number of vertices of the whole graph that a domain searches."""
+        """Return how many of the whole graph's vertices a domain searches."""
         return float(vertices @ self.part)
 
     def _frontier(self, vertices: Floats) -> _Frontier:
-        """Return a frontier; vertices: in the whole graph, by class."""
+        """Return a frontier; vertices: its vertices in the whole graph, by class."""
         here = vertices * self.part
         columns, rows = float(here @ self._tails), float(here @ (self._tails > 0))
         lines = (columns + (LINE_COLUMNS - 1) * rows) / LINE_COLUMNS
@@ -169,7 +171,8 @@ class _Rows(InnerGraph):
     ) -> tuple[Floats, Floats]:
         """Return (columns read of a tail, chance that it is entered) by length.
 
-        ends, fresh: A and V from the highest degree down; lengths: above ``kept``
+        ends, fresh: A and V from the highest degree down; lengths: row lengths above
+        ``kept``
         """
         kept, k = self._kept, lengths[:, None]
         beyond = k - kept

@@ -1,8 +1,8 @@
-"""The device memory that graphs and searches by engine xbfs need, before they exist.
+"""Predictions of the device memory for graphs and searches by engine xbfs.
 
-Sizes are those of the tables that allocate; upper bounds where they depend on more than
-n, active and m. Edges between normal vertices are expected to stay in a part as often
-as if they were dealt at random.
+Sizes come from the tables by which arrays are allocated; they are upper bounds if they
+depend on more than n, active and m. Edges between normal vertices are expected to stay
+in a part as often as if they were dealt at random.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def search_bytes(
 
 
 def shape_bytes(shape: SearchShape) -> int:
-    """Return the bytes of a search of a shape, with those besides arrays."""
+    """Return the bytes of a search of a shape, including those besides arrays."""
     return total_bytes(shape.table) + FIXED
 
 
@@ -88,9 +88,10 @@ def member_bytes(
 ) -> dict[str, int]:
     """Return a device's bytes in a domain of equal devices, by kind.
 
-    n, active, m, several: of the whole graph, see ``member_search_bytes``, like form
-    graph: as ``MemberRows`` holds it; search: kept for searches, including memory
-    shared by the devices; total: the sum
+    n, active, m, several: those of the whole graph; for ``several`` and ``form``, see
+    ``member_search_bytes``
+    The kinds are graph, as ``MemberRows`` holds it; search, what searches keep,
+    including the memory that devices share; and total, the sum.
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
     graph = total_bytes(member_table(local, own, edges, room_of(own) * devices))
@@ -127,9 +128,10 @@ def member_search_bytes(
 ) -> int:
     """Return the bytes that searches need on a device of a domain, with shared memory.
 
-    n: of the whole graph; local, active, m: of the part, as in ``DeviceGraph``
-    several: vertices of degree 2 or more, where searches may leave out the leaves
-    wide: by default, if rows are short on average; listed, form: as in
+    n: number of vertices of the whole graph; local, active, m: those of the part, as in
+    ``DeviceGraph``
+    several: number of vertices of degree 2 or more, if searches may leave out leaves
+    wide: by default, whether rows are short on average; listed, form: as in
     ``expected_shape``
     """
     room = room_of(active)
@@ -173,14 +175,16 @@ def split_rows(
     *,
     ends: int | None = None,
 ) -> dict[str, int]:
-    """Split rows where their columns do not all fit a device.
+    """Split rows whose columns do not all fit a device.
 
-    degrees: of the whole graph; total: bytes of a device with all columns of its rows
-    have: bytes of it; devices: that share the vertices
-    ends: vertices with edges of a directed graph, which have two of the rows each
+    degrees: histogram of the whole graph; total: bytes that a device needs for all
+    columns of its rows
+    have: bytes that the device has; devices: number of devices that share the vertices
 
-    kept: columns of a row on the device, LEAST_KEPT if fewer fit; device: bytes there;
-    host: bytes of the tails of all devices
+    ends: number of vertices with edges of a directed graph, each of which has two rows
+
+    The result has kept: columns of a row on the device, LEAST_KEPT if fewer fit;
+    device: bytes needed there; host: bytes of the tails of all devices.
     """
     some = degrees.degrees > 0
     lengths, counts = degrees.degrees[some], degrees.counts[some]
@@ -198,10 +202,12 @@ def most_kept(
     have: int,
     devices: int = 1,
 ) -> dict[str, int]:
-    """Split rows with the most columns on a device of ``have`` bytes.
+    """Split rows so that a device of ``have`` bytes keeps the most columns.
 
-    lengths, counts: of rows, and how many have it, of all devices; m: their sum
-    fixed: bytes of a device without columns and tails; the result: see ``split_rows``
+    lengths, counts: lengths of rows, and how many rows of all devices have each; m: the
+    sum of all lengths
+    fixed: bytes of a device without columns and tails; for the result, see
+    ``split_rows``
     """
 
     def at(kept: int) -> dict[str, int]:
@@ -221,15 +227,15 @@ def most_kept(
 
 
 def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
-    """Return the device memory of one part that is searched on a GPU, bytes by kind.
+    """Return the device memory of one part that is searched on a GPU: bytes by kind.
 
-    graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
-    is searched, and the outer edges; outer: columns of these; search: what a search
-    writes, and neighbours in arrays of their own; messages: the most that goes to other
-    parts at once, and what was sent to them already; searching: without the graph of
-    Table I, which is let go before there is a search; total: the most at once, where
-    all of it lies there; making: while outer edges are made, with the columns of Table
-    I in host memory
+    The kinds are graph: Table I (Pan et al. 2018); numbering: numbers of vertices;
+    inner: the inner graph, and the outer edges; outer: columns of outer edges; search:
+    what a search writes, and neighbours in separate arrays; messages: the most that
+    goes to other parts at once, and notes of what was sent; searching: all during
+    searches, for which the graph of Table I has been freed; total: the most at once, if
+    everything lies on the device; making: while outer edges are made, with the columns
+    of Table I in host memory.
 
     form: parents, levels and multiprocessors, as in ``member_search_bytes``
     """
@@ -298,9 +304,9 @@ def _others(shape: PartShape) -> int:
 
 
 def _delegate_positions(shape: PartShape) -> tuple[int, int]:
-    """Return (positions of delegates, those of a device), as ``Delegates`` deals them.
+    """Return (all, one device's) positions of delegates, as ``Delegates`` deals them.
 
-    Of a domain of several devices each has about its share, and whole granules.
+    If a domain has several devices, each has about its share, in whole granules.
     """
     lanes = shape.domain
     if lanes == 1:
@@ -313,9 +319,9 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
 
 
 def part_problem(shape: PartShape) -> str:
-    """Return the reason why devices of any memory cannot build a part, "" if they can.
+    """Return the reason why no device of any size can build a part, "" if one can.
 
-    It judges by expected counts; the limits are those of ``Builder.separate``,
+    It compares expected counts with the limits of ``Builder.separate``,
     ``DomainBuilder`` and ``InnerBuilder``.
     """
     d, normals, targets = shape.delegates, shape.active, shape.targets or 0
@@ -340,11 +346,12 @@ def part_problem(shape: PartShape) -> str:
 def split_part(
     degrees: DegreeHistogram, shape: PartShape, total: int, have: int
 ) -> dict[str, int]:
-    """Split the rows of a part that do not fit a device, as ``split_rows``.
+    """Split the rows of a part that do not fit a device, like ``split_rows``.
 
-    Expected values: rows of delegates are dealt evenly to the domains, and normal
-    vertices have the same share of their edges inside. total: bytes of the device while
-    the part is searched, with all columns; have: of it; host: of the tails of one part
+    The values are expectations: rows of delegates are dealt evenly to the domains, and
+    all normal vertices have the same share of their edges inside.
+    total: bytes that the device needs for searches, with all columns; have: bytes that
+    it has. In the result, host is the bytes of the tails of one part.
     """
     parts, outer = shape.parts, shape.outer
     inside = 1 - outer / max(shape.edges["nn"] + shape.edges["nd"], 1)
@@ -361,9 +368,9 @@ def split_part(
 
 
 def share_bytes(share: ShareCounts, **form: Any) -> int:
-    """Return the bytes of a share's searches, without inner graph and outer edges.
+    """Return the bytes of a share's searches, without its inner graph and outer edges.
 
-    form: as in ``part_bytes``, and listed as in ``expected_shape``
+    form: as in ``part_bytes``; ``listed`` as in ``expected_shape``
     """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
@@ -399,9 +406,10 @@ def _searching_bytes(
     multiprocessors: int = MULTIPROCESSORS,
     **form: Any,
 ) -> dict[str, int]:
-    """Return the bytes that searches write, with neighbours, and those of messages.
+    """Return the bytes of searches, including arrays of neighbours, and of messages.
 
-    n: of the whole graph; active, m: of the inner graph; devices: of the domain
+    n: number of vertices of the whole graph; active, m: those of the inner graph;
+    devices: number of devices of the domain
     form: as in ``expected_shape``
     """
     form["wide"] = True
@@ -420,7 +428,7 @@ def _searching_bytes(
 
 
 def box_words(shape: PartShape) -> int:
-    """Return the largest number of words that one message to another part has."""
+    """Return the largest number of words of a message to another part."""
     parts, others = shape.parts, _others(shape)
     edges = shape.edges["nn"] // parts
     words = max(edges, shape.owned * (others > 0), first_words(others))
@@ -429,11 +437,12 @@ def box_words(shape: PartShape) -> int:
 
 
 def symmetric_bytes(shape: PartShape) -> int:
-    """Return the bytes on each device that other devices put messages into.
+    """Return the bytes on each device into which other devices put messages.
 
-    Only exchange ``nvshmem`` needs them, where a search is one launch: with domains of
-    one device, up to MOST_STREAMED; 0 for others. Every device has room for the largest
-    box of all, from each of the others: ``shape`` is of the part that has it.
+    Only exchange ``nvshmem`` needs them, if a search is one launch, that is, with up to
+    MOST_STREAMED domains of one device; otherwise the result is 0. Every device has
+    room for the largest box of all from each other device: ``shape`` is that of the
+    part with this box.
     """
     parts, words = shape.parts, mask_words(shape.delegates)
     if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:

@@ -16,10 +16,10 @@ MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
 
 
 def range_room(shared: int) -> int:
-    """Return how many words of a destination range fit so many bytes of a block.
+    """Return how many words of a destination range fit ``shared`` bytes of a block.
 
-    L1 holds loads that wait: beyond RANGE_SHARED searches whose bitmap L2 does not hold
-    took 29 % longer (scale 31 on four H200).
+    L1 holds pending loads: with more shared memory than RANGE_SHARED, searches whose
+    bitmap exceeds L2 took 29 % longer (scale 31 on four H200).
     """
     return (min(shared, RANGE_SHARED) - TABLE_BYTES) // 4 - 8
 
@@ -34,29 +34,31 @@ def range_count(units: int, least: int, longest: int) -> int:
 
 
 def range_group(words: int, ranges: int, grid: int) -> int:
-    """Return the number of ranges in a group, of those by ``range_count``.
+    """Return how many of the ranges by ``range_count`` form a group.
 
-    words: of this device; grid: blocks
+    words: number of words of this device; grid: number of blocks
     """
     parts = (words + ranges * FETCHED_WORDS // 2) // (ranges * FETCHED_WORDS)
     return max(1, min(parts, MOST_FETCHED * grid // ranges))
 
 
 def tree_ranges(least: int, group: int) -> int:
-    """Return the least ranges of words of trees; with groups, one per block."""
+    """Return the least number of ranges for tree words; with groups, one per block."""
     return -(-least // group)
 
 
 def range_bounds(
     edges: Array, least: int, longest: int, group: int = 1
 ) -> tuple[Array, int]:
-    """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
+    """Return (bounds [r + 1], most units of a range) of ranges of about equal load.
 
-    edges: float64, from hubs, of each unit
-    longest: units of a range, at most. They all cost something: at least BASE_LOAD of
-    what all edges cost, more where ranges without edges would be too long, and
-    ``range_count`` tells how many ranges keep that below MOST_BASE of the whole.
-    group: ranges that are taken as one at times, ``longest`` at most then
+    edges: number of edges from hubs to each unit, float64
+    longest: most units of a range. Units cost something even without edges: together at
+    least BASE_LOAD of what all edges cost, and more if ranges without edges would be
+    too long; ``range_count`` chooses so many ranges that this stays below MOST_BASE of
+    the whole.
+    group: number of ranges that are sometimes taken as one, then of ``longest`` units
+    at most
     """
     units = len(edges)
     ranges = range_count(units, least, longest - 1) * group
@@ -76,10 +78,10 @@ def range_bounds(
 def parted_bounds(
     edges: Array, apart: int, least: int, others: int, longest: int, group: int = 1
 ) -> tuple[Array, int, int]:
-    """Return (bounds, most units, ranges before unit ``apart``), with a cut there.
+    """Return (bounds, most units, ranges before ``apart``), with a cut at that unit.
 
-    Units before it are cut by ``range_bounds`` into ``least`` ranges, others into
-    ``others``.
+    ``range_bounds`` cuts the units before it into ``least`` ranges, the other units
+    into ``others``.
     """
     bounds, most = range_bounds(edges[:apart], least, longest, group)
     own = len(bounds) - 1

@@ -69,17 +69,18 @@ def tail_counts(counts: Ids) -> dict[str, list[int]]:
 
 
 def cut(array: Any, count: int) -> Any:
-    """Return the first elements of an array; None stays."""
+    """Return the first elements of an array, or None for None."""
     return None if array is None else array[:count]
 
 
 class FastSearch:
     """Searches a graph on one device.
 
-    in_ids: results by id (else by number); stepwise: one launch per level
-    levels: false: parents alone, but for searches with records, which count levels
+    in_ids: results are by id, else by number; stepwise: use one launch per level
+    levels: if false, write parents alone, except in searches with records, which count
+    levels
     direction: "push" or "pull" takes one direction at all levels
-    overrides: arguments of the kernel to set otherwise, for measurements and tests:
+    overrides: values for arguments of the kernel, for measurements and tests:
         mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
 
     Raises UsageError if the graph or the direction does not fit, ResourceError if
@@ -153,26 +154,26 @@ class FastSearch:
         self._reset()
 
     def _serves_few(self, *, records: bool = False, plain: bool = True) -> bool:
-        """Whether a search may begin in the form for few vertices."""
+        """Return whether a search may begin in the form for few vertices."""
         if self.graph.directed and not plain:
             return False
         return bool(self._few) and not (records or self._masked)
 
     def _launch_usual(self) -> None:
-        """Load the form of searches that need no more than levels and parents."""
+        """Load the form of searches that need only levels and parents."""
         plain = self.graph.directed and not self._stepwise
         plain = plain and self._arrays.plain(self.params)
         self._launch(0, few=self._serves_few(plain=plain), plain=plain)
 
     def _launch(self, count: int, *, few: bool, plain: bool = False) -> programs.Launch:
-        """Return the search without (0) or with (1) counters.
+        """Return the launch of a search without (0) or with (1) counters.
 
-        few: in the form for few vertices, which also writes results by id, but no
-        levels that need more than a byte: then a search goes on in the other; plain: in
-        the form in which nothing else can be asked
+        few: take the form for few vertices, which also writes results by id, but no
+        levels that need more than a byte: then the search continues in the other form
+        plain: take the form for searches without further requests
 
-        Of a directed graph there are fewer forms: a search that sees some edges can
-        count, as well, and one that counts can see some.
+        For a directed graph there are fewer forms: a search that is restricted to some
+        edges can also count, and the other way round.
         """
         masked = self._masked
         windows = bool(self.params.window_words) and not (count or masked or few)
@@ -213,7 +214,7 @@ class FastSearch:
         self._launch_usual()
 
     def _reset(self) -> None:
-        """Make the next search begin with bitmaps that it clears itself."""
+        """Make the next search itself clear the bitmaps with which it begins."""
         state = structure(HEADER, "State")(phase=DONE, dirty=1)
         self._kept.fill(0)
         self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
@@ -226,7 +227,7 @@ class FastSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from ids; with records, by one launch per level, with counters.
+        """Search from ids; with records, use one launch per level, with counters.
 
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
@@ -272,7 +273,7 @@ class FastSearch:
         return result
 
     def _count(self, *, records: bool) -> None:
-        """Make a search count its steps; some forms always do: see ``_launch``."""
+        """Make a search count its steps, as some forms always do; see ``_launch``."""
         counts = records or (self._masked and self.graph.directed)
         if counts and self._counts is None:
             self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
@@ -281,13 +282,13 @@ class FastSearch:
             self._counts.fill(0)
 
     def _results_again(self) -> float:
-        """Write levels that need more than a byte, the first time; return seconds."""
+        """Write levels again that need more than a byte; return the seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self._arrays.widen()
         return 0.0 if self._results is None else self._results.timed(back=self._back)
 
     def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
-        """Return a search by one cluster; None, now and later, if that is too small."""
+        """Search by one cluster; None, now and later, if that is too small."""
         p = self.params
         depth, seconds, complete = cluster.search(
             p.root, p.last, p.targets, p.sought, self._word
@@ -299,7 +300,7 @@ class FastSearch:
         return DeviceResult(level, parent, depth + 1, seconds, 1)
 
     def _written(self, *, narrow: bool) -> tuple[Any, Any]:
-        """Return (level or None, parent or None) as searches write them, kept."""
+        """Return (level or None, parent or None), which searches write and keep."""
         form = narrow, bool(self.params.level_out)
         views = self._views.get(form)
         if views is None:
@@ -312,7 +313,7 @@ class FastSearch:
     def _records(
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
-        """Return the records of all levels, with the finds counted in the results."""
+        """Return the records of all levels; finds are counted in the results."""
         g, active = self.graph, self.params.active
         around = max(result.levels - 1 - len(steps), 0)  # levels of trees alone, after
         rest = result.seconds - sum(seconds for _, seconds in steps)
@@ -341,8 +342,9 @@ class FastSearch:
     def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
         """Return the steps of one search in one launch, by the device's clock.
 
-        Each is (name, depth, vertices, edges, seconds): vertices and edges of the queue
-        that a push has made; found and unvisited vertices of a pull.
+        A step is (name, depth, vertices, edges, seconds), where vertices and edges are
+        those of the queue that a push made or, for a pull, the found and the unvisited
+        vertices.
         """
         if self._trace is None:
             self._trace = cuda.cupy().zeros(ROWS * 4, dtype=np.uint64)
@@ -374,7 +376,7 @@ class FastSearch:
     ) -> None:
         """Set the roots, the arrays of results, and the word that can stop a search.
 
-        counted: vertices of each level are
+        counted: whether the vertices of each level are counted
         """
         p, n = self.params, self.graph.n
         ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
@@ -406,7 +408,7 @@ class FastSearch:
                 a.want_levels(p, wanted=counted)
 
     def _begin(self, budget: int) -> None:
-        """Begin a search with the bitmaps that the last one has cleaned."""
+        """Begin a search with the bitmaps that the last one cleared."""
         p = self.params
         p.budget = budget
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
@@ -431,5 +433,5 @@ class FastSearch:
         return result
 
     def _give(self) -> None:
-        """Leave the results to the caller."""
+        """Hand the arrays of results over to the caller."""
         self._results_taken = True

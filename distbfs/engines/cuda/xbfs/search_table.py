@@ -40,14 +40,15 @@ def words_of(active: int) -> int:
 
 
 def padded(count: int, unit: int = PAD) -> int:
-    """Return a count rounded up, one unit more than it needs."""
+    """Return a count rounded up to units, plus one unit."""
     return (count // unit + 2) * unit
 
 
 def ids_of_a_block(n: int, together: int) -> int:
-    """Return the ids whose results a block of threads writes.
+    """Return how many ids' results a block of threads writes.
 
-    together: blocks that run at the same time; all of them come as full rounds
+    together: number of blocks that run at the same time; blocks fill whole rounds of
+    these
     """
     rounds = max(-(-n // (together * MOST_BLOCK_IDS)), 1)
     units = -(-n // (together * rounds * LEAST_BLOCK_IDS))
@@ -55,7 +56,7 @@ def ids_of_a_block(n: int, together: int) -> int:
 
 
 def most_hubs(active: int, m: int) -> int:
-    """Return the largest number of rows that are cut at destination ranges."""
+    """Return the largest number of hubs, whose rows are cut at destination ranges."""
     return min(MOST_HUBS, m // HUB_DEGREE, active)
 
 
@@ -70,9 +71,10 @@ def most_cuts(
 ) -> int:
     """Return the largest number of destination ranges of a bitmap.
 
-    least: ranges; grid: multiprocessors; own: words of this device; default: all
-    apart: words that trees may have, which are cut apart, in ``others`` at least;
-    default: as in ``tree_ranges``
+    least: least number of ranges; grid: number of multiprocessors; own: words of this
+    device; default: all
+    apart: words that trees may have, which are cut separately, into ``others`` ranges
+    at least; default: as in ``tree_ranges``
     """
     ranges = range_count(words, least, RANGE_WORDS)
     group = range_group(words if own is None else own, ranges, grid)
@@ -87,16 +89,19 @@ class SearchShape:
     """Sizes that determine the arrays of a search.
 
     n, active: as in ``DeviceGraph``
-    grid: multiprocessors
-    listed: vertices with a second neighbour, a third, … an eighth: [LISTS]
-    in_ids: results by id, else by number; parents, levels: which there are
-    wide: also room for levels beyond a byte, as for results by number; wide_ids: of 64
-    bits
-    queue: vertices that a queue may hold
-    hubs: rows that are cut at ``cuts`` destination ranges
-    pieces: runs of ids whose results are written together
-    code: words whose trees look results up in a table of this search alone
-    bare: some vertices have no neighbours that pulls could read, as in a directed graph
+    grid: number of multiprocessors
+    listed: numbers of vertices with a second, a third, … an eighth neighbour, [LISTS]
+    in_ids: whether results are by id, else by number; parents, levels: which results
+    there are
+    wide: whether there is also room for levels beyond a byte, as results by number
+    have; wide_ids: whether ids have 64 bits
+    queue: most vertices of a queue
+    hubs: number of rows that are cut at ``cuts`` destination ranges
+    pieces: number of runs of ids whose results are written together
+    code: number of words whose tree vertices look up results in a table of this search
+    alone
+    bare: whether some vertices lack neighbours for pulls to read, as in a directed
+    graph
     """
 
     n: int
@@ -132,26 +137,26 @@ class SearchShape:
 
     @property
     def block_ids(self) -> int:
-        """Ids whose results a block writes."""
+        """Number of ids whose results a block writes."""
         return ids_of_a_block(self.n, RESULT_BLOCKS * self.grid)
 
     @property
     def blocks(self) -> int:
-        """Blocks that write results."""
+        """Number of blocks that write results."""
         return max(-(-self.n // self.block_ids), 1)
 
     @property
     def results(self) -> int:
-        """Elements of an array of results."""
+        """Number of elements of an array of results."""
         ids = self.blocks * self.block_ids
         return max(ids if self.in_ids else self.words * 32, 64)
 
     @cached_property
     def table(self) -> ArrayTable:
-        """The arrays by the names of arguments in search.cuh.
+        """The arrays by the names of their arguments in search.cuh.
 
-        Parents by number are ``parent`` itself; names of columns are ``first`` where
-        ids have 64 bits.
+        Parents by number are ``parent`` itself; if ids have 64 bits, ``first`` has the
+        names of columns.
         """
         u32, id_type = np.uint32, np.int64 if self.wide_ids else np.int32
         firsts = ArrayPlan(u32, padded(self.active))
@@ -202,10 +207,10 @@ def expected_shape(
     cuts: int | None = None,
     **form: Any,
 ) -> SearchShape:
-    """Return the largest shape of a search with such numbers of vertices and edges.
+    """Return the largest shape of a search for these numbers of vertices and edges.
 
     n, active, m: as in ``DeviceGraph``; form: as in ``SearchShape``
-    queue: by default as in ``Arrays.make_queues``; cuts: by default of one device
+    queue: by default as in ``Arrays.make_queues``; cuts: by default as for one device
     listed: sum of ``SearchShape.listed``, by default its upper bound
     """
     if queue is None:

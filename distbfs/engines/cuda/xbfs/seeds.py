@@ -24,7 +24,7 @@ BY_QUEUE, BY_PULL = 1, 2  # ``FromSet`` in search.cuh
 def way_of(roots: int, active: int, *, push_only: bool) -> int:
     """Choose queue or pull for the first level of a search from a set.
 
-    roots: of all devices together, as ``active``, so that it is the same on all
+    roots, active: of all devices together, so that the choice is equal on all
     """
     fits = push_only or roots <= max(BLOCK_EDGES, active // QUEUE_SHARE)
     return BY_QUEUE if fits else BY_PULL
@@ -35,8 +35,9 @@ def begin_at_set(
 ) -> None:
     """Make the next search begin at the roots of a set that this device has.
 
-    numbers: integers [k], of roots that have one here; local, ids: int64 [j], local ids
-    and ids of those without, by ascending local id; way: of ``way_of``
+    numbers: integers [k], numbers of the roots that have one here; local, ids: int64
+    [j], local ids and ids of the roots without a number, by ascending local id; way:
+    see ``way_of``
     """
     params.root = params.root_id = ELSEWHERE
     params.from_set = way

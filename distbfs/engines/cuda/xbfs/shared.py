@@ -1,7 +1,7 @@
 """Memory of a device that the other devices of its domain read and write.
 
-domain.cuh describes its contents.  A domain of several devices has it, whether it
-searches alone or between domains.
+domain.cuh describes its contents. Every domain of several devices has this memory,
+whether it searches alone or between domains.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LINE = 256  # bytes
 def shared_table(
     devices: int, granules: int, ranges: int, coded: int, direct: int = 0
 ) -> dict[str, ArrayPlan]:
-    """Return the table of shared arrays of a device, each from a new line of memory on.
+    """Return the shared arrays of a device, each of which begins a new memory line.
 
     devices, granules, coded: as in ``SharedMemory``; ranges: of destinations
-    direct: vertices pushed to whose levels are there; 0: not there
+    direct: number of vertices whose levels pushes write there; 0: none
     """
     room, words = granules * GRANULE, granules * devices * WORDS
     return {
@@ -51,12 +51,13 @@ def shared_table(
 
 
 class SharedMemory:
-    """Memory that a device shares with its domain; call its methods with it current.
+    """Memory that a device shares with its domain; methods need the device current.
 
-    devices, index: of the domain, and which this is; granules: of each device
-    edges, active: m of all devices, and how many vertices have a number
-    coded: numbers of each device whose levels others look up for their leaves, where
-    leaves are left out
+    devices, index: number of devices of the domain, and index of this one; granules:
+    number of granules of each device
+    edges, active: m of all devices together, and how many vertices have a number
+    coded: how many numbers of each device have levels that others look up for their
+    leaves, if leaves are left out
     """
 
     def __init__(
@@ -83,9 +84,9 @@ class SharedMemory:
         return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
 
     def weights(self, hubs: int) -> Array:
-        """Return the edges from hubs to each granule here, float64 [granules].
+        """Count the edges from hubs to each granule here, float64 [granules].
 
-        hubs: the largest number on a device
+        hubs: the largest number of hubs on a device
         """
         below = -(-hubs // GRANULE) * self.devices * GRANULE
         weights = self.arrays.weights(below)
@@ -99,7 +100,7 @@ class SharedMemory:
         return self.granules * self.devices * WORDS
 
     def _places(self, ranges: int) -> tuple[dict[str, int], int]:
-        """Return the offsets of shared arrays, the same on all devices, and bytes."""
+        """Return the offsets of shared arrays, equal on all devices, and the bytes."""
         table = shared_table(
             self.devices,
             self.granules,
@@ -111,12 +112,12 @@ class SharedMemory:
 
     @property
     def failed(self) -> Any:
-        """1 + the part that a device waited for in vain, or 0; CuPy uint64 [1]."""
+        """1 + the part for which a device waited in vain, or 0; CuPy uint64 [1]."""
         at = structure(HEADER, "Mailbox").failed.offset  # mailboxes come first
         return self.memory[at : at + 8].view(np.uint64)
 
     def shared_bytes(self, ranges: int) -> int:
-        """Return the bytes of this device's memory that all map."""
+        """Return the bytes of this device's memory that all devices map."""
         return self._places(ranges)[1]
 
     def connect(
@@ -131,9 +132,10 @@ class SharedMemory:
     ) -> None:
         """Set the shared memory, and the facts of all devices.
 
-        memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
-        bounds, longest, own, group: of destination ranges, as in ``Arrays.cut``
-        facts: summed and the largest
+        memory: uint8 zeros, [shared_bytes]; bases: [devices] addresses of all devices'
+        memory
+        bounds, longest, own, group: those of destination ranges, as in ``Arrays.cut``
+        facts: see ``facts``, the sums and the maximum over all devices
         """
         params, devices = self.arrays.params, self.devices
         mean_next = float(facts[0]) / max(self._edges, 1)
@@ -159,7 +161,7 @@ class SharedMemory:
         }
 
     def arguments(self) -> dict[str, Any]:
-        """Return the members of ``Member`` but ``own`` and ``device``."""
+        """Return the members of ``Member`` except ``own`` and ``device``."""
         return self._arguments
 
 
@@ -168,7 +170,7 @@ def connect_devices(
 ) -> None:
     """Map the memory of each device of a domain on all others (collective).
 
-    world: the ranks that have devices of it; devices: of this rank
+    world: the ranks that have devices of the domain; devices: this rank's devices
     """
     mine = np.stack([one.facts() for one in devices])
     squares = world.allreduce(mine[:, 0].sum(keepdims=True))
