@@ -190,7 +190,7 @@ def _compare(
     if isinstance(value, str) != (held.words is not None):
         wants = "text" if held.words is not None else "a number"
         raise UsageError(
-            f"where {text!r:.80}: {name:.40} is compared with {wants} only"
+            f"where {text!r:.80}: {name:.40} can only be compared with {wants}"
         )
     if held.words is None:
         try:

@@ -51,7 +51,7 @@ class MeetingSearches:
         lookups: int = LOOKUPS,
     ) -> None:
         if graph.tails is not None:
-            raise UsageError("searches that meet need all columns on the device")
+            raise UsageError("searches for pairs need all columns on the device")
         if pull_edges is None:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._bits = BitSearches(

@@ -140,7 +140,7 @@ class Program:
                     )
                 wanted = ", ".join(SIGNATURES[x] for x in FUNCTIONS if x in self.used)
                 return UsageError(
-                    f"problem '{name}': {match[1]}; its functions are to be: {wanted}"
+                    f"problem '{name}': {match[1]}; expected functions: {wanted}"
                 )
         return None
 

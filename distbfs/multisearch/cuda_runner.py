@@ -69,7 +69,7 @@ class CudaRunner(CheckedRunner):
     ) -> Results:
         by_bits = problem.bits and options.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
-            raise UsageError(f"problem {problem.name} cannot run by method bits")
+            raise UsageError(f"problem {problem.name} cannot run with method bits")
         outputs = Outputs(problem, len(sources), graph.n)
         if not by_bits:
             facts = self._blocks(problem, graph, sources, options, outputs)

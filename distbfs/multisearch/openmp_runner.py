@@ -139,7 +139,7 @@ class OpenMPRunner(CheckedRunner):
         self, problem: Problem, graph: HostGraph, sources: Ids, options: RunOptions
     ) -> Results:
         if options.method == "bits" and not problem.bits:
-            raise UsageError(f"problem {problem.name} cannot run by method bits")
+            raise UsageError(f"problem {problem.name} cannot run with method bits")
         self._threads = cc.thread_count(options.threads)
         n, by_bits = graph.n, options.bits and options.method != "arrays"
         if problem.bits and by_bits:

@@ -297,7 +297,7 @@ class Part:
             if self.active:
                 raise InputError("a directed graph in several parts has only delegates")
         elif self.pulled.edges != self.nn.edges:
-            raise InputError("edges in and edges out differ in number")
+            raise InputError("incoming and outgoing edges differ in number")
         if self.pulled.rows != rows:
             raise InputError(f"incoming has {self.pulled.rows} rows instead of {rows}")
         self.pulled.check(rows)

@@ -408,10 +408,10 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     levels = search.search(int(graph.vertices[0])).levels
     few = levels < MANY_LEVELS and graph.m >= WIDE * levels
     if not few or average < HIGH_AVERAGE or options.stepwise:
-        return options, f"{levels} levels, pushes alone"
+        return options, f"{levels} levels, pushes only"
     return (
         replace(options, engine="bfs4k", method="claim"),
-        f"{levels} levels, pushes alone, {average:.3g} edges each",
+        f"{levels} levels, pushes only, {average:.3g} edges each",
     )
 
 

@@ -79,7 +79,7 @@ def test_vertices_and_refusals(tmp_path):
     np.save(tmp_path / "wrong.npy", np.ones(3, bool))
     for words, line in (
         (["--where", "x < 3"], "'x' was not kept"),
-        (["--where", "w < 'a'"], "compared with a number only"),
+        (["--where", "w < 'a'"], "can only be compared with a number"),
         (["--where", "open('x')"], "is not allowed"),
         (["--vertices", tmp_path / "wrong.npy"], "has 3 flags"),
         (["--vertices", tmp_path / "none.npy"], "No such file"),

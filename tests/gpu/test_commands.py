@@ -205,7 +205,7 @@ def test_auto_takes_the_device():
         "a CUDA device\n"
     )
     done = here(*words, "--direction", "push")
-    assert " levels, pushes alone" in done.err
+    assert " levels, pushes only" in done.err
     done = here(*words, "--engine", "openmp")
     assert done.err.startswith("distbfs: engine openmp (")
     assert "auto" not in done.err

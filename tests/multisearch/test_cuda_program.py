@@ -70,7 +70,7 @@ def test_levels_are_kept_where_they_are_read():
         ("void prior(Search &s) {\n", r"problem 'p': 1 times '{' and 0 times '}'$"),
         (
             "void visit_vertex(Search &s) {}",
-            r"problem 'p': .*; its functions are to be: visit_vertex\(Search",
+            r"problem 'p': .*; expected functions: visit_vertex\(Search",
         ),
         (
             "void end(Search &s) {\n  s.each(1,\n   [&](int a, int b) { });\n}",

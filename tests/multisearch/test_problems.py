@@ -253,7 +253,7 @@ def test_methods_of_openmp():
     assert again.facts["method"] == "arrays"
     for name, value in results.values.items():
         np.testing.assert_allclose(value, again[name], rtol=1e-12)
-    with pytest.raises(UsageError, match="problem seen cannot run by method bits"):
+    with pytest.raises(UsageError, match="problem seen cannot run with method bits"):
         run("openmp", Seen().problem, source, [1], method="bits")
 
 

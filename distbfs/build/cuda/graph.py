@@ -93,7 +93,7 @@ def assemble_directed(
         edges.append(rows.pop("m"))
         made |= {f"{name}{key}": value for key, value in rows.items()}
     if edges[0] != edges[1]:
-        raise InputError("edges in and edges out differ in number")
+        raise InputError("incoming and outgoing edges differ in number")
     return {**made, "m": edges[0]}
 
 

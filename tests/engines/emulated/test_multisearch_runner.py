@@ -170,7 +170,7 @@ def test_refusals(device):
     with pytest.raises(UsageError, match="method 'x' of engine xbfs; allowed: bits"):
         searcher(source, "xbfs", method="x").run(plain, some)
     wrong = Problem("wrong", (State("x", "int64", "search"),), {}, "void init(int) {}")
-    with pytest.raises(UsageError, match="problem wrong cannot run by method bits"):
+    with pytest.raises(UsageError, match="problem wrong cannot run with method bits"):
         searcher(source, "xbfs", method="bits").run(wrong, some)
     with pytest.raises(SearchStopped, match="stopped after 0 of 3"):
         levels(searcher(source, "xbfs", stop=lambda: True), some, "int8")

@@ -91,7 +91,7 @@ class MemberSearch:
             raise UsageError(problem)
         graph = part.graph
         if options.direction == "push" and graph.m >= 1 << 32:
-            raise UsageError("direction 'push' alone serves parts below 2^32 edges")
+            raise UsageError("direction 'push' allows fewer than 2^32 edges a part")
         self.part, self.options = part, options
         self.in_ids = not options.internal_ids
         self.device = int(graph.numbers.device)

@@ -104,7 +104,7 @@ class FastSearch:
                 "use another engine or more parts"
             )
         if direction == "push" and graph.m >= 1 << 32:
-            raise UsageError("direction 'push' alone serves graphs below 2^32 edges")
+            raise UsageError("direction 'push' allows fewer than 2^32 edges")
         self.graph, self.in_ids, self._stepwise = graph, in_ids, stepwise
         self._levels = levels
         settings = {

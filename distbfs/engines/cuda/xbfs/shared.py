@@ -178,7 +178,7 @@ def connect_devices(
     grids = np.array([one.arrays.grid for one in devices])
     ends = np.array([grids.max(), -grids.min()])
     if world.allreduce(ends, "max").sum():
-        raise LaunchError("the devices of a domain are not of one kind")
+        raise LaunchError("the devices of a domain are of different kinds")
     facts = np.concatenate([squares, most])
     cuts = _cut(world, devices, int(facts[1]))
     sizes = [one.shared_bytes(len(cuts[0]) - 1) for one in devices]
