@@ -110,7 +110,7 @@ class Program:
             raise self.refusal(error.log) or error from error
 
     def refusal(self, log: str) -> UsageError | None:
-        """Make an error of those that NVRTC's log has of the user's text, or None."""
+        """Convert errors in the user's text, by NVRTC's log; None if there are none."""
         name, messages = self.problem.name, log.splitlines()
         lines = self.problem.cuda.splitlines()
         own = re.compile(

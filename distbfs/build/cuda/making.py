@@ -37,7 +37,7 @@ BOX = 1e-5  # per box of a round
 def chosen(source: TupleSource, devices: int, ranks: int) -> Making:
     """Return the faster choice for a pass, ``ALL`` or ``SHARE``; the same on all ranks.
 
-    devices: of all ranks
+    devices: number of devices of all ranks
     """
     if devices == 1:
         return ALL

@@ -1,6 +1,6 @@
 """Betweenness centrality of vertices, exact or from k sources.
 
-As a problem it runs on every engine; engine openmp has its own kernel for it.
+It is a problem that every engine runs; engine openmp also has a kernel of its own.
 
 Sources: Brandes 2001; Brandes and Pich 2007 for estimates. Scales are those of NetworkX
 3.6 (``betweenness_centrality``).
@@ -43,7 +43,7 @@ def begin(s: Any, i: Ids) -> None:
 
 
 def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
-    """Add the paths to u to those to v, one level down; i, u, v: int64 [e]."""
+    """Add the number of paths to u to that of v, one level on; i, u, v: int64 [e]."""
     down = s.level[i, v] == s.depth_now + 1
     i, u, v = i[down], u[down], v[down]
     share, power = np.frexp(s.sigma[i, u])
@@ -160,8 +160,8 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
 def path_ends(searcher: Searcher, sources: Ids) -> Array:
     """Count the paths from sources that begin or end at each vertex, float64 [n].
 
-    It counts them for pairs of a source and a vertex that it reaches. Collective; on
-    all ranks.
+    Pairs of a source and a vertex that it reaches count. Collective; all ranks get the
+    result.
     """
     value = np.zeros(searcher.n)
     step = searcher.at_once(1)
@@ -184,8 +184,8 @@ def scaled(
 ) -> Array:
     """Scale sums of dependencies, float64 [n], to betweenness.
 
-    sources: int64 [k], distinct; endpoints: the sums include the ends of paths. With k
-    < n sources, values are estimates, scaled as in NetworkX: without endpoints,
+    sources: int64 [k], distinct; endpoints: whether the sums include the ends of paths.
+    With k < n sources, values are estimates, scaled as in NetworkX: without endpoints,
     searches from a source add nothing to its own value, so the betweenness of a single
     source is NaN. Without sources all values are 0.
     """
@@ -212,12 +212,12 @@ def bounds(
     directed: bool,
     endpoints: bool = False,
 ) -> tuple[Array, Array]:
-    """Return bounds of betweenness from sums of dependencies on some sources.
+    """Return bounds of betweenness, from sums of the dependencies of some sources.
 
     Both float64 [n]. Each of N sources adds 0 to M: N = n - 1, since a vertex has no
-    dependency of its own, and M = n - 2; with endpoints N = n and M = n - 1. Their mean
-    is off by M t at most, with t by ``sampling``; a bound fails with a probability of
-    ``failure`` at most. Arguments as in ``scaled``.
+    dependency of its own, and M = n - 2; with endpoints N = n and M = n - 1. The error
+    of their mean is at most M t, with t as in ``sampling``; a bound fails with a
+    probability of at most ``failure``. For other arguments, see ``scaled``.
     """
     n = len(value)
     others = n if endpoints else n - 1
@@ -241,8 +241,8 @@ def bounds(
 def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """Return the sum of the dependencies of sources, float64 [n] (collective).
 
-    It is the same on all ranks; see ``betweenness``. Raises UsageError if numbers of
-    paths are too large for devices, or parts.
+    It is equal on all ranks; see ``betweenness``. Raises UsageError if numbers of paths
+    are too large for devices or for parts.
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:

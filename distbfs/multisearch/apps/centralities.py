@@ -1,4 +1,4 @@
-"""Closeness, harmonic centrality and eccentricity, all of one traversal."""
+"""Closeness, harmonic centrality and eccentricity, all from one traversal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from distbfs.multisearch.apps.eccentricity import summary
 def run(task: Task, *, normalized: bool) -> Facts:
     """Compute all three and pass them to the output.
 
-    Raises UsageError for a directed graph, in which they are of different distances.
+    Raises UsageError for a directed graph, in which their distances have different
+    directions.
     """
     searcher, sources = task.searcher, task.sources
     if searcher.directed:

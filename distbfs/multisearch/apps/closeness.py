@@ -1,6 +1,6 @@
 """Closeness centrality, as in NetworkX (Freeman 1979; Wasserman and Faust 1994).
 
-In a directed graph distances lead to the vertex.
+In a directed graph, distances are those to the vertex.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLED = Problem(
 
 
 def scores(reached: Array, total: Array, n: int, *, normalized: bool) -> Array:
-    """Return closeness of vertices with ``reached`` others at distances of a sum."""
+    """Return closeness from counts of reached vertices and sums of distances."""
     value = np.zeros(len(total))
     np.divide(reached, total, out=value, where=total > 0)
     return value * (reached / (n - 1)) if normalized and n > 1 else value
@@ -55,10 +55,11 @@ def of_sources(values: Array, sources: Ids, n: int) -> Array:
 
 
 def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
-    """Return closeness, float64 [n]: of the sources, NaN for other vertices.
+    """Return the closeness of sources, float64 [n], NaN for other vertices.
 
     normalized: scale by the share of reached vertices (``wf_improved`` of NetworkX), so
-    that vertices of small components do not rank first. Collective; on all ranks.
+    that vertices of small components do not rank first. Collective; all ranks get the
+    result.
     """
     sums = searcher.turned().run(PROBLEM, sources)
     others, n = sums["reached"] - 1, searcher.n
@@ -69,8 +70,8 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
 def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:
     """Return the samples of an estimate, int64 [k] (collective).
 
-    For an error, samples are drawn until one component has as many as the error needs:
-    the largest component met by searches from LANE random vertices.
+    If an error is requested, samples are drawn until one component has as many as the
+    error needs: the largest component that searches from LANE random vertices meet.
     """
     searcher, n = task.searcher, task.searcher.n
     if estimate.error is None or not n:
@@ -86,11 +87,11 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
 
     Let k samples be in the component of v, which has r vertices and no distance above
     D = min(r - 1, 2 e), with e the smallest depth of these samples. The sum of the
-    distances to v is (r - 1) times their mean distance, off by (r - 1) t at most, with
-    t by ``sampling`` for distances in [1, D] and half of the failures. A sample
-    itself has its exact value. A component without samples has at most n ln(1 / p) / K
-    vertices with probability 1 - p, K being the number of all samples; the values of
-    its vertices are 0, their least possible.
+    distances to v is estimated as (r - 1) times their mean distance, with an error of
+    at most (r - 1) t, with t as in ``sampling`` for distances in [1, D] and half of the
+    failures. A sample itself has its exact value. A component without samples has at
+    most n ln(1 / p) / K vertices with probability 1 - p, K being the number of all
+    samples; the values of its vertices are 0, their least possible.
     """
     searcher, n = task.searcher, task.searcher.n
     if searcher.directed:
@@ -130,7 +131,7 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
 def of_task(task: Task, of_sums: Callable[[Mapping[str, Array]], Array]) -> Facts:
     """Compute exact values of a task's sources and pass them to the output.
 
-    of_sums: returns values [k] from the results of ``distances.PROBLEM``
+    of_sums: function from the results of ``distances.PROBLEM`` to values [k]
     """
     pieces = task.pieces(task.searcher.turned())
     values = of_sums(pieces.run(PROBLEM, task.sources))

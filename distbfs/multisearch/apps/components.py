@@ -1,4 +1,4 @@
-"""Components, by searches."""
+"""Components that searches find."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 def largest_component(searcher: Searcher, order: Ids | None = None) -> Array:
     """Return the vertices of the largest component, int64, ascending (collective).
 
-    The graph is symmetric; of equally large components, the first one met counts.
-    Searches from vertices in an order, by default all by id, that are not reached yet,
-    until the remaining ones are too few.
+    The graph must be symmetric; if components are equally large, the first one that is
+    met counts. Searches start from unreached vertices in an order, by default that of
+    ids, until too few vertices remain.
     """
     n, world = searcher.n, searcher.world
     order = np.arange(n) if order is None else order
@@ -45,10 +45,10 @@ def sizes_and_spans(
 ) -> tuple[Array, Array]:
     """Return the size of each vertex's component and a bound on its distances.
 
-    int64 [n], on rank 0; 0 in components without a source. The bound is twice the least
-    depth of the component's sources, or its size less 1. The graph is symmetric;
-    collective.
-    reached, depth: int64 [k], of searches from the sources
+    Both are int64 [n] on rank 0, and 0 in components without a source. The bound is
+    twice the least depth of the component's sources, or the component's size less 1.
+    The graph must be symmetric; collective.
+    reached, depth: results of the searches from the sources, int64 [k]
     """
     world, place = searcher.world, np.full(searcher.n, -1)
     alone = np.flatnonzero(reached == 1)

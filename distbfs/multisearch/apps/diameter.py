@@ -1,11 +1,11 @@
 """Exact diameter and radius by bounds, with few searches.
 
 A search from v with eccentricity e bounds the eccentricity of each vertex w at distance
-d: max(d, e - d) at least, e + d at most. The next sources are, in turn, the vertices
-that may be farthest out (largest upper bound) and closest to the centre (smallest lower
-bound), more of them at once the longer it takes, until no vertex is left that could
-change diameter or radius. On one device, which keeps levels and bounds, they are
-searched one at a time.
+d: it is at least max(d, e - d) and at most e + d. The next sources are, in turn, the
+vertices that may be farthest out (largest upper bound) and closest to the centre
+(smallest lower bound), until no vertex is left that could change diameter or radius;
+the longer this takes, the more of them run at once. One device, which keeps levels and
+bounds, searches from one at a time.
 
 Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIKM 2011
 (BoundingDiameters); Computing the Eccentricity Distribution of Large Graphs, 2013.
@@ -36,8 +36,8 @@ ALONE = 8  # single searches before several run at once
 class Bounds:
     """Bounds of the eccentricities of the vertices of a component.
 
-    low, high: int32 [size], equal for vertices already searched from
-    xp: the module of these arrays, numpy or cupy, so that they stay with the levels
+    low, high: int32 [size], equal for vertices from which a search has run
+    xp: the module of these arrays, numpy or cupy, as for the levels
     """
 
     def __init__(self, size: int, xp: Any = np) -> None:
@@ -47,7 +47,7 @@ class Bounds:
         self._inward = False  # the next vertex, where one is searched from at a time
 
     def learn(self, at: int, level: Any) -> None:
-        """Tighten the bounds by a search from vertex ``at``; level: int32 [size]."""
+        """Tighten the bounds with a search from vertex ``at``; level: int32 [size]."""
         xp, far = self._xp, int(level.max())
         xp.maximum(self.low, xp.maximum(level, far - level), out=self.low)
         xp.minimum(self.high, level + far, out=self.high)
@@ -64,7 +64,7 @@ class Bounds:
         return int(self.low.min()), int(self.high.min())
 
     def next(self, count: int) -> list[int]:
-        """Return the next vertices to search from, none when finished."""
+        """Return the next vertices to search from, none if the bounds are final."""
         outward = self._xp.flatnonzero(self.high > self.diameter[0])
         inward = self._xp.flatnonzero(self.low < self.radius[1])
         half = -(-count // 2)
@@ -86,8 +86,8 @@ def extremes(
 ) -> tuple[int, int, int]:
     """Return radius, diameter and number of searches (collective).
 
-    rows: levels of a component from some of its vertices, by place in it, int32 [size],
-    on rank 0; most: searches at once
+    rows: function from places in the component to the levels of searches from there,
+    int32 [size] by place, on rank 0; most: largest number of searches at once
     """
     searches = 0
     while True:
@@ -106,7 +106,7 @@ def extremes(
 def smallest(values: Any, count: int) -> Any:
     """Return indices int64 [count] of the smallest values, spread over equal ones.
 
-    It returns one index, or several for an array on the host.
+    For an array on a device, it returns only one index.
     """
     if count == 1:
         return values.argmin().reshape(-1) if len(values) else values

@@ -19,9 +19,9 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     """Return (eccentricity int32 [n], summary), on all ranks (collective).
 
     Vertices that are not sources have -1. Unreachable vertices are ignored. The summary
-    has ``connected`` (of a directed graph: strongly) and, if all vertices were sources,
-    ``radius`` and ``diameter`` of the largest component and its size, ``vertices``; of
-    a directed graph that is not connected they are None.
+    has ``connected`` (strongly, for a directed graph) and, if all vertices were
+    sources, ``radius`` and ``diameter`` of the largest component and its size,
+    ``vertices``; these are None for a directed graph that is not connected.
     """
     sums = searcher.run(PROBLEM, sources)
     return summary(searcher, sources, sums["reached"], sums["depth"])

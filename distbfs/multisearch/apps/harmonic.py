@@ -1,6 +1,6 @@
 """Harmonic centrality, as in NetworkX: the sum of 1 / distance (Boldi and Vigna 2014).
 
-In a directed graph distances lead to the vertex.
+In a directed graph, distances are those to the vertex.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SAMPLED = Problem("nearness from samples", (*PROBLEM.state, *NEARNESS.state), bi
 
 
 def harmonic(searcher: Searcher, sources: Ids) -> Array:
-    """Return harmonic centrality, float64 [n]: of sources, NaN for other vertices.
+    """Return the harmonic centrality of sources, float64 [n], NaN for other vertices.
 
-    Collective; on all ranks.
+    Collective; all ranks get the result.
     """
     sums = searcher.turned().run(PROBLEM, sources)
     return of_sources(sums["harmonic"], sources, searcher.n)
@@ -43,10 +43,10 @@ def harmonic(searcher: Searcher, sources: Ids) -> Array:
 def estimated(task: Task, estimate: Estimate) -> Facts:
     """Estimate the centrality of all vertices; pass on ``value``, ``low``, ``high``.
 
-    The value of v is n - 1 times the mean of 1 / distance from the samples, without v
-    itself, to v, where no distance counts as 0: it is off by (n - 1) t at most, with t
-    by ``sampling`` for values in [0, 1]. In an undirected graph a sample itself has its
-    exact value.
+    The value of v is n - 1 times the mean of 1 / distance from the samples other than v
+    to v, or 0 for samples that do not reach v. Its error is at most (n - 1) t, with t
+    as in ``sampling`` for values in [0, 1]. In an undirected graph, samples have their
+    exact values.
     """
     searcher, n = task.searcher, task.searcher.n
     failure = estimate.failure(n)

@@ -21,9 +21,8 @@ PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
 def khop(searcher: Searcher, sources: Ids, hops: int | None) -> Array:
     """Count the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
 
-    The source is within 0 hops. hops: None, or at least the number of vertices, means
-    the largest depth of the sources. Raises UsageError unless it is an integer of 0 or
-    more.
+    The source is within 0 hops. hops: an integer >= 0; None, or a value of n or more,
+    means the largest depth of the sources. Raises UsageError for other values.
     """
     hops = depth_limit("hops", hops, searcher.n)
     results = searcher.run(PROBLEM, sources, replace(searcher.options, depth=hops))

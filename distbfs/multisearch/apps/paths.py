@@ -26,7 +26,7 @@ Attempted = TypeVar("Attempted")
 
 
 def problem(dtype: str) -> Problem:
-    """Return the problem whose only result is ``level`` [k, n] of a dtype."""
+    """Return the problem whose only result is ``level`` [k, n] with a dtype."""
     return Problem("apsp", (State("level", dtype, "pair", -1),), bits=True)
 
 
@@ -40,8 +40,8 @@ def stream(
     """Pass rows of levels to ``take(first row, levels [some, n])`` on rank 0.
 
     sources: int64 [k]; dtype: int8, int16 or int32, -1 = unreached; done: called with
-    the number of finished sources. Collective. Raises TooDeep, on all ranks, where a
-    level exceeds the dtype; earlier rows were passed on.
+    the number of finished sources. Collective. Raises TooDeep on all ranks if a level
+    exceeds the dtype; earlier rows have been passed on by then.
     """
     step = searcher.at_once(np.dtype(dtype).itemsize)
     for first in range(0, len(sources), step):
@@ -55,7 +55,7 @@ def stream(
 def in_narrowest(
     dtype: str, attempt: Callable[[str], Attempted], say: Callable[[str], None] = unsaid
 ) -> Attempted:
-    """Call ``attempt(dtype)``; "auto": with the narrowest dtype that holds all levels.
+    """Call ``attempt(dtype)``, for "auto" with the narrowest that holds all levels.
 
     Raises TooDeep if a level exceeds the dtype.
     """
@@ -84,7 +84,7 @@ def held_rows(shape: tuple[int, int], dtype: str) -> tuple[Array, Take]:
 def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     """Return levels [k, n] on rank 0, [0, n] on others (collective).
 
-    dtype: "auto" is the narrowest that holds all of them. Raises OutOfMemory if they
+    dtype: "auto" means the narrowest that holds all levels. Raises OutOfMemory if they
     do not fit this machine.
     """
     count = 0 if searcher.world.rank else len(sources)

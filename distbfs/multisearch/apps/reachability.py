@@ -20,8 +20,8 @@ PROBLEM = Problem("reachability", (State("reachable", "bool", "pair"),), bits=Tr
 def reachability(searcher: Searcher, pairs: Ids) -> Array:
     """Return whether pairs[j, 0] reaches pairs[j, 1], bool [q] (collective).
 
-    pairs: int64 [q, 2], equal on all ranks. Each distinct source is searched once. On
-    rank 0; others get [0].
+    pairs: int64 [q, 2], equal on all ranks. One search runs from each distinct source.
+    Rank 0 gets the result, other ranks get [0].
     """
     sources, of_pair = np.unique(pairs[:, 0], return_inverse=True)
     order = np.argsort(of_pair, kind="stable")
@@ -39,7 +39,7 @@ def reachability(searcher: Searcher, pairs: Ids) -> Array:
 
 
 def run(task: Task) -> Facts:
-    """Answer pairs; without an output the answers are among the facts."""
+    """Answer pairs; if there is no output, the answers are among the facts."""
     answers = reachability(task.searcher, task.pairs)
     facts: Facts = {"pairs": len(task.pairs), "reachable": int(answers.sum())}
     if task.output is None:

@@ -2,12 +2,13 @@
 
 The contributions of k distinct random vertices to the value of v are a random sample,
 without replacement, of the contributions of all N vertices. The mean of k of N values
-in [a, b] is off that of all by t or more with probability p at most, where
+in [a, b] differs from the mean of all by t or more with a probability of at most p,
+where
 
     t = (b - a) sqrt((1 - (k - 1) / N) ln(2 / p) / (2 k)).
 
-With p = (1 - confidence) / n the bounds of all n vertices hold at once with that
-confidence. Solved for k, t = (b - a) EPS gives the samples for an error EPS:
+With p = (1 - confidence) / n, the bounds of all n vertices hold at once with that
+confidence. Solving t = (b - a) EPS for k gives the number of samples for an error EPS:
 
     k = (N + 1) ln(2 / p) / (2 N EPS² + ln(2 / p)).
 
@@ -59,7 +60,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """A requested estimate: from a number of samples, or with an error, not both.
+    """A requested estimate: from a number of samples or, instead, with an error.
 
     confidence: the probability with which all bounds hold
     """
@@ -69,13 +70,13 @@ class Estimate:
     confidence: float
 
     def failure(self, n: int, times: int = 1) -> float:
-        """Return the probability with which one of ``times`` n bounds may fail."""
+        """Return the probability with which each of ``times`` n bounds may fail."""
         return (1 - self.confidence) / max(times * n, 1)
 
     def count(self, population: int, failure: float) -> int:
         """Return the number of samples to draw from a population.
 
-        One more than an error needs: a vertex may be a sample of itself.
+        It is one more than an error needs, since a vertex may be a sample of itself.
         """
         if self.error is None:
             return self.samples or 0
@@ -101,7 +102,7 @@ def requested(
 ) -> Estimate | None:
     """Return the estimate that options ask for, None for exact values.
 
-    Raises UsageError for options that do not go together or are out of range.
+    Raises UsageError for options that contradict each other or are out of range.
     """
     if samples is None and error is None:
         if confidence is not None:
@@ -121,10 +122,10 @@ def requested(
 def draw(
     task: Task, estimate: Estimate, count: int, members: Array | None = None
 ) -> Ids:
-    """Return random vertices, int64 [k], each once, ascending.
+    """Return distinct random vertices, int64 [k], ascending.
 
-    members: bool [n], at least ``count`` of them set; by default all vertices
-    Raises UsageError if the sources, or a last level, were chosen.
+    members: bool [n], of which at least ``count`` are set; by default all vertices
+    Raises UsageError if the user chose sources or a last level.
     """
     n = task.searcher.n
     if len(task.sources) != n:
@@ -155,7 +156,7 @@ def draw(
 def deviation(count: Array, population: Array | int, failure: float) -> Array:
     """Return t / (b - a) for means of ``count`` values of a population, float64 [n].
 
-    failure: p. A count of 0 is taken for 1.
+    failure: p. A count of 0 is treated as 1.
     """
     count = np.maximum(count, 1)
     left = 1 - (count - 1) / np.maximum(population, 1)
