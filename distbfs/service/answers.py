@@ -31,9 +31,10 @@ Source = int | tuple[int, ...]  # a vertex, or those of a set
 
 @dataclass
 class Answers:
-    """Makes answers from the values of the steps after a search.
+    """Makes answers from what the steps after a search return.
 
-    parents: whether searches can return them; metrics: they count traversed edges
+    parents: whether searches return parents
+    metrics: counts the traversed edges
     """
 
     names: Names
@@ -50,7 +51,7 @@ class Answers:
         return made
 
     def check(self, request: Request) -> None:
-        """Refuse what no search can answer: parents that it has not, or too large."""
+        """Refuse a request for parents that are not kept or for too large an answer."""
         if request.op == "path" and not self.parents:
             text = "the service runs with --no-parents; ask for distances"
             raise ServiceError("bad_request", text)
@@ -59,7 +60,7 @@ class Answers:
             raise ServiceError("too_large", text)
 
     def steps(self, request: Request) -> list[Step]:
-        """Return a request's steps after each of its searches."""
+        """Return the steps that a request needs after each of its searches."""
         if request.op == "path":
             return [["path", request.target, self.limits.inline]]
         if request.op == "all_paths":
@@ -76,11 +77,11 @@ class Answers:
 
     @staticmethod
     def _whole(request: Request) -> bool:
-        """Return whether an answer has levels of all vertices."""
+        """Return whether the answer to a request has the levels of all vertices."""
         return request.operation.with_results and request.result == "inline"
 
     def _too_many(self, request: Request) -> str:
-        """Return the limit that an answer exceeds, in words; "" if none.
+        """Return, in words, the limit that an answer exceeds; "" if it exceeds none.
 
         Names of vertices are text in any case.
         """
@@ -101,7 +102,7 @@ class Answers:
     def _fields(
         self, request: Request, source: Source, searched: Searched
     ) -> dict[str, Any]:
-        """Return the fields of ``Search``."""
+        """Return the values of the fields of ``Search``."""
         seconds, (counts, nedge, *block) = searched
         self.metrics.traversed(nedge, seconds)
         fields: dict[str, Any] = {
@@ -127,7 +128,7 @@ class Answers:
         return fields
 
     def _ids(self, request: Request) -> dict[str, Any]:
-        """Return the vertices of the levels, if not all from 0 on."""
+        """Return the field that names the vertices of the levels, {} if from 0 on."""
         if not self._whole(request):
             return {}
         if self.names.first is None:

@@ -3,9 +3,9 @@
 That thread waits for all sockets and for other threads at once, so that a lone request
 passes from the socket to the search without waking another thread. While it searches,
 another thread (the *front*) reads instead: it watches one descriptor, which reports
-arrivals only then. While the searching thread begins a search
-that goes on by itself, or sends the answers of a batch, nobody reads: with two threads
-in Python, each step would wait for the other thread to give up the interpreter.
+arrivals only during a search. While the searching thread begins a search that goes on
+by itself, or sends the answers of a batch, nobody reads: with two threads in Python,
+each step would wait for the other thread to release the interpreter.
 
 A client that sends one request after the other does so again some tens of microseconds
 after its answer, which is less than a processor takes to sleep and wake. The thread
@@ -26,12 +26,13 @@ SPIN = 200e-6  # seconds, the default of haltpoll
 
 
 class Arrivals:
-    """The sockets of clients, in one ``epoll``, and a bell for the searching thread.
+    """The clients' sockets in one ``epoll``, and a bell to wake the searching thread.
 
-    ``wait``, ``leave`` and ``stay`` are for the searching thread, ``read`` for the
-    front; the others for any thread.
+    The searching thread calls ``wait``, ``leave`` and ``stay``, the front calls
+    ``read``; any thread may call the other methods.
 
-    turn: held by the thread that reads, and for all else that is done with clients
+    turn: lock that a thread holds while it reads from clients, or changes or answers
+    one
     """
 
     def __init__(self) -> None:
@@ -58,8 +59,9 @@ class Arrivals:
     ) -> None:
         """Call a function, on either thread, whenever a descriptor is ready.
 
-        Repeated as long as it is; also at its end and on its errors.
-        events: of epoll, that are waited for; 0 stops the calls
+        The call is repeated as long as the descriptor is ready. End of file and errors
+        count as ready.
+        events: mask of the epoll events to wait for; 0 stops the calls
         """
         before, _ = self._readers.get(handle, (0, None))
         if not events:
@@ -77,10 +79,10 @@ class Arrivals:
             self._sockets.unregister(handle)
 
     def wait(self, timeout: float, ready: Sized) -> None:
-        """Read the first arrivals, or return at a ring or after ``timeout`` seconds.
+        """Wait for data and read it; return on ``ring`` or after ``timeout`` seconds.
 
-        ready: filled by other threads before they ring; returns at once unless it is
-        empty
+        ready: collection that other threads fill before they ring; ``wait`` returns at
+        once if it is not empty
         """
         self.stay()
         self._asleep = True
@@ -92,7 +94,7 @@ class Arrivals:
         self._dispatch(events)
 
     def _next(self, timeout: float) -> list[tuple[int, int]]:
-        """Return arrivals within ``timeout`` seconds, polling or sleeping."""
+        """Poll or sleep up to ``timeout`` seconds; return the events that occurred."""
         began = time.perf_counter()
         events: list[tuple[int, int]] = []
         while self._soon and not events and time.perf_counter() - began < SPIN:
@@ -120,7 +122,7 @@ class Arrivals:
             self._shown.modify(self._sockets, 0)
 
     def read(self, timeout: float = 0) -> None:
-        """Read arrivals, on the front; wait for them, and until it may."""
+        """Read arrivals on the front, once it is allowed to and data has come."""
         if self._shown.poll(timeout):
             self._dispatch(self._sockets.poll(0))
 

@@ -1,4 +1,4 @@
-"""Checks of requests: from bytes to a request of an operation, or one clear line."""
+"""Checks of requests: bytes become a request of an operation or a one-line refusal."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def unknown_op(name: object) -> ServiceError:
 
 
 def too_long(limits: Limits) -> ServiceError:
-    """Return the refusal of a request of too many bytes."""
-    text = f"a request has up to {limits.line} bytes; send fewer vertices"
+    """Return the refusal of a request that has too many bytes."""
+    text = f"a request may have up to {limits.line} bytes; send fewer vertices"
     return ServiceError("too_large", text)
 
 
@@ -42,9 +42,9 @@ class Checker:
             self._plain = {op: msgspec.json.Decoder(kinds[op]) for op in kinds}
 
     def check(self, data: bytes, op: str | None = None) -> Request:
-        """Parse a request; ServiceError, with its id, for an invalid one.
+        """Parse a request; raise ServiceError, with its id, if it is invalid.
 
-        op: the operation, if the request does not name it itself
+        op: name of the operation, if the request itself does not have it
         """
         if op in self._plain:
             try:
@@ -57,7 +57,7 @@ class Checker:
         return self._checked(data, op)
 
     def _checked(self, data: bytes, op: str | None) -> Request:
-        """Parse any request field by field."""
+        """Parse a request field by field, whatever its operation."""
         try:
             value = msgspec.json.decode(data)
         except UNREADABLE as error:
@@ -75,7 +75,7 @@ class Checker:
 
     @staticmethod
     def _operation(value: dict[str, Any], op: str | None) -> Operation:
-        """Take the name of the operation out of a request; return the operation."""
+        """Remove the operation's name from a request; return the operation."""
         name = value.pop("op", op)
         if op and name != op:
             raise refused("op", name, op)
@@ -87,7 +87,7 @@ class Checker:
         return OPERATIONS[name]
 
     def _request(self, operation: Operation, values: dict[str, Any]) -> Request:
-        """Return a request whose fields are checked."""
+        """Check the fields of a request; return the request."""
         fields, served = operation.fields, self._served
         for name in values.keys() - fields.keys():
             allowed = ", ".join(("op", *fields))

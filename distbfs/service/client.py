@@ -63,19 +63,20 @@ class Client(ABC):
         Parameters
         ----------
         op : str
-            Its name, such as "distances"; the other methods call this one.
+            Name of the operation, such as "distances"; the other methods call this one.
         **fields
             Fields of the operation, and ``deadline`` in seconds.
 
         Returns
         -------
         dict
-            Fields of the answer, JSON values.
+            Fields of the answer, as JSON values.
 
         Raises
         ------
         ServiceError
-            With the code from the service, or ``broken`` if no service answers.
+            The service answered with an error, whose code this has, or no service
+            answered (code ``broken``).
 
         Examples
         --------
@@ -94,20 +95,20 @@ class Client(ABC):
 
     @abstractmethod
     def _ask(self, op: str, fields: dict[str, Any]) -> object:
-        """Return the answer of the service, whatever it is."""
+        """Send a request; return the answer, good or not."""
 
     def _broken(self, error: Exception) -> ServiceError:
-        """Return the error for an answer that did not come or cannot be read."""
+        """Return the error for an answer that did not arrive or cannot be read."""
         if isinstance(error, (TimeoutError, BlockingIOError)):
             why = f"no answer within {self._timeout:g} seconds"
         elif isinstance(error, OSError):
-            why = "the connection has ended before the answer"
+            why = "the connection ended before the answer"
         else:
             why = "the answer is not from a service of distbfs"
         return ServiceError("broken", f"{self._address}: {why}")
 
     def close(self) -> None:  # noqa: B027
-        """Leave the service; its other clients stay.
+        """Disconnect from the service; its other clients stay connected.
 
         Examples
         --------
@@ -117,12 +118,13 @@ class Client(ABC):
         """
 
     def bfs(self, source: Vertex | Vertices, **fields: Any) -> dict[str, Any]:
-        """Search from a vertex, or from a set at once.
+        """Search from a vertex, or from a set of vertices at once.
 
         Parameters
         ----------
         source : vertex or iterable of vertices
-            With several, levels count from the nearest, here and in other methods.
+            Where searches begin.  From several vertices, levels count from the nearest
+            one, here and in the other methods.
         **fields
             ``result`` ("inline", or "summary" for counts alone), ``parents`` (bool),
             ``arrays``, ``deadline``.
@@ -131,11 +133,12 @@ class Client(ABC):
         -------
         dict
             Always ``reached``, ``depth``, ``nedge``, ``seconds``, ``TEPS`` and
-            ``levels`` (vertices of each level).  Also ``level`` and ``parent`` (n
-            values, -1 for unreached; where vertices are counted from 1, ``first_id`` is
-            1, the vertex of the first value): arrays of int32 and int64, or lists where
-            ``arrays="json"`` is given; parents are always a list where vertices have
-            ids of a file.
+            ``levels`` (the number of vertices on each level).  Unless the result is a
+            summary, also ``level`` and ``parent``: one value per vertex, -1 for
+            unreached.  They are arrays of int32 and int64, or lists with
+            ``arrays="json"``; parents are always a list where the store keeps the ids
+            of its file.  Where vertices are counted from 1, ``first_id`` is 1, the
+            vertex of the first value.
 
         Raises
         ------
@@ -158,14 +161,14 @@ class Client(ABC):
         Parameters
         ----------
         sources : iterable of vertices
-            A search from each.
+            One search begins at each of them.
         **fields
             See ``bfs``.
 
         Returns
         -------
         dict
-            ``searches``, for each source an answer as from ``bfs``.
+            ``searches``: for each source, an answer like that of ``bfs``.
 
         Raises
         ------
@@ -200,7 +203,7 @@ class Client(ABC):
         Returns
         -------
         list of int
-            k numbers of hops; -1 for targets that are not reached.
+            Number of hops to each of the k targets; -1 for unreached ones.
 
         Raises
         ------
@@ -237,7 +240,7 @@ class Client(ABC):
         Returns
         -------
         list of bool
-            k flags.
+            Whether each of the k targets is reached.
 
         Raises
         ------
@@ -277,8 +280,8 @@ class Client(ABC):
         Raises
         ------
         ServiceError
-            See ``call``; ``too_large`` where the path has more vertices than the
-            service puts into an answer.
+            See ``call``; the code is ``too_large`` if the path has more vertices than
+            an answer of the service may have.
 
         Examples
         --------
@@ -307,14 +310,16 @@ class Client(ABC):
         Returns
         -------
         dict
-            ``distance`` in hops, ``count`` of paths (exact), and ``edges`` [u, v], each
-            once, u one step nearer to the source; -1, 0 and None if there are none.
+            ``distance`` in hops, ``count``, the exact number of paths, and ``edges``,
+            the list of their edges [u, v] without repeats, where u is one step nearer
+            to the source.  If there is no path, these are -1, 0 and None.
 
         Raises
         ------
         ServiceError
-            See ``call``; ``too_large`` where the edges are more than the service puts
-            into an answer, ``bad_request`` where its graph lies on several devices.
+            See ``call``; the code is ``too_large`` if there are more edges than an
+            answer of the service may have, ``bad_request`` if the graph lies on several
+            devices.
 
         Examples
         --------
@@ -361,7 +366,7 @@ class Client(ABC):
         return self.call("health")
 
     def shutdown(self) -> dict[str, Any]:
-        """Tell the service to answer the queued requests and then to end.
+        """Tell the service to answer the queued requests and then end.
 
         Returns
         -------
@@ -383,7 +388,7 @@ class Client(ABC):
 
 
 def _start(source: Vertex | Vertices) -> dict[str, Any]:
-    """Return the field of the start of a search: a vertex, or several."""
+    """Return the field that gives the start of a search: a vertex, or several."""
     several = isinstance(source, Iterable) and not isinstance(source, str)
     if several and not (isinstance(source, np.ndarray) and not source.ndim):
         return {"sources": list(each_of(source, "sources"))}
@@ -391,36 +396,36 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
 
 
 def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields that ask for arrays, where the answer may have some."""
+    """Return fields with a request for arrays added, if the answer may have some."""
     return fields if fields.get("result") == "summary" else {"arrays": "npy", **fields}
 
 
 def checked(answer: object) -> dict[str, Any]:
-    """Return the fields of a good answer; ServiceError for any other."""
+    """Return the fields of a good answer; raise ServiceError for any other."""
     if not isinstance(answer, dict):
         raise ServiceError("broken", "the answer is not a JSON object")
     if answer.get("ok") is True:
         return {k: v for k, v in answer.items() if k not in ("id", "ok")}
     error = answer.get("error")
     if not isinstance(error, dict):
-        raise ServiceError("broken", "the answer is neither good nor an error")
+        raise ServiceError("broken", "the answer is neither a result nor an error")
     code, message = str(error.get("code", "broken")), str(error.get("message", ""))
     raise ServiceError(code, message, answer.get("id"))
 
 
 def encoded(request: dict[str, Any]) -> bytes:
-    """Return a request as JSON; ServiceError if a value cannot be JSON."""
+    """Return a request as JSON; raise ServiceError if a value cannot be encoded."""
     return ENCODER.encode(request)
 
 
 def _plain(value: object) -> object:
-    """Return a number of NumPy, or an array of any library, as JSON has it."""
+    """Return a NumPy number, or an array of any library, as a value of JSON."""
     if isinstance(value, np.generic):
         return value.tolist()
     if is_array(value):
         return array_of(value, "an argument").tolist()
     name = type(value).__name__
-    text = f"{name} cannot be sent; allowed: numbers, texts, lists, arrays of NumPy"
+    text = f"{name} cannot be sent; allowed: numbers, texts, lists, NumPy arrays"
     raise ServiceError("bad_request", text)
 
 
@@ -456,7 +461,7 @@ class SocketClient(Client):
             raise no_service(self._address, error) from error
 
     def _line(self) -> bytes:
-        """Return the next line, without its end; nothing at the end."""
+        """Return the next line without its line end; b"" at the end of the stream."""
         while b"\n" not in self._rest:
             data = self._socket.recv(CHUNK)
             if not data:
@@ -466,13 +471,13 @@ class SocketClient(Client):
         return line
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """Return at most ``size`` of the following bytes, none at the end."""
+        """Return at most ``size`` of the following bytes; b"" at the end."""
         data = self._rest[:size] or self._socket.recv(min(size, CHUNK))
         self._rest = self._rest[size:]
         return data
 
     def _ask(self, op: str, fields: dict[str, Any]) -> object:
-        """Send a request, once more where the connection had ended before."""
+        """Send a request; send it again if the connection had ended before."""
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
         answer, idle = None, self._answered
@@ -485,7 +490,7 @@ class SocketClient(Client):
             self._connect()
             answer = self._answer(request)
         if answer is None:
-            raise ServiceError("broken", f"{self._address}: the connection has ended")
+            raise ServiceError("broken", f"{self._address}: the connection ended")
         self._answered = True
         return answer
 
@@ -501,12 +506,12 @@ class SocketClient(Client):
         return None
 
     def close(self) -> None:
-        """Leave the service."""
+        """Disconnect from the service."""
         self._socket.close()
 
 
 class HttpClient(Client):
-    """A client over HTTP, with a bearer token; it follows no redirection."""
+    """A client over HTTP, with a bearer token; it follows no redirects."""
 
     def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
         self._address, self._timeout = url, timeout
@@ -514,7 +519,7 @@ class HttpClient(Client):
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         if token and not (token.isascii() and token.isprintable()):
-            raise ServiceError("unauthorized", "a token is printable ASCII")
+            raise ServiceError("unauthorized", "a token must be printable ASCII")
         try:
             parts = urlsplit(url)
             host = (parts.hostname or "").encode("idna").decode()
@@ -529,7 +534,7 @@ class HttpClient(Client):
         self._connection = made(host, parts.port, timeout=timeout)
 
     def _ask(self, op: str, fields: dict[str, Any]) -> object:
-        """Post a request, and read the answer of whatever status."""
+        """Post a request; read the answer, whatever its status."""
         body, connection = encoded(fields), self._connection
         try:
             connection.connect()
@@ -547,7 +552,7 @@ class HttpClient(Client):
 def connect(
     address: str | Path, *, token: str | None = None, timeout: float = SECONDS
 ) -> Client:
-    """Return a client of the service at a socket's path or at an HTTP address.
+    """Return a client of the service at a socket or at an HTTP address.
 
     Parameters
     ----------
@@ -556,18 +561,19 @@ def connect(
     token : str, optional
         The bearer token that the HTTP service asks for.
     timeout : float, default 70
-        Seconds for one answer; more than the longest answer takes by default.
+        Seconds to wait for one answer.  The default is longer than the default deadline
+        of requests.
 
     Returns
     -------
     Client
-        Use it in ``with``, or ``close()`` it.
+        The client; use it in a ``with`` statement, or call ``close()`` at the end.
 
     Raises
     ------
     ServiceError
-        ``not_found``: no service listens there; ``unauthorized``: the token is not
-        printable ASCII.
+        No service listens there (code ``not_found``), or the token is not printable
+        ASCII (code ``unauthorized``).
 
     Examples
     --------
@@ -588,5 +594,5 @@ def connect(
     except OSError as error:
         raise ServiceError("not_found", f"{path}: {error.strerror}") from error
     if not stat.S_ISSOCK(mode):
-        raise ServiceError("not_found", f"{path} is not a socket of a service")
+        raise ServiceError("not_found", f"{path} is not the socket of a service")
     return SocketClient(path, timeout)

@@ -21,14 +21,14 @@ CHUNK = 1 << 14
 
 
 class Encoding(ABC):
-    """The data of one client as parts, each of which gets an answer.
+    """Splits the data of one client into parts, each of which gets an answer.
 
-    most: unanswered requests beyond which no more are read
-    ends: of ``poll``, besides an end both ways: the client has left
-    kept: seconds that a client may wait between two requests
-    within: whether a part has begun and not ended
-    interim: bytes that the client waits for before it goes on with a part
-    refused: answer to its requests if there is no room for it, else None
+    most: number of unanswered requests beyond which no more are read
+    ends: mask of ``poll`` events, besides a hang-up, that mean the client has left
+    kept: seconds that a client may be idle between two requests
+    within: whether a part has begun but not ended
+    interim: bytes that the client waits for before it continues a part
+    refused: the answer to all of its requests if there is no room for it, else None
     """
 
     most = 1
@@ -40,22 +40,22 @@ class Encoding(ABC):
 
     @abstractmethod
     def feed(self, data: bytes) -> list[Any]:
-        """Return the parts that end in some data, b"" after the last one."""
+        """Return the parts that end in ``data``; b"" marks the end of all data."""
 
     def late(self) -> Any:
-        """Return a part that did not end in time, to be answered; None: drop it."""
+        """Return a part that did not end in time, to answer it; None to drop it."""
         return None
 
     def begin(self, part: Any, name: str) -> bool:  # noqa: ARG002
-        """Begin with a part; return whether it is the last that is answered.
+        """Begin to answer a part; return whether it is the last one answered.
 
-        name: of the request, for the log
+        name: name of the request in the log
         """
         return self.refused is not None
 
     @abstractmethod
     def request_of(self, part: Any) -> Request | Answer | Any:
-        """Return the request in a part, or its answer; raise ServiceError."""
+        """Return the request in a part, or its answer; ServiceError if invalid."""
 
     def op_of(self, part: Any) -> str:  # noqa: ARG002
         """Return the operation of a part that is not a valid request."""
@@ -69,14 +69,14 @@ class Encoding(ABC):
 class Connection:
     """One client: limits its open requests, and drops it if it hangs.
 
-    The thread that reads (``Arrivals``) also handles requests; the thread that has an
-    answer sends it, as long as the client accepts it at once; the rest is sent as the
-    client takes it. All of it happens with ``Arrivals.turn`` held.
+    The thread that reads (``Arrivals``) also handles requests. The thread that has an
+    answer sends as much as the client accepts at once; the rest is sent when the client
+    is ready for more. All of this happens with ``Arrivals.turn`` held.
 
     left: called when the client is disconnected
-    lasting: whether it may send nothing, or half a request, for any time
-    since: when it last became idle, or took or began something
-    gone: whether it is disconnected
+    lasting: whether the client may send nothing, or half a request, for any time
+    since: time when the client last became idle, accepted data or began a request
+    gone: whether the client is disconnected
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Connection:
         return self._begun - self._ended
 
     def _watch(self) -> None:
-        """Wait for what the client does next; disconnect it if it is done."""
+        """Register for the client's next event; disconnect the client if it is done."""
         if self._said_all and self.idle:
             self.close()
         if self.gone:
@@ -126,9 +126,10 @@ class Connection:
         self._arrivals.add(self._handle, self.go_on, events)
 
     def go_on(self) -> None:
-        """Send, read and handle what the client is ready for.
+        """Send what the client accepts; read and handle what it has sent.
 
-        At most as many requests at once as may be open, then others get their turn.
+        At most as many requests as may be open are read; then other clients get their
+        turn.
         """
         try:
             self._send()
@@ -184,7 +185,7 @@ class Connection:
         self.answer(answer)
 
     def answer(self, result: Any) -> None:
-        """Send an answer, as far as possible; on any thread."""
+        """Send as much of an answer as the client accepts; callable from any thread."""
         buffers = self._encoding.encode(result)
         with self._arrivals.turn:
             if self.gone:
@@ -197,7 +198,7 @@ class Connection:
             self._watch()
 
     def _send(self) -> None:
-        """Send what the client accepts at once; count the answers that it has then."""
+        """Send what the client accepts at once; count the answers sent completely."""
         while self._unsent:
             buffer = self._unsent[0]
             try:
@@ -216,9 +217,9 @@ class Connection:
         self._owed = 0
 
     def look(self) -> None:
-        """Drop a client that left, or keeps the service waiting; now and then.
+        """Drop a client that left or keeps the service waiting; called periodically.
 
-        Its requests are not searched any more.
+        No more searches run for its requests.
         """
         said = self._begun and not self._encoding.within
         waits = bool(self._unsent) or (bool(self._parts) and not self._open)
@@ -232,7 +233,7 @@ class Connection:
             self.close()
 
     def _give_up(self) -> None:
-        """Drop a client that keeps the service waiting, after its last answer."""
+        """Give a client that keeps the service waiting a last answer, then drop it."""
         late = None if self._open else self._encoding.late()
         if late is None:
             self.close()
@@ -242,7 +243,7 @@ class Connection:
         self.go_on()
 
     def drop_if_left(self) -> None:
-        """Drop a client that closed its end."""
+        """Drop the client if it has closed its end."""
         poll = select.poll()
         poll.register(self._handle, self._encoding.ends)
         if poll.poll(0):

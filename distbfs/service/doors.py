@@ -28,7 +28,7 @@ LONGEST_PATH = 107  # bytes of a Unix socket's path
 class Door:
     """A listening socket on which clients connect.
 
-    encoding: returns the encoding of a client's data
+    encoding: returns a new ``Encoding`` for each client
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Door:
         listening.setblocking(False)
 
     def open(self) -> None:
-        """Let clients in from now on."""
+        """Accept clients from now on."""
         with self._arrivals.turn:
             self._arrivals.add(self._listening.fileno(), self.meet)
 
     def look(self) -> None:
-        """Look after all clients; see ``Connection.look``."""
+        """Call ``Connection.look`` for all clients."""
         with self._arrivals.turn:
             for client in [*self.clients]:
                 client.look()
@@ -67,7 +67,7 @@ class Door:
                 client.close()
 
     def meet(self) -> None:
-        """Accept a client; after an error none for a while, with a warning."""
+        """Accept a client; after an error, warn and accept none for a while."""
         try:
             connected, _ = self._listening.accept()
             self.let_in(connected)
@@ -76,10 +76,10 @@ class Door:
         except OSError as error:
             self._arrivals.remove(self._listening.fileno())
             self._again = time.monotonic() + AGAIN
-            self.service.warn(f"{error.strerror}: no client is accepted meanwhile")
+            self.service.warn(f"{error.strerror}: no clients are accepted for a while")
 
     def let_in(self, connected: socket.socket) -> None:
-        """Accept a client; without room, refuse its requests."""
+        """Serve a connected client; refuse its requests if there is no room for it."""
         encoding = self._encoding()
         encoding.refused = self.no_room()
         if len(self.clients) > 2 * self.service.limits.clients:
@@ -89,9 +89,9 @@ class Door:
         self.clients.add(Connection(self.service, connected, encoding, leave))
 
     def no_room(self) -> ServiceError | None:
-        """Return the reason why one more client has no room, None if it has.
+        """Return the error if there is no room for one more client, else None.
 
-        Clients that left do not count, and the one idle longest is dropped.
+        Clients that left do not count, and the client idle longest is dropped.
         """
         most = self.service.limits.clients
         if len(self.clients) >= most:
@@ -107,7 +107,7 @@ class Door:
 
 
 class StreamDoor(Door):
-    """Serves one client on a connected socket; the service ends with it."""
+    """Serves one client on a connected socket; the service ends when it leaves."""
 
     def open(self) -> None:
         """Start reading."""
@@ -125,8 +125,8 @@ class StreamDoor(Door):
 class Front:
     """Serves doors in a thread; a context manager.
 
-    The thread looks after clients, and reads while the main thread cannot
-    (``Arrivals``).
+    The thread drops clients that left, and reads while the main thread cannot (see
+    ``Arrivals``).
     """
 
     def __init__(self, service: Service, doors: Sequence[Door]) -> None:
@@ -165,15 +165,15 @@ class Front:
 
 
 def clear_place(path: Path) -> None:
-    """Prepare a path for a Unix socket; remove a dead one.
+    """Prepare a path for a Unix socket; remove a socket that nobody listens on.
 
     Raises UsageError if a service answers there or the path is not a socket,
-    InputError if there is no folder.
+    InputError if its folder does not exist.
     """
     if not Path(os.path.realpath(path)).parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}")
     if len(os.fsencode(path)) > LONGEST_PATH:
-        raise UsageError(f"{path}: a socket's path has up to {LONGEST_PATH} bytes")
+        raise UsageError(f"{path}: a socket's path has at most {LONGEST_PATH} bytes")
     try:
         if stat.S_ISSOCK(path.lstat().st_mode):
             _remove_dead(path)
@@ -231,7 +231,7 @@ def _listening(
 def standard_streams(ready: threading.Event) -> socket.socket:
     """Return a socket whose other end is stdin and stdout, served by two threads.
 
-    ready: nothing is read, and so nothing answered, before it is set
+    ready: event before which nothing is read, and so nothing is answered
     """
     mine, other = socket.socketpair()
 

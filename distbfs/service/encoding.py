@@ -1,8 +1,8 @@
-"""Answers as bytes: JSON, and arrays of NumPy after it.
+"""Answers as bytes: a line of JSON, followed by NumPy arrays.
 
-In its JSON text, an array of an answer is ``{"npy": k}``: the k-th of the arrays that
-follow after the end of the line, each a complete ``.npy`` file. They are never
-converted to text, and are sent without a copy.
+In the JSON text, ``{"npy": k}`` stands for an array of the answer: the k-th of those
+that follow the line, each a complete ``.npy`` file. Arrays are never converted to text,
+and are sent without a copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Buffer = bytes | memoryview
 
 
 def encode(answer: object) -> list[Buffer]:
-    """Return a line and the arrays that follow; their memory is shared."""
+    """Return a line and the arrays that follow, which share the answer's memory."""
     try:
         return [ENCODER.encode(answer) + b"\n"]
     except TypeError:  # it has arrays
@@ -31,7 +31,7 @@ def encode(answer: object) -> list[Buffer]:
 
 
 def _with_arrays(answer: object) -> list[Buffer]:
-    """Return a line and the arrays that follow; TypeError for other values."""
+    """Return a line and the arrays that follow; TypeError for values of other types."""
     arrays: list[Array] = []
 
     def place(value: object) -> dict[str, int]:
@@ -53,11 +53,11 @@ class Readable(Protocol):
     """A stream of the bytes after a line."""
 
     def read(self, size: int = ..., /) -> bytes:
-        """Return at most ``size`` bytes, none at the end."""
+        """Return at most ``size`` bytes; b"" at the end."""
 
 
 def fill(answer: object, stream: Readable) -> None:
-    """Read the arrays of an answer into their places; ValueError if they are none."""
+    """Read the arrays of an answer into their places; ValueError if one is invalid."""
     if isinstance(answer, list):
         for value in answer:
             fill(value, stream)

@@ -1,6 +1,6 @@
-"""Fields of requests: the values that each takes, for checks and for JSON schemas.
+"""Fields of requests: the allowed values of each, for checks and for JSON schemas.
 
-The values of some depend on the graph that is served and on the limits of its service.
+For some fields, they depend on the graph that is served and the limits of the service.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ REQUIRED = msgspec.NODEFAULT
 
 
 class Served(NamedTuple):
-    """The context of values: the names of a graph's vertices, and limits."""
+    """What allowed values depend on: the names of the vertices, and the limits."""
 
     names: Names
     limits: Limits
 
 
 def shown(value: object) -> str:
-    """Return a JSON value for a message, cut and escaped."""
+    """Return a JSON value as text for a message, shortened and escaped."""
     return legible(json.dumps(value), SHOWN)
 
 
@@ -43,19 +43,19 @@ def refused(
 
 @dataclass(frozen=True)
 class Kind:
-    """The values that a field takes: their type for msgspec, and in words."""
+    """The allowed values of a field: their type for msgspec, and in words."""
 
     type: Any
     allowed: str
 
     def of(self, served: Served) -> Kind:  # noqa: ARG002
-        """Return the kind for a service."""
+        """Return the kind with the limits and names of a service filled in."""
         return self
 
     def read(self, name: str, value: Any, served: Served) -> Any:
         """Check a JSON value of a field, and return the value that the service uses.
 
-        Raises ServiceError that names the field, and what is allowed.
+        Raises ServiceError, which names the field and the allowed values.
         """
         kind = self.of(served)
         if type(value) is float and value.is_integer():
@@ -71,7 +71,7 @@ class Seconds(Kind):
     """A time that an answer may take, in seconds."""
 
     def of(self, served: Served) -> Kind:
-        """Return the range."""
+        """Return the kind with its range in seconds."""
         least, most = SMALLEST_DEADLINE, served.limits.deadline
         number = Annotated[float, Meta(ge=least, le=most)]
         return Kind(number, f"{least} to {most} seconds")
@@ -79,10 +79,10 @@ class Seconds(Kind):
 
 @dataclass(frozen=True)
 class Vertex(Kind):
-    """A vertex by its name; read as its number."""
+    """A vertex by its name; ``read`` returns its number."""
 
     def of(self, served: Served) -> Kind:
-        """Return the range of numbers, or any number or text where ids are kept."""
+        """Return a kind for a range of numbers, or for any id where ids are kept."""
         names, first = served.names, served.names.first
         if first is None:
             return Kind(int | str, names.allowed)
@@ -99,10 +99,10 @@ class Vertex(Kind):
 
 @dataclass(frozen=True)
 class Vertices(Kind):
-    """A list of vertices by their names, at least one; read as their numbers."""
+    """A list of at least one vertex by name; ``read`` returns their numbers."""
 
     def of(self, served: Served) -> Kind:
-        """Return the type of a list."""
+        """Return the kind with the longest allowed list."""
         size = Meta(min_length=1, max_length=served.limits.ids)
         each: Any = VERTEX.of(served).type
         several: Any = list[each]
@@ -124,14 +124,14 @@ class Vertices(Kind):
 
 
 def named(example: Any, names: Names) -> Any:
-    """Return an example with names of vertices, the last one for larger numbers."""
+    """Return an example with names for numbers of vertices, cut to the last vertex."""
     if isinstance(example, list):
         return [named(vertex, names) for vertex in example]
     return names.of(min(example, names.n - 1)) if isinstance(example, int) else example
 
 
 def one_of(*values: str) -> Kind:
-    """Return a kind of some texts."""
+    """Return a kind that allows some texts."""
     return Kind(Literal[values], ", ".join(values))
 
 
@@ -148,10 +148,10 @@ REQUEST_ID = Kind(
 class Field(NamedTuple):
     """A field of requests.
 
-    text: its description; default: UNSET for none, REQUIRED where requests must have
-    it;
-    example: a value for examples, with vertices counted from 0, None to leave it out
-    inline: whether it concerns levels and parents, and is not used with a summary
+    text: description of the field
+    default: value if it is left out; UNSET for none, REQUIRED if requests must have it
+    example: value in examples, with vertices counted from 0; None to leave it out
+    inline: whether it concerns levels and parents, which a summary does not have
     """
 
     name: str
@@ -162,7 +162,7 @@ class Field(NamedTuple):
     inline: bool = False
 
     def declared(self, served: Served) -> tuple[str, Any, Any]:
-        """Return name, type and default, for ``msgspec.defstruct``."""
+        """Return the field's name, type and default, for ``msgspec.defstruct``."""
         kind: Any = Annotated[self.kind.of(served).type, Meta(description=self.text)]
         kind = kind | UnsetType if self.default is UNSET else kind
         return self.name, kind, self.default

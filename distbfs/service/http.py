@@ -48,12 +48,12 @@ SAFE = {
 }
 JSON = "application/json"
 HEAD = 1 << 16  # most bytes of a request's head
-NO_HTTP = "not a request of HTTP/1.1, or its head is too long"
+NO_HTTP = "not an HTTP/1.1 request, or its head is too long"
 READ = "GET, HEAD"  # methods of pages
 
 
 class Sent(NamedTuple):
-    """The answer of a page: status, media type, and body."""
+    """The answer to a request for a page: status, media type and body."""
 
     status: int
     kind: str
@@ -61,7 +61,7 @@ class Sent(NamedTuple):
 
 
 class Site:
-    """The pages that a service answers to ``GET``, and the guard of its operations."""
+    """The pages that a service returns for ``GET``, and the guard of its operations."""
 
     def __init__(self, service: Service, guard: Guard) -> None:
         self.service, self.guard = service, guard
@@ -83,10 +83,10 @@ class Site:
 
 @dataclass
 class HttpRequest:
-    """A request of HTTP.
+    """An HTTP request.
 
     fault: why the request is refused, None for a valid one
-    close: whether the client is to be disconnected after the answer
+    close: whether to disconnect the client after the answer
     """
 
     method: str = ""
@@ -103,10 +103,10 @@ class HttpRequest:
 
 
 class HttpEncoding(Encoding):
-    """Requests of HTTP, of which one is open at a time.
+    """HTTP requests, one open at a time.
 
-    At most the allowed bytes of a body are kept; the rest of a longer one is read,
-    since some clients read no answer before that.
+    Of a body longer than allowed, the rest is read but not kept, since some clients
+    read no answer before they have sent everything.
     """
 
     ends = select.POLLRDHUP  # whoever says no more has left
@@ -119,7 +119,7 @@ class HttpEncoding(Encoding):
         self._expect(b"")
 
     def _expect(self, data: bytes) -> None:
-        """Expect a new request; some of its data are here."""
+        """Expect a new request, of which some data may have arrived."""
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD)
         self.begun: HttpRequest | None = None  # whose head is complete
         self.within = bool(data)
@@ -127,7 +127,7 @@ class HttpEncoding(Encoding):
             self._parser.receive_data(data)
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """Return complete requests, then a broken one if there is one; b"": the end."""
+        """Return complete requests, and a broken one last; b"" marks the end."""
         made = []
         self.within, self.interim = self.within or bool(data), b""
         try:
@@ -148,15 +148,15 @@ class HttpEncoding(Encoding):
             if data:
                 made.append(self._refuse("bad_request", NO_HTTP))
             elif self.begun is not None:
-                text = "the client has left before the end of the body"
+                text = "the client left before the end of the body"
                 made.append(self._refuse("gone", text))
         return made
 
     def late(self) -> HttpRequest | None:
-        """Return the request whose body did not arrive in time, None without a head."""
+        """Return the request whose body is late, None if its head has not arrived."""
         if self.begun is None:
             return None
-        text = f"the body has not come within {self._limits.patience:g} seconds"
+        text = f"the body did not arrive within {self._limits.patience:g} seconds"
         return self._refuse("bad_request", text)
 
     def _refuse(self, code: str, text: str) -> HttpRequest:
@@ -180,17 +180,17 @@ class HttpEncoding(Encoding):
             request.body += data
 
     def op_of(self, part: HttpRequest) -> str:
-        """Return the operation of a path."""
+        """Return the operation that the path of a request names."""
         return part.op or ""
 
     def begin(self, part: HttpRequest, name: str) -> bool:
-        """Begin with a part; return whether the client is disconnected after it."""
+        """Begin to answer a part; return whether to disconnect the client after it."""
         self._part, self._name = part, name
         part.close = part.close or super().begin(part, name)
         return part.close
 
     def request_of(self, part: HttpRequest) -> Request | Sent:
-        """Return the request of an operation, or a page."""
+        """Return the operation's request that a part holds, or the page it asks for."""
         if part.op is None:
             return self._page(part)
         if part.op not in OPERATIONS:
@@ -218,7 +218,7 @@ class HttpEncoding(Encoding):
 
     def _check_method(self, part: HttpRequest, allowed: str) -> None:
         if part.method not in allowed.split(", "):
-            text = f"{legible(part.path)} takes no {legible(part.method)}"
+            text = f"{legible(part.path)} does not take {legible(part.method)}"
             raise ServiceError("not_allowed", f"{text}; allowed: {allowed}")
 
     def _check_token(self, part: HttpRequest) -> None:
@@ -228,7 +228,7 @@ class HttpEncoding(Encoding):
             raise ServiceError("unauthorized", f"{text}Authorization: Bearer TOKEN")
 
     def encode(self, answer: Any) -> list[Buffer]:
-        """Return head and body of an answer."""
+        """Return the head and the body of an answer."""
         part, status, kind = self._part, 200, JSON
         headers = {"Date": formatdate(usegmt=True), **SAFE, "X-Request-Id": self._name}
         body: list[Buffer]
@@ -256,17 +256,17 @@ class HttpEncoding(Encoding):
 
 
 def _check_kind(headers: dict[str, str]) -> None:
-    """Raise ServiceError unless a body is announced as JSON, not compressed."""
+    """Raise ServiceError unless the headers announce uncompressed JSON."""
     kind = headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != JSON:
         sent = f"Content-Type is {legible(kind)}" if kind else "Content-Type is missing"
         raise ServiceError("not_json", f"{sent}; send Content-Type: {JSON}")
     packing = headers.get("content-encoding", "identity")
     if packing.strip().lower() != "identity":
-        text = f"Content-Encoding is {legible(packing)}; send the body as it is"
+        text = f"Content-Encoding is {legible(packing)}; send the body uncompressed"
         raise ServiceError("not_json", text)
 
 
 def http_door(service: Service, listening: socket.socket, guard: Guard) -> Door:
-    """Return a door for clients of HTTP on a listening TCP socket."""
+    """Return a door for HTTP clients on a listening TCP socket."""
     return Door(service, listening, partial(HttpEncoding, Site(service, guard)))

@@ -13,7 +13,7 @@ from distbfs.service.service import Service
 
 
 class LineEncoding(Encoding):
-    """One request per line; more may come before the answers."""
+    """One request per line; a client may send more before it has its answers."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._limit = service, service.limits.line
@@ -24,7 +24,7 @@ class LineEncoding(Encoding):
     def feed(self, data: bytes) -> list[bytes | None]:
         """Return complete lines without their ends, None for one that was too long.
 
-        b"": the end of the data, which ends the last line
+        b"" marks the end of the data, which also ends the last line.
         """
         *ends, rest = (data or b"\n").split(b"\n")
         lines: list[bytes | None] = []

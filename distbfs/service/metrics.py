@@ -19,7 +19,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 HISTOGRAMS = (
-    ("queue_wait_seconds", "Time of a request in the queue.", SECONDS),
+    ("queue_wait_seconds", "Time that a request waits in the queue.", SECONDS),
     ("search_seconds", "Time of a search, the slowest rank's.", SECONDS),
     ("batch_requests", "Requests that one search answers.", SIZES),
     ("batch_sources", "Distinct sources of such a batch.", SIZES),
@@ -28,9 +28,10 @@ HISTOGRAMS = (
 
 
 class Histogram:
-    """The last values, and the number of all up to each of some bounds.
+    """The last values, and for each bound the number of all values up to it.
 
-    name: of the metric for Prometheus, after "distbfs_"; text: description of the count
+    name: the metric's name in Prometheus, without "distbfs_"
+    text: description of the metric
     """
 
     def __init__(self, name: str, text: str, bounds: Sequence[float]) -> None:
@@ -46,7 +47,7 @@ class Histogram:
         self.last.append(value)
 
     def quantiles(self) -> dict[str, float | None]:
-        """Return the median and 99th percentile of the last values, None for none."""
+        """Return the median and 99th percentile of the last values; None if none."""
         values = sorted(self.last.copy())
         if not values:
             return {"p50": None, "p99": None}
@@ -54,7 +55,7 @@ class Histogram:
         return {"p50": values[end // 2], "p99": values[round(end * 0.99)]}
 
     def lines(self) -> Iterator[str]:
-        """Yield the metric as text."""
+        """Yield the metric as lines of text for Prometheus."""
         yield from _heading(self.name, self.text, "histogram")
         *up_to, total = accumulate(self._counts)
         for bound, count in zip((*self._bounds, "+Inf"), (*up_to, total), strict=True):
@@ -80,7 +81,7 @@ class Metrics:
         self.gauges: dict[str, tuple[str, Callable[[], float]]] = {}  # text, value
 
     def answered(self, op: str, code: str, count: int = 1) -> None:
-        """Count answers; ``code`` is "ok" or that of an error."""
+        """Count answers; ``code`` is "ok" or the code of an error."""
         self._answers[op, code] += count
 
     def observe(self, name: str, *values: float) -> None:
@@ -89,7 +90,7 @@ class Metrics:
             self._histograms[name].add(value)
 
     def searched(self, seconds: float, requests: int, sources: int) -> None:
-        """Record a search that answers some requests for distinct sources."""
+        """Record a search from ``sources`` distinct sources that answers requests."""
         self._count += 1
         self._ends.append(time.monotonic())
         self._shared += requests if requests > 1 else 0
@@ -105,9 +106,10 @@ class Metrics:
     def as_dict(self) -> dict[str, Any]:
         """Return counts and times as JSON values.
 
-        Times in seconds: median and 99th percentile of the last requests and searches;
-        rate: searches a second over the last ten; shared: requests that shared a
-        search; batch: requests that a search answered.
+        Times in seconds, and the requests that one search answered (``batch``), are the
+        median and 99th percentile of the last requests and searches. ``rate`` is the
+        number of searches a second over the last ten seconds, ``shared`` the number of
+        requests that shared a search.
         """
         counts: dict[str, dict[str, int]] = {}
         for (op, code), count in sorted(self._answers.copy().items()):

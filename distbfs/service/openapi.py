@@ -36,7 +36,7 @@ ROUTES = {
 
 
 def request_schemas(served: Served) -> list[dict[str, Any]]:
-    """Return the JSON schema of the body of each operation, with an example."""
+    """Return the JSON schema of each operation's request body, with an example."""
     models = [operation.model(served) for operation in OPERATIONS.values()]
     _, made = msgspec.json.schema_components(models, ref_template=REF)
     for name, schema in made.items():

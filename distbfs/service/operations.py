@@ -37,12 +37,12 @@ Name: TypeAlias = int | str | None  # of a vertex; None: no vertex
 
 
 def about(text: str, **more: Any) -> Meta:
-    """Return the description of a field."""
+    """Return the metadata that describes a field."""
     return Meta(description=text, **more)
 
 
 def array_of(*kinds: str) -> Meta:
-    """Return the description of an array, which is a list or an array of NumPy."""
+    """Return the metadata of an array, which is a list or a NumPy array."""
     return Meta(extra_json_schema={"type": "array", "items": {"type": list(kinds)}})
 
 
@@ -55,7 +55,7 @@ class Refusal(Struct, kw_only=True):
 
 
 class Good(Struct, kw_only=True):
-    """Common fields of answers to completed requests; without a value: omitted."""
+    """Common fields of answers to completed requests; unset fields are left out."""
 
     id: int | str | None = None
     ok: Literal[True] = True
@@ -110,14 +110,14 @@ class ReachableAnswer(Good, kw_only=True):
 
 
 class PathAnswer(Good, kw_only=True):
-    """Hops and vertices of a path; -1 and null for none."""
+    """The hops and vertices of a path; -1 and null if there is none."""
 
     distance: int
     path: list[Name] | None
 
 
 class AllPathsAnswer(Good, kw_only=True):
-    """Hops, number and edges of all shortest paths; -1, 0 and null for none."""
+    """Hops, number and edges of all shortest paths; -1, 0 and null if there is none."""
 
     distance: int
     count: Annotated[int, Meta(ge=0)]
@@ -192,7 +192,7 @@ RESULTS = (RESULT, PARENTS, ARRAYS)
 class Operation:
     """An operation: its description, its own fields, and the model of its answers.
 
-    immediate: whether it is answered without the queue, and so has no deadline
+    immediate: whether requests are answered without the queue, and have no deadline
     """
 
     name: str
@@ -209,17 +209,17 @@ class Operation:
 
     @property
     def required(self) -> list[Field]:
-        """Fields that each request has, except for the start of a search."""
+        """Fields that each request must have, except for the start of a search."""
         return [x for x in self.own if x.default is REQUIRED]
 
     @cached_property
     def begins(self) -> bool:
-        """Whether it searches once, from ``source`` or the set ``sources``."""
+        """Whether the operation is one search, from ``source`` or a set ``sources``."""
         return SOURCE in self.own
 
     @cached_property
     def small(self) -> bool:
-        """Whether one traversal answers its requests for many sources."""
+        """Whether one traversal can answer its requests for many sources."""
         return TARGETS in self.own
 
     @cached_property
@@ -265,9 +265,9 @@ class Request(Struct):
 
     @property
     def starts(self) -> tuple[int | tuple[int, ...], ...]:
-        """The source of each of its searches; a set as its vertices, ascending.
+        """The source of each search: a vertex, or the ascending vertices of a set.
 
-        A set of one vertex is that vertex.
+        A set of one vertex counts as that vertex.
         """
         if not self.operation.begins:
             return tuple(self.sources)

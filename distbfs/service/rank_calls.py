@@ -1,8 +1,8 @@
-"""Collective work of a service's ranks: follow the calls of rank 0.
+"""Collective work of a service's ranks, which follow the calls of rank 0.
 
 A call is a JSON object sent to every rank: ``{"do": "search", "sources": [...],
-"asked": [...]}`` searches from one source after another, and runs after each the steps
-of each request, lists of a name and its arguments; ``{"do": "together", "asked":
+"asked": [...]}`` searches from one source after another, and after each search runs the
+steps of each request (lists of a name and its arguments); ``{"do": "together", "asked":
 [[source, targets], ...]}`` searches from many sources at once; ``{"do": "look"}``
 checks whether any rank got a signal; ``{"do": "end"}`` is the last.
 """
@@ -39,12 +39,12 @@ def never() -> bool:
 
 
 def as_search(seconds: float, levels: Levels) -> tuple[float, list[Searched]]:
-    """Return levels of targets, by request, as the values of one search."""
+    """Return the levels of each request's targets as the values of one search."""
     return seconds, [(seconds, [[each] for each in levels])]
 
 
 def as_array(name: str, *arguments: Any) -> Step:
-    """Return a step, with targets as int64 [k]."""
+    """Return a step whose targets are an int64 [k] array."""
     if name == "at":
         return name, np.array(arguments[0], dtype=np.int64)
     return name, *arguments
@@ -53,8 +53,8 @@ def as_array(name: str, *arguments: Any) -> Step:
 class ServiceRank:
     """One rank of a service; rank 0 calls ``start``, ``look`` and ``end``.
 
-    flag: whether this rank was asked to stop
-    together: searches from many sources at once, None if not supported
+    flag: flag that is set when a signal asks this rank to stop
+    together: searcher from many sources at once, None if not supported
     """
 
     def __init__(
@@ -89,14 +89,15 @@ class ServiceRank:
 
     @property
     def ahead(self) -> bool:
-        """Whether searches from many sources go on after ``start``."""
+        """Whether searches from many sources continue after ``start`` returns."""
         return self.together is not None and self.together.ahead
 
     def start(self, call: dict[str, Any], stop: Stop) -> Started[list[Searched]]:
         """Begin searches (rank 0).
 
-        Unless ``ahead``, all ranks search at its end. ``stop`` is called between levels
-        and between steps, and within long ones; SearchStopped when it returns True.
+        Unless ``ahead``, all ranks search when the result is asked for. ``stop`` is
+        called between levels, between steps and within long steps; if it returns True,
+        SearchStopped is raised.
         """
         if self.together is None or not self.ahead or call["do"] != "together":
             return Started(lambda: self._run(self._on_all_ranks(call), stop), never)
@@ -121,7 +122,7 @@ class ServiceRank:
         self.session.world.patient_broadcast({"do": "end"})
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Searched]]:
-        """Carry out a call to search; return (seconds, the searches)."""
+        """Run the searches of a call; return (seconds, searches)."""
         if self.together is not None and call["do"] == "together":
             return as_search(*self.together.levels(call["asked"], stop))
         each = [self.search(x, call["asked"], stop) for x in call["sources"]]
@@ -130,7 +131,7 @@ class ServiceRank:
     def search(
         self, source: int | tuple[int, ...], asked: Sequence[Sequence[Step]], stop: Stop
     ) -> Searched:
-        """Search from a source or a set, for requests with some steps each."""
+        """Search from a source or a set; then run the steps of each request."""
         steps = [step for own in asked for step in own]
         if (answer := self._looked_up(source, steps)) is not None:
             return answer
@@ -155,7 +156,7 @@ class ServiceRank:
     ) -> Searched | None:
         """Return levels of targets from one source by edge lookups.
 
-        None for other steps, or if lookups do not suffice.
+        Return None for other steps, or if lookups do not suffice.
         """
         if self.together is None or isinstance(source, tuple):
             return None
@@ -196,7 +197,8 @@ class ServiceRank:
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
-        None if unreached, or for a path of more than ``longest`` vertices.
+        The vertices are None if the target is unreached, or if the path has more than
+        ``longest`` vertices.
         """
         distance = int(result.at(np.array([target]))[0][0])
         if not 0 <= distance < longest:
@@ -214,7 +216,8 @@ class ServiceRank:
     ) -> tuple[int, int, list[list[int]] | None]:
         """Return (level of a target, number of shortest paths, their edges (u, v)).
 
-        No edges, and 0, if unreached, or for more than ``most`` of them.
+        The number is 0 and there are no edges if the target is unreached, or if there
+        are more than ``most`` edges.
         """
         distance = int(result.at(np.array([target]))[0][0])
         if distance < 0:

@@ -23,7 +23,7 @@ class Recipient(Protocol):
     gone: bool
 
     def answer(self, result: Ended) -> None:
-        """Send it an answer."""
+        """Send an answer to the client."""
 
 
 @dataclass(eq=False, slots=True)
@@ -31,10 +31,11 @@ class Ticket:
     """One request in progress.
 
     client: receives the answer, once, from any thread
-    name: in the log; until: its deadline, by ``time.monotonic``
-    waited, searched: seconds until its search began, and of the searches for it
-    starts: of its searches; small: whether it asks for some vertices' levels from one
-    source, not from a set
+    name: name of the request in the log
+    until: deadline, as a time of ``time.monotonic``
+    waited: seconds until the search began; searched: seconds of its searches
+    starts: the source, or set of sources, of each of its searches
+    small: whether it asks for the levels of some vertices from one source, not a set
     """
 
     request: Request
@@ -62,7 +63,7 @@ class Ticket:
         return self.late or self.client.gone
 
     def why_lost(self) -> ServiceError:
-        """Return the error for a ticket that is lost, or whose search was stopped."""
+        """Return the error for a lost ticket or one whose search was stopped."""
         if self.client.gone:
             return ServiceError("gone", "nobody waits for the answer")
         spent = self.until - self.arrived
@@ -72,8 +73,8 @@ class Ticket:
 class Tickets:
     """A queue of at most ``limit`` tickets, for many producers and one consumer.
 
-    together: (fewest, most) sources of a batch of small requests, None: no batches
-    arrivals: read by the consumer while no ticket waits
+    together: (fewest, most) sources of a batch of small requests, None for no batches
+    arrivals: data from clients, which the consumer reads while no ticket waits
     """
 
     def __init__(self, limit: int, together: tuple[int, int] | None = None) -> None:
@@ -88,7 +89,7 @@ class Tickets:
         return len(self._waiting)
 
     def put(self, ticket: Ticket) -> None:
-        """Add a ticket; ServiceError ``busy`` where the queue is full."""
+        """Add a ticket; raise ServiceError ``busy`` if the queue is full."""
         with self._changing:
             if len(self._waiting) >= self._limit:
                 text = f"{self._limit} requests wait already; try again"
@@ -100,9 +101,9 @@ class Tickets:
     def take(self, timeout: float, *, half: bool = False) -> list[Ticket]:
         """Return the oldest ticket and all others that the same search answers.
 
-        Those are requests for the same sources, or small requests for any if a batch
-        pays. Reads arrivals before, and while none waits; may return none, and does
-        after ``timeout`` seconds.
+        Those are requests for the same sources or, if a batch pays, small requests for
+        any source. Arrivals are read first, and while no ticket waits. The list may be
+        empty, and is after ``timeout`` seconds without a ticket.
 
         half: take half of the waiting tickets into a batch, if two batches are faster
         """
@@ -125,7 +126,7 @@ class Tickets:
             self.arrivals.wait(0, ())
 
     def _small(self, first: Ticket, *, half: bool) -> list[Ticket]:
-        """Return small requests for many sources, none if they are too few."""
+        """Return a batch of small requests, empty if they are too few."""
         if self._together is None or not first.small:
             return []
         fewest, most = self._together
@@ -140,7 +141,7 @@ class Tickets:
         return [ticket for ticket in small if ticket.starts in sources]
 
     def end(self, tickets: Collection[Ticket]) -> set[Ticket]:
-        """Take tickets out; return those that are not answered yet."""
+        """Remove tickets; return those that have not been answered yet."""
         with self._changing:
             ended = self.unanswered.intersection(tickets)
             self.unanswered -= ended

@@ -32,14 +32,14 @@ RARELY = 10.0  # seconds between two warnings
 
 
 def log(names: str, text: str) -> None:
-    """Write a line of the log on requests with some names."""
+    """Write a line about requests, by their names, to the log."""
     LOG.info("%s %s", names, text, extra={"request": names})
 
 
 def log_together(tickets: Sequence[Ticket], text: str) -> None:
-    """Write one line of the log on requests that end alike.
+    """Write one line about requests that end alike to the log.
 
-    The longest wait and the longest search count.
+    It shows the longest wait and the longest search.
     """
     waited = max(ticket.waited for ticket in tickets) * 1e3
     searched = max(ticket.searched for ticket in tickets) * 1e3
@@ -50,10 +50,10 @@ def log_together(tickets: Sequence[Ticket], text: str) -> None:
 class Service:
     """Answers requests by searches of all ranks.
 
-    ``submit`` and ``expire`` are for any thread, ``run`` for the main one.
+    Any thread may call ``submit`` and ``expire``; only the main thread calls ``run``.
 
-    graph: the facts on graph and engine in ``stats`` (JSON values)
-    trouble: returns which rank is stuck, "" if none is; from any thread
+    graph: facts about the graph and the engine for ``stats``, JSON values
+    trouble: function that says which rank is stuck, "" if none is; any thread calls it
     """
 
     def __init__(
@@ -106,15 +106,17 @@ class Service:
         self.drain()
 
     def name(self) -> str:
-        """Return a new name of a request for the log."""
+        """Return a new name for a request, for the log."""
         return f"r{next(self._numbers)}"
 
     def submit(self, request: Request, client: Recipient, name: str) -> None:
         """Put a request into the queue, or answer one that needs no search.
 
-        client: receives the answer, once, on any thread; name: of the request, for the
-        log. Raises ServiceError: ``draining`` while the service ends, ``busy`` if the
-        queue is full, ``too_large`` and ``bad_request`` as ``Answers.check``, and
+        client: receives the answer, once, on any thread
+        name: name of the request in the log
+
+        Raises ServiceError: ``draining`` while the service ends, ``busy`` if the queue
+        is full, ``too_large`` and ``bad_request`` as ``Answers.check`` does, and
         ``bad_request`` for paths that the session does not support.
         """
         if request.operation.immediate:
@@ -142,12 +144,12 @@ class Service:
                 self._end([(ticket, ticket.why_lost())])
 
     def refused(self, error: ServiceError, op: str, name: str) -> None:
-        """Count and log an error of a request."""
+        """Count and log the refusal of a request."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         log(name, f"{error.code}: {error}")
 
     def warn(self, text: str) -> None:
-        """Log a warning now and then; others in between are dropped."""
+        """Log a warning unless another one was logged a short time ago."""
         if time.monotonic() - self._warned >= RARELY:
             self._warned = time.monotonic()
             LOG.warning("%s", text)
@@ -172,10 +174,10 @@ class Service:
     # the main thread
 
     def run(self, flag: StopFlag) -> None:
-        """Answer until a request or a signal ends the service (rank 0).
+        """Answer requests until a request or a signal ends the service (rank 0).
 
-        When no request waits, this thread reads from clients. An error of the searches
-        propagates: it ends the service on all ranks.
+        While no request waits, this thread reads from clients. An error in a search is
+        raised to the caller, and ends the service on all ranks.
         """
         try:
             self._run(flag)
@@ -204,9 +206,9 @@ class Service:
                 return
 
     def _serve(self, group: list[Ticket]) -> None:
-        """Answer the requests of a search, or leave it running.
+        """Search for requests; answer them, or leave the search running.
 
-        Requests of the search before are answered while it runs, or before it.
+        The requests of the previous search are answered while this one runs, or before.
         """
         landed = self._land()
         wanted = self._still_wanted(group)
@@ -222,7 +224,7 @@ class Service:
             self._answer_all(*landed)
 
     def _still_wanted(self, group: list[Ticket]) -> list[Ticket]:
-        """Return the tickets that somebody waits for; end the others."""
+        """Return the tickets for which somebody still waits; end the others."""
         now = time.monotonic()
         for ticket in group:
             ticket.waited = now - ticket.arrived
@@ -233,7 +235,7 @@ class Service:
 
     @contextmanager
     def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
-        """End tickets whose search is stopped, or wrong since the store was altered."""
+        """End the tickets if their search is stopped or the store has been altered."""
         try:
             yield
         except SearchStopped:
@@ -243,7 +245,7 @@ class Service:
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
     def _begin(self, group: list[Ticket], *, several: bool) -> Started[list[Searched]]:
-        """Begin searches from a group's sources, from ``several`` ones at once."""
+        """Begin the searches of a group; ``several``: from all sources at once."""
         call: dict[str, Any]
         if several:
             asked = [(ticket.starts[0], ticket.request.targets) for ticket in group]
@@ -256,8 +258,8 @@ class Service:
     def _land(self) -> Landed | None:
         """Wait for the running searches; return the arguments of ``_answer_all``.
 
-        While the device searches for one half of the clients, this thread answers and
-        reads the other.
+        While the device searches for one half of the clients, this thread answers the
+        other half and reads from it.
         """
         if self._flight is None:
             return None
@@ -274,9 +276,9 @@ class Service:
     def _answer_all(
         self, group: list[Ticket], spent: float, searches: list[Searched]
     ) -> None:
-        """Answer requests of the same searches.
+        """Answer the requests that share the same searches.
 
-        spent: seconds of all searches; their values are those of each request's steps
+        spent: seconds of all searches, whose values are those of each request's steps
         """
         if len(group) > 1:  # two threads that run Python take turns at every answer
             self.tickets.arrivals.stay()
@@ -320,14 +322,15 @@ class Service:
 
 
 def halves_pay(searched: float, answered: float) -> bool:
-    """Return whether two batches are faster than one whose seconds are known.
+    """Return whether two batches would be faster than one that took these seconds.
 
-    Reading takes about as long as answering, and searches for half of the sources more
-    than half the time: two hide the shorter of both, if that is long enough.
+    Reading takes about as long as answering, and a search from half of the sources
+    takes more than half the time. Two batches hide the shorter of the two times, so
+    they pay if that is long enough.
     """
     return searched < 3 * answered
 
 
 def all_lost(group: list[Ticket]) -> Callable[[], bool]:
-    """Return a function that returns whether nobody waits for answers any more."""
+    """Return a function that says whether nobody waits for the answers any more."""
     return lambda: all(ticket.lost for ticket in group)

@@ -34,12 +34,12 @@ Look = Callable[[int, Ids], Array | None]
 
 
 def _joined(asked: Sequence[Sequence[int]]) -> Ids:
-    """Return the targets of all lists, int64 [k]."""
+    """Concatenate lists of targets to one array, int64 [k]."""
     return np.array([v for targets in asked for v in targets], dtype=np.int64)
 
 
 def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
-    """Return levels of all targets by list."""
+    """Split the levels of all targets into one list per list of targets."""
     rest = iter(levels.tolist())
     return [[*islice(rest, len(targets))] for targets in asked]
 
@@ -47,12 +47,12 @@ def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
 class Together:
     """Searches from several sources at once, next to a session.
 
-    begin: called with (sources, rows, vertices, stop); it begins to find the level of
-    vertices[j] from sources[rows[j]], integers [k] on the host, -1 = unreached; look:
-    called with (source, vertices); it returns levels by edge lookups, OPEN if they find
-    none, None for no lookups
-    ahead: whether searches go on while this thread does something else
-    fewest: number of sources from which this costs less than separate searches
+    begin: function of (sources, rows, vertices, stop) that begins to find the level of
+    each vertices[j] from sources[rows[j]]: integers [k] on the host, -1 = unreached
+    look: function of (source, vertices) that returns levels by edge lookups, OPEN where
+    they find none; None if there are no lookups
+    ahead: whether searches continue while this thread does something else
+    fewest: least number of sources for which this costs less than separate searches
     """
 
     def __init__(
@@ -66,14 +66,15 @@ class Together:
     ) -> tuple[float, Levels]:
         """Search from sources; return (seconds, the requested levels).
 
-        asked: pairs (source, targets), of up to MOST sources, whose levels come as
-        lists in this order, -1 = unreached. Raises SearchStopped when ``stop`` returns
-        True.
+        asked: pairs (source, targets), from up to MOST sources
+
+        The levels are one list per pair, in this order, -1 = unreached. Raises
+        SearchStopped if ``stop`` returns True.
         """
         return self.start(asked, stop).finish()
 
     def start(self, asked: Sequence[Sequence[Any]], stop: Stop) -> Started[Levels]:
-        """Begin ``levels``; to be finished before the next search of any kind."""
+        """Begin ``levels``; it must be finished before the next search of any kind."""
         sources = dict.fromkeys(source for source, _ in asked)
         row = {source: k for k, source in enumerate(sources)}
         targets = [targets for _, targets in asked]
@@ -91,9 +92,9 @@ class Together:
     def near(
         self, source: int, asked: Sequence[Sequence[int]]
     ) -> tuple[float, Levels] | None:
-        """Return (seconds, levels) of lists of targets from one source.
+        """Return (seconds, levels) for lists of targets from one source.
 
-        By edge lookups; None if these do not suffice.
+        The levels are found by edge lookups; return None if these do not suffice.
         """
         began = time.perf_counter()
         levels = self._look and self._look(source, _joined(asked))
@@ -103,7 +104,7 @@ class Together:
 
 
 def at_the_end(levels: Callable[..., Array]) -> Begin:
-    """Return a function that begins searches, which ``finish`` runs."""
+    """Return a function that prepares searches, which then run in ``finish``."""
 
     def begin(*asked: Any) -> Started[Array]:
         def search() -> tuple[float, Array]:
@@ -119,10 +120,10 @@ def at_the_end(levels: Callable[..., Array]) -> Begin:
 def by_meeting(
     search: BitSearch, numbers: Numbers, lookups: Lookups | None
 ) -> Together:
-    """Return searches by the kernel for CPUs, from sources and targets.
+    """Return a batched searcher by the CPU kernel, which meets in the middle.
 
-    numbers: of vertices by id, uint32 [n]; lookups: of edges, None if rows have
-    another order
+    numbers: the number of each vertex by id, uint32 [n]
+    lookups: edge lookups, None if the rows are in another order
     """
     if lookups is None:
         return Together(at_the_end(search.meet))
@@ -144,9 +145,9 @@ def by_meeting(
 
 
 def by_level(session: Session, traversals: Traversals) -> Together:
-    """Return searches over the parts or devices of all ranks, collective.
+    """Return a batched searcher over the parts or devices of all ranks (collective).
 
-    A first search, of one level, shows whether there is memory for them.
+    A first search of one level shows whether there is enough memory.
     """
     inside = session.vertices.inside
 
@@ -165,9 +166,10 @@ def by_level(session: Session, traversals: Traversals) -> Together:
 def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, or None.
 
-    This and its searches are collective. Available for one rank that searches a whole
-    graph by engine openmp or on a device, and for parts, and devices of a domain, that
-    ``traversals_of`` searches; None if there is too little memory, which is logged.
+    This call and its searches are collective. There is a searcher for one rank that
+    searches a whole graph with engine openmp or on a device, and for the parts or the
+    devices of a domain that ``traversals_of`` supports. If memory is too small, that is
+    logged, and None is returned.
     """
     held, graph = session.held, session.held.graph
     alone = not held.rows and session.world.size == session.layout.parts == 1
@@ -196,7 +198,7 @@ def together(session: Session) -> Together | None:
 
 
 def lookups_of(part: Part, threads: int) -> Lookups | None:
-    """Return lookups of a part's edges, None if its rows have another order."""
+    """Return edge lookups in a part, None if its rows are in another order."""
     try:
         return Lookups(part, threads)
     except UsageError:

@@ -22,7 +22,7 @@ SHORTEST, LONGEST = 16, 4096
 
 
 def read_token(path: Path) -> str:
-    """Return the token of a file; create a file with a new one if there is none.
+    """Return the token in a file; if there is no file, create one with a new token.
 
     Raises UsageError for a file that others may read, or a token that is too short.
     """
@@ -51,7 +51,7 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path}: others may read the token; chmod 600 it")
     if not SHORTEST <= len(token) <= LONGEST or not token.isprintable():
         raise UsageError(
-            f"{path}: a token has {SHORTEST} to {LONGEST} printable characters"
+            f"{path}: a token must have {SHORTEST} to {LONGEST} printable characters"
         )
     return token
 
@@ -67,7 +67,7 @@ class Guard:
         self._digest = hashlib.sha256(token.encode()).digest()
 
     def allows(self, header: str | None) -> bool:
-        """Return whether an Authorization header has the token."""
+        """Return whether an Authorization header carries the accepted token."""
         scheme, _, token = (header or "").partition(" ")
         digest = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, self._digest)
@@ -76,7 +76,7 @@ class Guard:
 
 @contextmanager
 def renewed(guard: Guard, path: Path) -> Iterator[None]:
-    """Read the token of a file again at each SIGHUP; keep the old one on errors."""
+    """Read the token file again at each SIGHUP; keep the old token on errors."""
 
     def renew() -> None:
         try:
@@ -86,7 +86,7 @@ def renewed(guard: Guard, path: Path) -> Iterator[None]:
             LOG.warning("%s; the old token stays valid", error)
 
     def note(*_: object) -> None:
-        """Start a thread for the work: the signal may arrive while a log is written."""
+        """Read in a new thread: the signal may arrive while a log line is written."""
         threading.Thread(target=renew, daemon=True).start()
 
     before = signal.signal(signal.SIGHUP, note)

@@ -15,7 +15,7 @@ class Names:
     """The vertices 0 … n-1 and their names.
 
     ids: the vertices' ids in the graph's file, None if they are 0 … n-1 there too
-    first: the first vertex's name where names are numbers without gaps, else None
+    first: name of the first vertex if names are consecutive numbers, else None
     """
 
     def __init__(self, n: int, ids: IdMap | None = None) -> None:
@@ -44,7 +44,7 @@ class Names:
     def find_all(self, values: Sequence[object]) -> list[int]:
         """Return the vertices that JSON values name, at least one; -1 for unknown ones.
 
-        Fast where all are numbers of vertices.
+        This is fast if all values are numbers of vertices.
         """
         if self.first is not None and {*map(type, values)} == {int}:
             numbers = cast("Sequence[int]", values)
@@ -57,7 +57,10 @@ class Names:
         return self._ids.names(np.array([vertex]))[0]
 
     def each(self, vertices: Array) -> list[int | str | None]:
-        """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
+        """Return the names of vertices, integers [k].
+
+        The name of -1 is -1, or None if the graph has ids.
+        """
         if self.first is not None:
             numbers: list[int | str | None] = self.numbers(vertices).tolist()
             return numbers
@@ -69,7 +72,7 @@ class Names:
         return names
 
     def numbers(self, vertices: Array) -> Array:
-        """Return the names of vertices, integers [k], that are numbers; -1 stays."""
+        """Return the names of vertices as integers [k], if numbers; -1 stays -1."""
         if not self.first:
             return vertices
         return np.where(vertices < 0, vertices, vertices + self.first)

@@ -434,7 +434,7 @@ def test_no_more_descriptors(ends, stores, tmp_path):
             process.terminate()
             done = finish(process)
     assert done.code == 0
-    assert done.err.count("distbfs: Too many open files: no client is accepted") == 1
+    assert done.err.count("distbfs: Too many open files: no clients are accepted") == 1
     assert "Traceback" not in done.err
     assert len(done.err) < 5000
 

@@ -172,7 +172,7 @@ def test_addresses_without_a_service(address, text):
 
 
 def test_a_token_that_no_header_takes():
-    with pytest.raises(ServiceError, match="a token is printable ASCII"):
+    with pytest.raises(ServiceError, match="a token must be printable ASCII"):
         distbfs.connect("http://127.0.0.1:1", token="a\nb")
 
 

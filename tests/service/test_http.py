@@ -247,7 +247,7 @@ def test_a_body_without_end():
             while b"}" not in heard:
                 heard += slow.recv(1000)
             assert b" 400 " in heard
-            assert b"the body has not come within 0.2 seconds" in heard
+            assert b"the body did not arrive within 0.2 seconds" in heard
 
 
 def dial(address):
