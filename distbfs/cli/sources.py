@@ -155,7 +155,7 @@ class NamedVertices:
                 array = np.lib.format.read_array(file.content, allow_pickle=False)
         except ValueError as error:
             what = " ".join(str(error).split())
-            raise InputError(f"{path}: not a sound file: {what:.200}") from error
+            raise InputError(f"{path}: the file cannot be read: {what:.200}") from error
         return flags_of(array, f"{path}")
 
     def agreed_view(

@@ -45,13 +45,13 @@ class ArrowReader(TableReader):
 
     @staticmethod
     def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads some."""
+        """Return the names of a table's columns, and a function that reads columns."""
         table = _open(file).read_all()
         return table.column_names, table.select
 
 
 def _open(file: BinaryFile, fields: list[int] | None = None) -> Any:
-    """Open the file or stream, limited to some fields."""
+    """Open a file or stream; read only the columns ``fields`` unless it is None."""
     ipc = load("pyarrow.ipc")
     options = ipc.IpcReadOptions(included_fields=fields)
     whole = file.peek(min(file.size, len(FILE_MAGIC)), 0) == FILE_MAGIC
@@ -60,7 +60,7 @@ def _open(file: BinaryFile, fields: list[int] | None = None) -> Any:
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """Yield record batches, long ones in slices."""
+    """Yield record batches; long ones are split into slices."""
     batches = reader
     if hasattr(reader, "get_batch"):  # of a file
         batches = map(reader.get_batch, range(reader.num_record_batches))

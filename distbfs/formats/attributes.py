@@ -21,8 +21,9 @@ MOST_WORDS = 1 << 16
 class Values:
     """An attribute of some edges, in their order.
 
-    array: int64, float of 16, 32 or 64 bits, or int32: indices of words
-    words: the distinct texts, ascending, of a text attribute; else None
+    array: one value per edge: int64, a float of 16, 32 or 64 bits, or the int32 index
+    of a word
+    words: the distinct texts of a text attribute, ascending; else None
     """
 
     array: Array
@@ -33,8 +34,8 @@ class Values:
 class Attribute:
     """An attribute of all stored edges of a part.
 
-    values: by subgraph, in the order of its columns, as ``Values.array``
-    words: as in ``Values``, the same on every part
+    values: for each subgraph, an array like ``Values.array``, in its columns' order
+    words: see ``Values``; equal on all parts
     """
 
     values: Mapping[str, Array]
@@ -42,7 +43,7 @@ class Attribute:
 
     @property
     def kind(self) -> str:
-        """The type of its values: "int64", "float64", "float32", "float16", "text"."""
+        """Type of the values: "int64", "float64", "float32", "float16" or "text"."""
         if self.words is not None:
             return "text"
         return str(next(iter(self.values.values())).dtype)
@@ -51,8 +52,8 @@ class Attribute:
 def values_of_column(name: str, column: Array) -> Values:
     """Convert a column [tuples] of a table to an attribute.
 
-    Integers and flags become int64, which compares as they do; other numbers keep their
-    type, up to float64, since 0.1 in float32 is not 0.1; texts become indices of words.
+    Integers and flags become int64, which keeps their order. Floats up to float64 keep
+    their type, since 0.1 in float32 differs from 0.1. Texts become indices of words.
     Raises WrongTypeError for other values, InputError for integers beyond 63 bits and
     for more than MOST_WORDS distinct texts.
     """

@@ -1,4 +1,4 @@
-"""The contract of a reader of edge files, and the choice of one for a file."""
+"""The interface of readers of edge files, and the choice of a reader for a file."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ HEAD_BYTES = 64 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderOptions(FileFacts):
-    """The way in which a file is read.
+    """Options that say how a file is read.
 
     n: number of vertices, None for one more than the largest id
-    relabel: number the vertices anew; ids are any "numbers", or any "text"
-    progress: called with the number of bytes of the file read so far
+    relabel: the kind of ids if vertices get new numbers: any "numbers", or any "text"
+    progress: called with the number of bytes read from the file so far
     """
 
     n: int | None = None
@@ -52,18 +52,18 @@ class ReaderOptions(FileFacts):
 
     @property
     def base(self) -> int:
-        """The lowest id as written, where the format does not define it."""
+        """The lowest id in the file, where the format does not define it."""
         return int(bool(self.one_based))
 
     @property
     def most(self) -> int:
-        """The largest id as written, where the format does not define it."""
+        """The largest id in the file, where the format does not define it."""
         return LARGEST_ID if self.n is None else self.n - 1 + self.base
 
     def check_unneeded(self, what: str, first: int) -> None:
         """Raise UsageError for options that do not apply to ``what``.
 
-        Such files state their size; ``first`` is their lowest id.
+        what: name, in messages, of files that state their size; first: their lowest id
         """
         states = f"{what} states its size, and its ids start at {first}"
         if self.one_based is not None or self.n is not None:
@@ -73,7 +73,7 @@ class ReaderOptions(FileFacts):
             raise UsageError(f"{states}; they are not relabelled")
 
     def check_one_set(self, path: Path, what: str) -> None:
-        """Raise UsageError for ``bipartite`` where ids name one set of vertices."""
+        """Raise UsageError for ``bipartite`` if the ids name one set of vertices."""
         if self.bipartite:
             raise UsageError(
                 f"{path}: ids of {what} name one set of vertices; leave out --bipartite"
@@ -82,7 +82,8 @@ class ReaderOptions(FileFacts):
     def sides(self, rows: int, columns: int, where: str, base: int = 0) -> Sides:
         """Return the vertices of a matrix; InputError unless it is square or bipartite.
 
-        ``where``: the file, and the line if there is one; ``base``: its lowest id.
+        where: the file, and the line if there is one, for messages
+        base: the lowest id in the file
         """
         if rows != columns and not self.bipartite:
             raise InputError(
@@ -105,10 +106,10 @@ class ReaderOptions(FileFacts):
 
 @dataclass(frozen=True)
 class Sides:
-    """The vertices of a matrix; rows and columns are each numbered from 0.
+    """The vertices of a matrix, whose rows and columns are each numbered from 0.
 
-    apart: columns are numbered after the rows, as other vertices
-    first: the first vertex, as notes call it
+    apart: whether columns are vertices of their own, numbered after the rows
+    first: the number that notes give to the first vertex
     """
 
     rows: int
@@ -123,7 +124,7 @@ class Sides:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user on the numbers of vertices."""
+        """Notes that tell the user how rows and columns became vertices."""
         rows = f"{self.rows} rows are vertices from {self.first} on"
         columns = f"{self.columns} columns from {self.first + self.rows} on"
         return (f"{rows}, {columns}",) if self.apart else ()
@@ -137,12 +138,12 @@ class Sides:
 
 @dataclass
 class EdgeFile:
-    """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
+    """Facts about a file: vertices, edge tuples and the 128-bit XXH3 of its bytes.
 
-    n: 0 before it is known
-    unread: ignored data of edges, such as "weights"
-    directed: the file says that its edges lead one way
-    one_based: ids in the file start at 1, as requested, detected or by the format
+    n: number of vertices, 0 until it is known
+    unread: name of the edge data that are ignored, such as "weights"
+    directed: whether the file says that its edges lead one way
+    one_based: whether ids start at 1, as requested, as detected or by the format
     notes: remarks for the user on how the file was read
     """
 
@@ -162,17 +163,17 @@ class Reader:
     Attributes
     ----------
     suffixes : tuple of str
-        Lower-case endings of its files' names.
+        Endings of the files' names, in lower case.
     text_ids : bool
         Whether ids may be text.
     named_columns, header_line : bool
-        Whether columns have names, and whether a line names them.
+        Whether columns may have names, and whether a line may give the names.
     bipartite : bool
         Whether files may hold matrices.
     sized : tuple of (str, int), or None
-        How messages name files that state their size, and the lowest id in them.
+        Name, in messages, of files that state their size, and the lowest id in them.
     opens : type
-        Opens its files.
+        Class that opens the files.
     words : Words or None
         The distinct ids of all files, where ids are text.
     """
@@ -197,21 +198,21 @@ class Reader:
 
     @staticmethod
     def resembles(head: bytes) -> bool:  # noqa: ARG004
-        """Return whether a file without a magic number looks like one of these."""
+        """Return whether a file without a magic number looks like this format."""
         return False
 
     @staticmethod
     def doubt(head: bytes, options: ReaderOptions) -> str:  # noqa: ARG004
-        """Return a reason against the format that a file's name suggests, or ""."""
+        """Return a reason why a file is not of the format its name suggests, or ""."""
         return ""
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file from start to end and pass its edges to ``take``.
 
-        ``take`` receives zero-based int64 [k, 2] arrays in the order of the file, or
-        ids as written where vertices are relabelled; they are valid until it returns.
-        Memory is bounded for any size of file. Raises InputError ``FILE:LINE: what is
-        wrong``.
+        ``take`` receives int64 [k, 2] arrays in the order of the file, which are valid
+        until it returns. They hold zero-based ids, or the file's ids if vertices are
+        relabelled. Memory is bounded, whatever the size of the file. Raises InputError
+        ``FILE:LINE: what is wrong``.
         """
         edges, largest = EdgeFile(self.name, self.options.n or 0), -1
         with self.opens(path, progress=self.options.progress) as file:
@@ -226,15 +227,17 @@ class Reader:
             return edges
 
     def pairs(self, file: Any, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs of a file, as ``read`` passes them on; complete ``edges``.
+        """Yield the pairs of a file as ``read`` passes them on; fill in ``edges``.
 
-        file: opened by ``opens``; n is counted where it is not set.
+        file: the file, opened by ``opens``
+
+        The caller counts the vertices if ``edges.n`` is not set here.
         """
         raise NotImplementedError
 
 
 def read_files(reader: Reader, paths: Sequence[Path], take: Take) -> EdgeFile:
-    """Read the files of an input, one after the other, as ``Reader.read``.
+    """Read the files of an input, one after the other, as ``Reader.read`` does.
 
     Raises InputError if there are no vertices, UsageError for several files that
     state their sizes.
@@ -257,7 +260,7 @@ def read_files(reader: Reader, paths: Sequence[Path], take: Take) -> EdgeFile:
 
 
 def sniff(path: Path) -> str:
-    """Detect the format of a file, by its magic number, then name, then content.
+    """Detect the format of a file by its magic number, else its name, else its content.
 
     Raises InputError for a file that cannot be read or has no known format.
     """
@@ -282,7 +285,7 @@ def sniff(path: Path) -> str:
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of the content of a file."""
+    """Return the first bytes of a file's content, decompressed."""
     with HashedFile(path) as file:
         return file.take(HEAD_BYTES).removeprefix(BOM)
 

@@ -1,8 +1,8 @@
 """Pairs of ids from two columns of a table, as Parquet and Arrow files hold them.
 
-The columns are named, or are one of the usual pairs of names, or the only two.  The
-metadata of a table may say how many vertices there are (``distbfs.vertices``) and
-whether edges lead one way (``distbfs.directed``: 0 or 1).
+The user names the columns, or they have one of the usual pairs of names, or the table
+has only these two.  The metadata of a table may say how many vertices there are
+(``distbfs.vertices``) and whether edges lead one way (``distbfs.directed``: 0 or 1).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def hashed_aside(file: BinaryFile) -> Iterator[None]:
 
 
 def opened(file: BinaryFile) -> Any:
-    """Open a file's content for pyarrow, without calls of the interpreter."""
+    """Open a file's content for pyarrow, which reads it without calling Python."""
     return load("pyarrow").OSFile(f"/proc/self/fd/{file.content.fileno()}")
 
 
@@ -75,7 +75,7 @@ def usual(names: Sequence[str]) -> tuple[int, int] | None:
 def choose(
     names: Sequence[str], wanted: tuple[str, str] | None, where: str
 ) -> tuple[int, int]:
-    """Return the indices of the two id columns; InputError if it is unclear."""
+    """Return the indices of the two id columns; InputError if the choice is unclear."""
     if wanted and all(names.count(name) == 1 for name in wanted):
         return names.index(wanted[0]), names.index(wanted[1])
     chosen = usual(names) or ((0, 1) if len(names) == 2 else None)
@@ -97,31 +97,34 @@ class TableReader(Reader):
     opens = BinaryFile
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the pairs; InputError if a file is broken or lacks such columns."""
+        """Yield the pairs; InputError if a file is broken or lacks id columns."""
         with hashed_aside(file):
             yield from self.rows(file, lambda x: Table(file, x, self, edges))
 
     def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
-        """Yield the pairs of ``table_of`` a schema, of all columns, of pyarrow."""
+        """Yield the pairs of a file.
+
+        table_of: makes a ``Table`` from a pyarrow schema of all columns
+        """
         raise NotImplementedError
 
     @staticmethod
     def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads some."""
+        """Return the names of a table's columns, and a function that reads columns."""
         raise NotImplementedError
 
 
 class Table:
     """Passes on the pairs of a table that arrives in batches.
 
-    schema: of all columns, of pyarrow; edges: facts to which those of the table are
-    added
+    schema: the pyarrow schema of all columns
+    edges: facts about the file, to which the table adds its own
     """
 
     def __init__(
         self, file: BinaryFile, schema: Any, reader: Reader, edges: EdgeFile
     ) -> None:
-        """Choose the columns; InputError if it is unclear."""
+        """Choose the id columns; InputError if the choice is unclear."""
         self.where, options, self.words = str(file.path), reader.options, reader.words
         with sound(self.where):
             names = [str(name) for name in schema.names]
@@ -163,7 +166,7 @@ class Table:
             begin += len(pairs)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
-        """Return the ids of a piece of a column; begin: its first row."""
+        """Return the ids in a piece of a column that begins at row ``begin``."""
         where = f"{self.where}: {column:.40}"
         types = load("pyarrow.types")
         with sound(where):
@@ -180,14 +183,14 @@ class Table:
             if self.words is not None:
                 return self._numbers(array, self.words, where, begin)
             if text:
-                more = "" if self.options.relabel else "; --relabel takes them"
+                more = "" if self.options.relabel else "; --relabel allows them"
                 raise InputError(f"{where}: ids are text{more}")
             values, ids = array.to_numpy(False), self.options
             return checked(values, ids.most, ids.base, where, begin, 1)
 
     @staticmethod
     def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
-        """Return the numbers of words."""
+        """Return the numbers of the ids in an Arrow array of text, int64."""
         try:
             text, offsets = text_in(array)
             return words.numbers(text, offsets[:-1], np.diff(offsets))

@@ -1,8 +1,9 @@
 """Compressed files, detected by content and decompressed as streams.
 
-gzip, bzip2, xz and Zstandard, any number of concatenated streams, with zeros between
-them. Memory is bounded for any decompressed size: output is requested in pieces, and a
-stream whose decoder needs more than WINDOW_BYTES is refused.
+Formats are gzip, bzip2, xz and Zstandard. A file holds any number of streams, one after
+the other, possibly with zeros between them. Memory is bounded for any decompressed
+size: output is requested in pieces, and a stream whose decoder needs more than
+WINDOW_BYTES is refused.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
 
 
 def packing_of(path: Path) -> str:
-    """Return the compression by a file's name, "" if there is none."""
+    """Return the compression that a file's name suggests, "" for none."""
     return PACKINGS.get(path.suffix.lower(), "")
 
 
 def packing_in(head: bytes, path: Path) -> str:
-    """Return the compression by the first bytes of a file, else by its name."""
+    """Return the compression shown by a file's first bytes, else by its name."""
     mark = MARKS.match(head)
     return mark.lastgroup or "" if mark else packing_of(path)
 
@@ -46,7 +47,7 @@ def plain_name(path: Path) -> str:
 
 
 def load_zstd() -> Any:
-    """Return the module for Zstandard; LibraryMissing if it is not installed."""
+    """Return the Zstandard module; raise LibraryMissing if it is not installed."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)
@@ -74,8 +75,9 @@ def make_decoder(packing: str) -> tuple[Any, tuple[type[Exception], ...]]:
 class Unpacker:
     """The content of a compressed file, read once from start to end.
 
-    packing: a value of PACKINGS; feed: returns the next bytes of the file, at most that
-    many, none at its end
+    packing: a value of PACKINGS
+    feed: function of a count that returns at most so many of the file's next bytes, b""
+    at the end
     """
 
     def __init__(self, path: Path, packing: str, feed: Callable[[int], bytes]) -> None:
@@ -103,7 +105,7 @@ class Unpacker:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _some(self, most: int) -> bytes:
-        """Return some of the next bytes, none at the end of the file."""
+        """Return up to ``most`` of the next bytes, b"" at the end of the file."""
         while True:
             if self._decoder is None and not self._next_stream():
                 return b""
@@ -141,7 +143,7 @@ class Unpacker:
         except self._faults as error:
             what = " ".join(str(error).split()) or "no reason given"
             kind = self._packing
-            raise self._refuse(f"the {kind} data is not sound: {what}") from error
+            raise self._refuse(f"the {kind} data is corrupt: {what}") from error
         self._full = len(out) == most
         self._waiting = getattr(decoder, "unconsumed_tail", b"")  # of zlib
         if decoder.eof:

@@ -1,8 +1,8 @@
 """Detection of the layout of delimited text: its separator and its columns of ids.
 
-Columns are separated by tabs, semicolons, commas or blanks, whichever gives two columns
-in the first lines, and by nothing else; blanks around a column are ignored. Lines that
-begin with ``#`` or ``%`` between records are comments.
+Tabs, semicolons, commas or blanks separate the columns, whichever gives two columns in
+the first lines, and nothing else does. Blanks around a column are ignored. Lines
+between records that begin with ``#`` or ``%`` are comments.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 class LineLayout:
     """How the lines of a file are split.
 
-    separator: a tab, semicolon or comma; a blank for any blanks and tabs
-    columns: indices of both ids in a record
-    names: their names in the first record, empty if it is an edge
-    header: lines of such a first record
+    separator: a tab, semicolon or comma; a blank stands for any blanks and tabs
+    columns: indices of the two id columns in a record
+    names: names of these columns in the first record, empty if that is an edge
+    header: number of lines of a first record that names columns
     first: the columns of the first record if it is an edge
     """
 
@@ -45,9 +45,9 @@ class LineLayout:
     first: tuple[str, ...] = ()
 
     def of_part(self, sample: bytes) -> LineLayout:
-        """Return the layout of another part of the text, by its first lines.
+        """Return the layout of another part of the text from its first lines.
 
-        Its first record names columns if it equals that of the first part.
+        Its first record names the columns if it equals the first part's first record.
         """
         rows = _rows(_lines_of(sample), self.separator)[:1]
         names = [tuple(x[k] for k in self.columns if k < len(x)) for x in rows]
@@ -63,10 +63,10 @@ def find_layout(
 ) -> LineLayout:
     """Detect the layout of a text from its first lines.
 
-    The first record names the columns if ``header`` says so or ``wanted`` requires it;
-    else, unless ``header`` is False, if two of its names are usual ones and no ids of
-    the next records, or if two columns are integers from the second record on. Raises
-    InputError for a missing name.
+    The first record names the columns if ``header`` says so or ``wanted`` requires it.
+    If ``header`` is None, it does so too if two of its names are usual ones and are not
+    ids of the next records, or if two columns are integers from the second record on.
+    Raises InputError for a missing name.
     """
     return _layout(_lines_of(sample), wanted, where, header)
 
@@ -74,8 +74,8 @@ def find_layout(
 def doubt_of_edges(sample: bytes, header: bool | None) -> str:
     """Return why the first lines of a text are not an edge list, "" if they are.
 
-    Their numbers of columns differ, or a sign such as -> stands between the ids. Files
-    whose columns have usual names are edge lists.
+    The reason is that lines have different numbers of columns, or that a sign such as
+    -> stands between the ids. Files whose columns have usual names are edge lists.
     """
     lines = _lines_of(sample)
     layout = _layout(lines, None, "", header)
@@ -101,7 +101,7 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
 
 
 def _sign(rows: list[list[str]]) -> str:
-    """Return the text besides separators between the ids of all records, or ""."""
+    """Return the text, such as ->, between the ids of all records; "" if none."""
     between = {row[1] if len(row) > 2 else "" for row in rows}
     ends = {row[0][-1:] for row in rows}
     for signs, allowed in ((between, SIGN), (ends, END_SIGN)):
@@ -113,8 +113,8 @@ def _sign(rows: list[list[str]]) -> str:
 def resembles_edges(sample: bytes) -> bool:
     """Return whether the first lines of a text look like an edge list.
 
-    All records have the same number of columns, and ids that are integers, or names
-    without brackets that are not separated by blanks.
+    They do if all records have the same number of columns, and the ids are integers, or
+    names without brackets that are not separated by blanks.
     """
     if CONTROL.search(sample):
         return False

@@ -1,8 +1,9 @@
-"""DIMACS and PACE graphs: text of one tuple per line, whose nodes start at 1.
+"""DIMACS and PACE graphs: text with one tuple per line, whose nodes start at 1.
 
-Lines: ``c`` and any text, ``p KIND NODES EDGES`` once before all edges, and an edge, as
-its kind has it: ``a U V NUMBER`` (shortest paths, maximum flow), ``e U V`` (colouring,
-cliques), or ``U V`` (PACE). Numbers, and lines on nodes, are ignored. Sources: DIMACS
+Lines are comments (``c`` and any text), ``p KIND NODES EDGES`` once before all edges,
+and edges, whose form depends on the kind: ``a U V NUMBER`` (shortest paths, maximum
+flow), ``e U V`` (colouring, cliques), or ``U V`` (PACE). The numbers of edges, and
+lines that describe nodes, are ignored. Sources: DIMACS
 Implementation Challenges 1 (1991), 2 (1993) and 9 (2006), file formats; PACE
 challenges, 2016 to 2025.
 """
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class EdgeLine(NamedTuple):
-    """The lines of a kind of problem.
+    """The lines of files of one kind of problem.
 
-    edge: as messages show it, with the letter that begins it, if there is one
-    ignored: letters that begin other lines; unread: its last column
+    edge: form of an edge line, as messages show it, with its first letter if any
+    ignored: letters that begin ignored lines
+    unread: what the ignored last column of an edge line holds
     """
 
     edge: str

@@ -1,9 +1,9 @@
 """Edge lists: two ids per line, as SNAP, KONECT and many others use them.
 
-The first lines show the separator, and whether columns have names (see ``delimited``);
-columns besides the two ids (weights, times) are ignored; lines that begin with ``#`` or
-``%`` are comments. Files written by distbfs state their sizes, and whether edges lead
-one way, in the first line; those of KONECT state which graphs are bipartite, and their
+The first lines show the separator, and whether columns have names (see ``delimited``).
+Columns besides the two ids (weights, times) are ignored; lines that begin with ``#`` or
+``%`` are comments. Files written by distbfs state in the first line their sizes, and
+whether edges lead one way. KONECT files state whether the graph is bipartite, and their
 ids begin at 1. Source: Kunegis, KONECT, The Koblenz Network Collection (2013).
 """
 
@@ -58,12 +58,12 @@ SIZE = re.compile("[0-9]{1,18}")
 class Head:
     """Facts in the comments before the first edge.
 
-    n, edges: vertices and edges of a file written by distbfs, else 0 and None
+    n, edges: number of vertices and edges in a file of distbfs, else 0 and None
     one_based: whether the file says that ids begin at 1
-    plain: blanks separate two ids, and no line names columns
+    plain: whether lines are two ids with blanks between them, and none names columns
     directed: whether edges lead one way, None if not stated
-    kind: of a KONECT file: "sym", "asym" or "bip"; "" of others
-    sides: vertices on each side of a KONECT file, None if not stated
+    kind: kind of a KONECT file: "sym", "asym" or "bip"; "" for other files
+    sides: number of vertices on each side of a KONECT file, None if not stated
     """
 
     n: int = 0
@@ -76,7 +76,7 @@ class Head:
 
 
 class EdgeListReader(Reader):
-    """Reads edge lists; ids start at 0, or at 1 as the options or KONECT files say."""
+    """Reads edge lists; ids start at 0, or at 1 if the options or KONECT say so."""
 
     name = "edge-list"
     text_ids = True
@@ -91,7 +91,7 @@ class EdgeListReader(Reader):
     def resembles(head: bytes) -> bool:
         """Return whether the first lines of a file without magic number are edges.
 
-        That of a KONECT file is a comment in other formats.
+        The first line of a KONECT file is a comment in other formats.
         """
         return bool(KONECT.match(head)) or resembles_edges(head)
 
@@ -102,7 +102,7 @@ class EdgeListReader(Reader):
         return "" if sure else doubt_of_edges(head, options.header)
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError if there are none, or other content."""
+        """Yield the edges; InputError if there are none or a line is not an edge."""
         options, notes, path = self.options, list[str](), file.path
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         head = read_head(file)
@@ -148,7 +148,7 @@ class EdgeListReader(Reader):
         edges.notes = (*notes, *(() if sides is None else sides.notes))
 
     def layout_of(self, file: TextFile, plain: bool) -> LineLayout:
-        """Return the layout of a file behind its head; that of the first for others."""
+        """Return the layout of a file after its head; later files follow the first."""
         options, sample = self.options, file.peek(HEAD_BYTES)
         if self.layout is not None:
             return self.layout.of_part(sample)
@@ -164,7 +164,7 @@ def _on_first(
 ) -> list[str]:
     """Return a note if the first record may not be an edge.
 
-    tuples: records; highest: largest id of the others
+    tuples: number of records; highest: largest id in the other records
     """
     first = layout.first
     if words is not None:
@@ -191,7 +191,7 @@ def _chunks(
     sides: Sides | None,
     words: Words | None,
 ) -> Iterator[Ids]:
-    """Return the pairs in the rest of a file, by word number for text ids."""
+    """Return the pairs in the rest of a file; text ids become numbers of words."""
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
@@ -208,7 +208,7 @@ def _chunks(
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
-    """Return the two vertex sets of a bipartite KONECT graph, None for others.
+    """Return the two vertex sets of a bipartite KONECT graph, None for other graphs.
 
     Raises InputError or UsageError if the options contradict the file.
     """
@@ -234,8 +234,8 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
 class EdgeListWriter(Writer):
     """Writes edge lists: sizes in the first line, then one edge per line.
 
-    Where vertices have ids that are not consecutive, no sizes are written, and a vertex
-    without edges has a loop.
+    If the vertices' ids are not consecutive, no sizes are written, and each vertex
+    without edges gets a loop.
     """
 
     name = "edge-list"

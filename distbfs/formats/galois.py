@@ -1,9 +1,9 @@
 """Galois graphs: binary ``.gr`` of version 1 or 2, each stored edge a tuple.
 
-Encoding, little-endian: uint64 version, uint64 bytes of data an edge, uint64 nodes,
-uint64 edges; uint64 [nodes] ends of the edges of each node; uint32 [edges] (uint64 in
+Encoding, little-endian: uint64 version, uint64 bytes of data per edge, uint64 nodes,
+uint64 edges; uint64 [nodes], the end of each node's edges; uint32 [edges] (uint64 in
 version 2) destinations, padded by one if their number is odd, so that the data of
-edges, which is ignored, begins at a multiple of 8. Source: Galois 6.0, libgalois,
+edges, which is ignored, begins at a multiple of 8 bytes. Source: Galois 6.0, libgalois,
 FileGraph.
 """
 
@@ -55,7 +55,7 @@ class GaloisReader(Reader):
 
 
 def _header(file: BinaryFile) -> tuple[int, int, int, int]:
-    """Read and check the header; return bytes an id, of data, nodes, edges."""
+    """Check the header; return bytes per id, bytes of data per edge, nodes, edges."""
     version, data, nodes, edges = HEADER.unpack(file.header(HEADER.size))
     if version not in ID_BYTES:
         raise file.refuse(f"version {version}; allowed: 1, 2", 0)

@@ -3,7 +3,7 @@
 Encoding, little-endian, unaligned: bool directed, int64 entries, int64 nodes, int64
 [nodes + 1] offsets, int32 [entries] neighbours (int32 node, int32 weight in ``.wsg``);
 if directed, offsets and neighbours again for incoming edges. An undirected edge is
-listed at both ends and passed on once. Source: Beamer, Asanović, Patterson, The GAP
+listed at both ends, and read once. Source: Beamer, Asanović, Patterson, The GAP
 Benchmark Suite (2015), reference code (writer.h).
 """
 
@@ -40,10 +40,13 @@ def csr_counts(
     entries: int,
     refuse: Callable[[int, str], InputError],
 ) -> Iterator[tuple[int, Ids]]:
-    """Yield pieces of sparse rows: first row, and entries of each row, int64.
+    """Yield pieces of sparse rows: the first row, and the entries of each row, int64.
 
-    blocks: the offsets, [rows + 1] in nonempty pieces; entries: total; refuse: creates
-    the error for the offset of an index. A piece has 1 to CHUNK entries.
+    blocks: the offsets, [rows + 1], in nonempty pieces
+    entries: number of all entries
+    refuse: function of an index and a text that returns the error for that offset
+
+    A piece has 1 to CHUNK entries.
     """
     begin, last = 0, np.zeros(1, dtype=np.int64)
     index = 0
@@ -104,7 +107,7 @@ class GapReader(Reader):
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
-    """Read and check the header; return directed, entries, nodes, bytes an entry."""
+    """Check the header; return directed, entries, nodes and bytes per entry."""
     data = file.header(HEADER_BYTES)
     entries, nodes = np.frombuffer(data, dtype="<i8", offset=1).tolist()
     if data[0] > 1:
@@ -122,9 +125,10 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
 
 
 class StoredRows(NamedTuple):
-    """Rows of a file: offsets of 64 bits, then ids, each with as many words behind it.
+    """Rows of a file: 64-bit offsets, then entries, each an id and further words.
 
-    dtype: of an id and of each word; words: of an entry; implied: no first offset, 0
+    dtype: type of an id and of each word; words: number of words of an entry
+    implied: whether the first offset, 0, is left out
     """
 
     nodes: int
@@ -135,14 +139,14 @@ class StoredRows(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Bytes of an entry."""
+        """Number of bytes of an entry."""
         return np.dtype(self.dtype).itemsize * self.words
 
 
 def stored_lists(
     file: BinaryFile, mirror: Mirror, rows: StoredRows, way: int
 ) -> Iterator[Ids]:
-    """Yield the pairs of the rows from here on; see ``Mirror.lists``."""
+    """Yield the pairs of the rows from the file's position on; see ``Mirror.lists``."""
     start, count = file.position, rows.nodes + 1 - rows.implied
     zero = [np.zeros(1, np.int64)] * rows.implied
 
@@ -198,7 +202,7 @@ class GapWriter(Writer):
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for too many vertices.
 
-        Keys of row and neighbour are sorted in a mapped file of 8 bytes an entry.
+        Keys made of row and neighbour are sorted in a mapped file, 8 bytes per entry.
         """
         if graph.n > MOST_NODES:
             what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
@@ -215,9 +219,9 @@ class GapWriter(Writer):
 def _write_lists(
     out: IO[bytes], keys: IO[bytes], graph: Edges, ways: tuple[int, ...]
 ) -> None:
-    """Write offsets and neighbour lists of the pairs (u, v), way 1, or (v, u), way -1.
+    """Write offsets and neighbours of the pairs (u, v), or of (v, u) if way is -1.
 
-    keys: an empty file
+    keys: an empty file in which the keys are sorted
     """
     entries = 0
     for pairs in graph.chunks():

@@ -1,6 +1,6 @@
 """Original ids of vertices that distbfs has renumbered.
 
-Vertex k has the k-th id in ascending order: of numbers, or of text by its UTF-8 bytes.
+Vertex k has the k-th id in ascending order, of numbers, or of texts by UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def name_of(vertex: int, ids: IdMap | None) -> int | str:
 
 
 def first_of(ids: IdMap | None) -> int | None:
-    """Return the id of the first of consecutive ids, None if ids are others."""
+    """Return the first id if ids are consecutive numbers, else None."""
     if ids is None:
         return 0
     return ids.first if isinstance(ids, CountedIds) else None
@@ -50,12 +50,12 @@ class IntegerIds:
     kind = "integer"
 
     def __init__(self, ids: Ids) -> None:
-        """Raise InputError unless ids rise from 0 or more."""
+        """Raise InputError unless ids are ascending and not negative."""
         self.ids = ids
         if len(ids) and int(ids[0]) < 0:
             raise InputError("a negative id")
         if not np.all(ids[1:] > ids[:-1]):
-            raise InputError("ids do not rise")
+            raise InputError("ids are not in ascending order")
 
     @property
     def count(self) -> int:
@@ -124,12 +124,12 @@ class TextIds:
     kind = "text"
 
     def __init__(self, offsets: Ids, text: Bytes) -> None:
-        """Raise InputError unless offsets rise from 0 to the end of the text."""
+        """Raise InputError unless offsets increase from 0 to the end of the text."""
         self.offsets = offsets
         self.text = text
         ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(text)
         if not ends or np.any(offsets[1:] <= offsets[:-1]):
-            raise InputError("offsets of ids do not rise to the end of their text")
+            raise InputError("offsets of ids do not increase to the end of the text")
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> TextIds:
@@ -157,7 +157,7 @@ class TextIds:
         return [names[x] for x in numbers]
 
     def _all_names(self) -> list[str]:
-        """Return all ids by one decoding of the text, none if one is not UTF-8."""
+        """Decode the text once; return all ids, or none if one is not UTF-8."""
         first = self.text & 0xC0 != 0x80  # the bytes that begin a character
         if not self.count or not first[self.offsets[:-1]].all():
             return []
@@ -183,7 +183,7 @@ class TextIds:
         return at if at < self.count and self.word(at) == sought else -1
 
     def fault(self) -> str:
-        """Return the rule that the map breaks, "" if none."""
+        """Return the rule that the map breaks, "" if it breaks none."""
         last = b""
         for vertex in range(self.count):
             word = self.word(vertex)

@@ -1,4 +1,4 @@
-"""The files of an input: of a pipe, of an archive, or of a folder of parts."""
+"""The files of an input: a file, a pipe, a file in an archive, or a folder of parts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ NO_DATA = re.compile(
 
 
 def is_array_archive(head: bytes) -> bool:
-    """Return whether a file begins as a ``.npz`` archive, which is one graph."""
+    """Return whether a file begins like a ``.npz`` archive, which holds one graph."""
     length = int.from_bytes(head[26:28], "little")
     name = head[ZIP_NAME : ZIP_NAME + length]
     return head.startswith(ZIP_MAGICS[0]) and name.endswith(b".npy")
 
 
 def is_parts(path: Path) -> bool:
-    """Return whether a path is a folder of files, and not that of a graph store."""
+    """Return whether a path is a folder of files and not a graph store."""
     if not path.is_dir():
         return False
     names = [x.name for x in path.iterdir() if not x.name.startswith(HIDDEN)]
@@ -50,9 +50,10 @@ def is_parts(path: Path) -> bool:
 def data_files(path: Path) -> list[Path]:
     """Return the files of an input; each can be opened several times.
 
-    A folder has one or more, in the order of their names, which are not hidden by ``.``
-    or ``_``. An archive has one, besides hidden and descriptive ones. Content of pipes
-    and archives is copied. Raises InputError for other folders and archives.
+    The files of a folder are ordered by name; names that begin with ``.`` or ``_`` are
+    skipped. An archive must have one file, besides hidden and descriptive ones. The
+    content of pipes and archives is copied. Raises InputError for other folders and
+    archives.
     """
     if is_parts(path):
         return _parts(path)
@@ -75,12 +76,12 @@ def _parts(path: Path) -> list[Path]:
             raise InputError(f"{path}: a folder of parts holds the folder {part.name}")
     parts = [part for part in parts if not part.is_file() or part.stat().st_size]
     if not parts:
-        raise InputError(f"{path}: a folder whose files are empty")
+        raise InputError(f"{path}: all files in the folder are empty")
     return parts
 
 
 def _only_member(path: Path, members: Callable[[Path], Iterator[Any]]) -> Path:
-    """Return the copy of the one data file of an archive."""
+    """Copy the only data file of an archive; return the path of the copy."""
     names: list[str] = []
     content: IO[bytes] | None = None
     with sound(f"{path}"):
@@ -95,7 +96,7 @@ def _only_member(path: Path, members: Callable[[Path], Iterator[Any]]) -> Path:
     if content is None or len(names) != 1:
         shown = ", ".join(ascii(name[-SHOWN:]) for name in names[:NAMED])
         more = ", …" if len(names) > NAMED else ""
-        holds = f"files {shown}{more}" if names else "no file of data"
+        holds = f"files {shown}{more}" if names else "no data file"
         raise InputError(f"{path}: the archive holds {holds}; allowed: one")
     name = re.sub(r"[^\w.+-]", "_", Path(names[0]).name)[-SHOWN:]
     return CopiedPath.of(path / name, content)
@@ -109,7 +110,7 @@ def unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
 
 
 def _of_tar(path: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
-    """Yield name, size and opener of the data files of a tar archive."""
+    """Yield name, size and opening function of each data file of a tar archive."""
     with HashedFile(path) as file:
         stream: Any = SimpleNamespace(read=file.take)
         with tarfile.open(fileobj=stream, mode="r|") as archive:
@@ -123,7 +124,7 @@ def _of_tar(path: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
 
 
 def _of_zip(path: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
-    """Yield name, size and opener of the data files of a zip archive."""
+    """Yield name, size and opening function of each data file of a zip archive."""
     with BinaryFile(path) as file:
         archive = zipfile.ZipFile(file.content)
         for info in archive.infolist():

@@ -1,7 +1,7 @@
 """Columns of a file besides the ids, kept as attributes of its edges.
 
-They are read separately, after the ids: tables by pyarrow, lines of text by Python's
-``csv``, about a million lines a second.
+They are read separately, after the ids: tables by pyarrow, and lines of text by
+Python's ``csv``, which reads about a million lines a second.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
-    """Parse attributes to keep: name -> column from 1, or None: the column's name.
+    """Parse the attributes to keep; return name -> number of its column, from 1.
+
+    The number is None if the attribute has the name of its column.
 
     Raises UsageError unless each is NAME or NAME=PLACE.
     """
@@ -53,9 +55,12 @@ def read_kept(
 ) -> dict[str, Values]:
     """Return columns of an input, one value per tuple, by attribute name.
 
-    reader: has read the files; keep: NAME or NAME=PLACE each; tuples: number of edges.
-    The values of a Matrix Market file may get any one name. Raises UsageError for
-    formats without columns, InputError for missing columns.
+    reader: reader that has read the files
+    keep: NAME or NAME=PLACE for each attribute
+    tuples: number of edges
+
+    The values of a Matrix Market file may get any name. Raises UsageError for formats
+    without columns, InputError for missing columns.
     """
     wanted, kind = wanted_columns(keep), reader.name
     if kind not in READ:
@@ -75,7 +80,7 @@ def read_kept(
 
 
 def typed(pieces: Sequence[Sequence[str]]) -> Array:
-    """Convert words to int64 if all are integers, else to float64, else to text."""
+    """Convert words to int64 if all are integers, else to float64 or to text."""
     words = [word for piece in pieces for word in piece]
     if all(map(INTEGER.fullmatch, words)):
         return np.array(list(map(int, words)), dtype=np.int64)
@@ -87,7 +92,9 @@ def typed(pieces: Sequence[Sequence[str]]) -> Array:
 
 def _lacking(path: Path, label: str, names: Sequence[str]) -> InputError:
     shown = " ".join(", ".join(f"{name:.40}" for name in names[:8]).split())
-    return InputError(f"{path}: no column {label:.40}; there are: {shown or 'none'}")
+    return InputError(
+        f"{path}: the table has no column {label:.40}; it has: {shown or 'none'}"
+    )
 
 
 def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
@@ -155,7 +162,9 @@ def _table(
         columns = {label: table.column(name) for label, name in places.items()}
     for label, column in columns.items():
         if column.null_count and not str(column.type).startswith(FLOATS):
-            raise InputError(f"{path}: column {label:.40} has a null, no value")
+            raise InputError(
+                f"{path}: column {label:.40} has a null; every row needs a value"
+            )
     return {label: column.to_numpy() for label, column in columns.items()}
 
 

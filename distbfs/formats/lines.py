@@ -1,7 +1,7 @@
 """Records of text, whose columns may be quoted, and the ids in them.
 
-Quotes are read as Python's ``csv`` does: a quoted column may contain separators and
-line ends, and a quote within is doubled (RFC 4180).
+Quotes have the meaning that Python's ``csv`` gives them: a quoted column may contain
+separators and line ends, and a quote inside it is doubled (RFC 4180).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FAULTS = {
     "new-line": "a carriage return inside the line",
     "unexpected end": "a quote that does not end",
     "field larger": "a column too long, or a quote that does not end",
-    "expected after": "a quoted column goes on after its quote",
+    "expected after": "a quoted column continues after its closing quote",
 }
 
 
@@ -44,16 +44,17 @@ class LineRules:
 
     comments: bytes that begin a comment line, eight at most
     lead: a letter that is the first column of each record, or ""
-    unled: describes a record that does not begin with it, by its columns
-    separator: a comma, tab or semicolon, with or without blanks around it, or " ":
-    blanks
-    fields: columns of each record; 0: those of the ids, and any number of ignored ones
+    unled: function that describes, from its columns, a record that lacks the letter
+    separator: a comma, tab or semicolon, with or without blanks around it; " " stands
+    for any blanks
+    fields: number of columns of each record; 0 for both ids and any number of ignored
+    columns
     places: indices of the columns of both ids
     quotes: whether columns may be quoted
-    base: the lowest id as written, 0 or 1
-    most_u, most_v: the largest id as written, in the first and second column
+    base: the lowest id in the file, 0 or 1
+    most_u, most_v: the largest id in the first and in the second column of the file
     loops: whether both ids may be the same
-    canonical: whether a leading zero makes an id text, as in 007
+    canonical: whether an id with a leading zero, as 007, counts as text
     """
 
     comments: str = COMMENTS
@@ -73,8 +74,8 @@ class LineRules:
 class Records:
     """The records in blocks of whole lines, each a list of columns.
 
-    ``begin`` is the line, from 1, where the current record begins. Iteration raises
-    InputError ``FILE:LINE: what is wrong`` for wrong quotes.
+    ``begin`` is the number of the line, from 1, where the current record begins.
+    Iteration raises InputError ``FILE:LINE: what is wrong`` for wrong quotes.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Records:
             raise self.file.refuse(quote_fault(error), self.begin) from error
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines, without comments and blank lines between records."""
+        """Yield the lines; skip comments and blank lines between records."""
         for block in self.blocks:
             text = block.decode(errors="surrogateescape")
             for line in io.StringIO(text, newline="\n"):
@@ -114,7 +115,7 @@ class Records:
 
 
 def column(row: list[str], place: int) -> bytes:
-    """Return a column of a record without blanks around it; LineFault for none."""
+    """Return a column of a record without blanks around it; LineFault if missing."""
     if len(row) <= place:
         columns = "one column" if len(row) == 1 else f"{len(row)} columns"
         expected = "two ids are" if place < 2 else f"column {place + 1} is"
@@ -130,7 +131,7 @@ def column(row: list[str], place: int) -> bytes:
 def cut(
     lines: Iterable[str], separator: str, *, strict: bool = True, quotes: bool = True
 ) -> Any:
-    r"""Return a ``csv.reader`` of lines that end with ``\n``."""
+    r"""Return a ``csv.reader`` for lines that end with ``\n``."""
     if separator == " ":
         tabs = TAB if quotes else re.compile("\t")
         lines = (tabs.sub(_blank, line) if "\t" in line else line for line in lines)
@@ -140,12 +141,12 @@ def cut(
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return a blank for a tab; quoted text unchanged."""
+    """Return a blank for a tab, and quoted text unchanged."""
     return " " if match[0] == "\t" else match[0]
 
 
 def quote_fault(error: csv.Error) -> str:
-    """Translate an error of Python's ``csv`` to a message."""
+    """Translate an error of Python's ``csv`` into a message."""
     return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
 
 
@@ -165,7 +166,7 @@ def read_id(token: bytes, base: int, most: int, canonical: bool = False) -> int:
 def _id_fault(
     token: bytes, digits: bytes, base: int, most: int, canonical: bool
 ) -> str:
-    """Describe the error of a column that is not an id; digits: without zeros first."""
+    """Describe why a column is not an id; digits: its text without leading zeros."""
     shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
     if not token.isdigit():
         if re.fullmatch(rb"-[0-9]+", token):

@@ -1,9 +1,10 @@
 """Matrix Market coordinate files: an entry (i, j) is an edge; values are ignored.
 
 A symmetric matrix gives each edge once, as the file does, and an entry on the diagonal
-one loop; a skew-symmetric one has none there. Parsed by the kernel of edge lists and
-not by fast_matrix_market, which is not faster, allocates for the entries that a header
-claims, and accepts extra columns and diagonals of skew-symmetric matrices. Source:
+gives one loop; a skew-symmetric matrix has no entries there. The kernel of edge lists
+parses these files. fast_matrix_market is not faster, allocates memory for the entries
+that a header claims, and accepts extra columns and diagonals of skew-symmetric
+matrices. Source:
 Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR
 5935 (1996).
 """
@@ -35,9 +36,9 @@ ALLOWED = {
 
 
 class MatrixMarketReader(Reader):
-    """Reads Matrix Market files; rows and columns share one set of vertices.
+    """Reads Matrix Market files, where row i and column i are one vertex.
 
-    With ``bipartite`` they are two sets.
+    With ``bipartite``, rows and columns are two sets of vertices.
     """
 
     name = "matrix-market"

@@ -1,8 +1,8 @@
 """METIS graphs: after a header, line i lists the neighbours of vertex i.
 
-Header: ``VERTICES EDGES [FMT [NCON]]``; FMT has three flags, from the left: sizes of
-vertices, weights of vertices (NCON each), weights of edges. Ids start at 1, ``%``
-begins a comment line, an edge is listed at both ends and passed on once; sizes and
+The header is ``VERTICES EDGES [FMT [NCON]]``. FMT has three flags, from the left: sizes
+of vertices, weights of vertices (NCON each), weights of edges. Ids start at 1, and
+``%`` begins a comment line. An edge is listed at both ends, and read once. Sizes and
 weights are ignored. Source: Karypis, METIS manual 5.1.0 (2013), section 4.1.
 """
 
@@ -38,14 +38,14 @@ LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class PieceFile(TextFile):
-    """A text file also split at blanks, since the line of a hub may be very long."""
+    """A text file that is also split at blanks: the line of a hub may be very long."""
 
     ends = (b"\n", b" ", b"\t")
 
 
 @dataclass(frozen=True)
 class Header:
-    """Sizes; numbers before the neighbours of a line; numbers per neighbour."""
+    """Sizes, and how many numbers precede the neighbours and belong to each of them."""
 
     n: int
     m: int
@@ -56,8 +56,8 @@ class Header:
 class ListParser:
     """Parses the lines after the header, piece by piece.
 
-    ``vertex`` is that of the line where the next piece begins; ``seen``: its numbers so
-    far; ``lead``: stands for what it holds so far, a comment, numbers or nothing.
+    The next piece begins in the line of ``vertex``, of which ``seen`` numbers have been
+    read; ``lead`` stands for the line's content so far: a comment, numbers or nothing.
     """
 
     def __init__(self, file: TextFile, header: Header) -> None:
@@ -67,9 +67,9 @@ class ListParser:
         self.lead = b""
 
     def parse(self, piece: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours, zero-based int64 [k]; InputError at once.
+        """Return vertices and neighbours, zero-based int64 [k]; InputError on a fault.
 
-        The line of an error is looked for line by line.
+        After a fault, the piece is parsed line by line to find its line.
         """
         piece = piece.replace(b"\r\n", b"\n")
         try:
@@ -86,9 +86,10 @@ class ListParser:
         return pairs
 
     def _pairs(self, piece: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of lines; LineFault, then nothing is changed.
+        """Return vertices and neighbours of lines; LineFault if a line is wrong.
 
-        The fault is described as that of the first line.
+        The fault is described as if it were in the first line. After it, the state of
+        the parser is unchanged.
         """
         n, before, step = self.header.n, self.header.before, self.header.step
         text = self.lead + piece
@@ -134,7 +135,7 @@ class ListParser:
         return u, v
 
     def _token_fault(self, token: bytes, place: int) -> str:
-        """Describe the error of a column that is not an integer of 18 digits."""
+        """Describe why a column is not an integer of at most 18 digits."""
         place -= self.header.before
         if place < 0 or place % self.header.step:
             shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
@@ -147,7 +148,7 @@ class ListParser:
 
 
 def _numbers(text: bytes) -> Ids:
-    """Return the numbers of lines, and a mark at the end of each, int64 [k]."""
+    """Return the numbers in lines, with a mark after each line, int64 [k]."""
     for end, mark in ((b"\n", ROW_END), (b"\0", COMMENT_END)):
         text = text.replace(end, b" %d " % mark)
     if not text.strip():
@@ -192,7 +193,7 @@ class MetisReader(Reader):
 
 
 def _header(file: TextFile) -> Header:
-    """Read comments and the header."""
+    """Read the comments and the header; return the header."""
     line = file.header_line()
     if not line:
         raise file.refuse("the file is empty")
@@ -200,7 +201,7 @@ def _header(file: TextFile) -> Header:
         line = file.header_line()
     words = line.split()
     usual = len(words) <= 4 and all(map(SIZE.fullmatch, words))
-    lacking = "the header needs vertices, edges and, if so, fmt, ncon"
+    lacking = "the header needs vertices, edges and, optionally, fmt and ncon"
     n, m = file.sizes(words[:2] if usual else [], 2, lacking)
     fmt = words[2] if len(words) > 2 else b"0"
     if not re.fullmatch(rb"[01]{1,3}", fmt):
@@ -208,7 +209,7 @@ def _header(file: TextFile) -> Header:
     sizes, weights, edges = (flag == ord("1") for flag in fmt.rjust(3, b"0"))
     ncon = int(words[3]) if len(words) > 3 else 0
     if ncon and not weights:
-        raise file.refuse_last(f"ncon {ncon}, but by fmt {fmt.decode()} no weights")
+        raise file.refuse_last(f"ncon {ncon}, but fmt {fmt.decode()} has no weights")
     if ncon > LONGEST_LINE:
         raise file.refuse_last(f"ncon {ncon}; allowed: up to {LONGEST_LINE}")
     return Header(n, m, sizes + weights * max(ncon, 1), 1 + edges)

@@ -1,7 +1,7 @@
-"""Numbers for ids as a file has them: for numbers of any size, and for text.
+"""New numbers for the ids of a file, which are numbers of any size or text.
 
-Ids are numbered in the order in which they come. Text is UTF-8 of at most LONGEST_WORD
-bytes, without control characters.
+Ids are numbered in the order of their first occurrence. Text ids are UTF-8 of at most
+LONGEST_WORD bytes, without control characters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAIR_BYTES = 16
 
 
 class Numbers:
-    """The distinct ids so far of a file whose ids are numbers."""
+    """The distinct ids read so far, from a file whose ids are numbers."""
 
     def __init__(self) -> None:
         self._table = make_table()
@@ -41,13 +41,13 @@ class Numbers:
         return self._table.number(ids.ravel()).reshape(ids.shape)
 
     def ranked(self) -> tuple[IdMap, Ids]:
-        """Return the ids, ascending, and the rank of each by number."""
+        """Return the ids, ascending, and the rank of each id by number."""
         ids, ranks = ranked(self._table.numbers(np.int64))
         return IntegerIds(ids), ranks
 
 
 class Words:
-    """The distinct ids so far of a file whose ids are text."""
+    """The distinct ids read so far, from a file whose ids are text."""
 
     def __init__(self) -> None:
         self._table = make_table()
@@ -55,7 +55,7 @@ class Words:
     def numbers(self, text: Bytes, begins: Ids, sizes: Ids) -> Ids:
         """Return the numbers of words, int64 [k]; see ``WordTable.number``.
 
-        Raises LineFault if one cannot be an id.
+        Raises LineFault if a word cannot be an id.
         """
         first = self._table.count
         numbers = self._table.number(text, begins, sizes)
@@ -64,12 +64,12 @@ class Words:
         return numbers
 
     def numbers_of(self, words: Sequence[bytes]) -> Ids:
-        """Return the numbers of some words, as ``numbers``."""
+        """Return the numbers of words, int64 [k]; see ``numbers``."""
         offsets, text = packed(words)
         return self.numbers(text, offsets[:-1], np.diff(offsets))
 
     def ranked(self) -> tuple[IdMap, Ids]:
-        """Return the words, sorted by their bytes, and the rank of each by number."""
+        """Return the words, sorted by bytes, and the rank of each word by number."""
         ranks, offsets, text = self._table.ranked()
         return TextIds(offsets, text), ranks
 
@@ -99,7 +99,7 @@ def check_word(word: bytes) -> None:
 
 
 def _fault(word: bytes, longest: int) -> str:
-    """Return what is wrong with some bytes that are no id, "" if they may be one."""
+    """Return what is wrong with bytes that cannot be an id, "" if they can."""
     if len(word) > longest:
         return f"of {len(word)} bytes; allowed: {longest}"
     if CONTROL.search(word):
@@ -112,9 +112,10 @@ def _fault(word: bytes, longest: int) -> str:
 
 
 def number_anew(spool: Path, known: Numbers | Words) -> IdMap:
-    """Replace numbers of ids in a spool by vertices, which are ranks; return the ids.
+    """Replace the numbers of ids in a spool by the ranks of the ids; return the ids.
 
-    The spool holds int64 pairs; it is rewritten in place, piece by piece.
+    The ranks are the vertices. The spool holds int64 pairs; it is rewritten in place,
+    piece by piece.
     """
     ids, ranks = known.ranked()
     with spool.open("r+b") as file:

@@ -35,7 +35,7 @@ SPARSE = ("csr", "csc", "coo")
 
 
 def mapped(file: IO[bytes], where: str) -> Array:
-    """Map the array of a ``.npy`` file; InputError if it is none."""
+    """Map the array of a ``.npy`` file; InputError if the file is not one."""
     with sound(where), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         array: Any = np.lib.format.open_memmap(f"/proc/self/fd/{file.fileno()}", "r")
@@ -51,9 +51,9 @@ def integers(array: Array, where: str) -> None:
 
 
 def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) -> Ids:
-    """Return zero-based int64 ids; InputError ``where[index]`` for a bad one.
+    """Return zero-based int64 ids; InputError ``where[index]`` for a bad id.
 
-    begin: index of the first row of ``ids``; row: ids in a row.
+    begin: index of the first row of ``ids``; row: number of ids in a row
     """
     fault = id_fault(ids, most, base)
     if fault:
@@ -64,7 +64,7 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
 
 @dataclass(frozen=True)
 class Vector:
-    """Integers [k] of an archive, mapped from a copy; where: in messages."""
+    """Integers [k] of an archive, mapped from a copy; where: their name in messages."""
 
     values: Array
     where: str
@@ -78,7 +78,7 @@ class Vector:
             yield self.values[begin : begin + CHUNK]
 
     def ids(self, begin: int, count: int, most: int, base: int = 0) -> Ids:
-        """Return zero-based int64 ids [count] from ``begin`` on, as ``checked``."""
+        """Return zero-based int64 ids [count] from ``begin`` on; see ``checked``."""
         ids = self.values[begin : begin + count]
         return checked(ids, most, base, self.where, begin, 1)
 
@@ -141,9 +141,9 @@ class NumpyReader(Reader):
         return head.startswith(MAGIC) or is_array_archive(head)
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
-        """Yield the edges; InputError if there are none in a known layout.
+        """Yield the edges; InputError if the file has no known layout.
 
-        Raises UsageError for a base or a size where a matrix determines them.
+        Raises UsageError if a base or a size is given for a matrix, which has its own.
         """
         head = file.read(min(file.size, len(MAGIC)))
         file.pass_over(file.size - len(head))
@@ -162,7 +162,7 @@ class NumpyReader(Reader):
         return map(sides.place, pairs)
 
     def _array(self, file: BinaryFile) -> Iterator[Ids]:
-        """Yield the pairs of an array, mapped from the file."""
+        """Yield the pairs of an array that is mapped from the file."""
         base, most, where = self.options.base, self.options.most, str(file.path)
         array = mapped(file.content, where)
         integers(array, where)
@@ -209,7 +209,7 @@ class NumpyReader(Reader):
 def _columns(
     columns: tuple[Vector, Vector], most: tuple[int, int], base: int = 0
 ) -> Iterator[Ids]:
-    """Yield the pairs of two arrays of one length."""
+    """Yield the pairs of two arrays, which must have the same length."""
     first, second = columns
     _check_length(second, len(first))
     for begin in range(0, len(first), CHUNK):
@@ -227,7 +227,7 @@ def _check_length(vector: Vector, length: int) -> None:
 def _compressed(
     starts: Vector, near: Vector, rows: int, columns: int, *, turned: bool
 ) -> Iterator[Ids]:
-    """Yield the pairs of a matrix by rows, or by columns where ``turned``."""
+    """Yield the pairs of a matrix stored by rows, or by columns if ``turned``."""
 
     def refuse(index: int, what: str) -> InputError:
         return InputError(f"{starts.where}[{index}]: {what}")

@@ -1,9 +1,9 @@
 """Graph500 edge lists: binary pairs without a header, packed to 12 bytes or as int64.
 
-packed: uint32 low half of v0, uint32 low half of v1, uint32 whose bits 0-15 are the
-upper ones of v0 and bits 16-31 those of v1; an id is a signed number of 48 bits. int64:
-v0, v1. Both little-endian. Source: the Graph500 reference code, generator (packed_edge)
-and Graph500 Benchmark 1 specification, section 3.
+packed: uint32, the low half of v0; uint32, the low half of v1; uint32, whose bits 0-15
+are the upper bits of v0 and bits 16-31 those of v1. An id is a signed number of 48
+bits. int64: v0, v1. Both are little-endian. Source: the Graph500 reference code,
+generator (packed_edge), and Graph500 Benchmark 1 specification, section 3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ PASS_BYTES = 1 << 20  # fits a cache
 class BinaryFile(HashedFile):
     """A binary file that is read once from start to end, with its digest.
 
-    ``size`` is the length of its content in bytes, ``position`` the bytes read so far.
+    ``size`` is the length of its content in bytes, ``position`` the number of bytes
+    read so far.
     The content of a compressed file is first written to a temporary file.
     """
 
@@ -63,7 +64,7 @@ class BinaryFile(HashedFile):
         super().close()
 
     def refuse(self, what: str, at: int | None = None) -> InputError:
-        """Return the error ``FILE: byte N: what``, by default for the position."""
+        """Return the error ``FILE: byte N: what``; N is the position by default."""
         at = self.position if at is None else at
         return InputError(f"{self.path}: byte {at}: {what}")
 
@@ -75,7 +76,10 @@ class BinaryFile(HashedFile):
         return self.read(size)
 
     def check_size(self, sizes: Iterable[int], what: str) -> None:
-        """Raise InputError unless the file has one of the sizes that ``what`` take."""
+        """Raise InputError unless the file has one of ``sizes``.
+
+        what: the things that take so many bytes, for the message
+        """
         if self.size not in sizes:
             takes = " or ".join(str(size) for size in sorted(sizes))
             raise self.refuse(
@@ -128,7 +132,7 @@ class BinaryFile(HashedFile):
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
-    """Return the flat index of the first id outside base … most, and the fault.
+    """Return the flat index of the first id outside base … most, and its fault.
 
     ids: integers of any dtype and shape, scanned in C order.
     """
@@ -174,7 +178,7 @@ class PackedReader(Reader):
         return unpack(data)
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:  # noqa: ARG002
-        """Yield the edges; InputError for invalid ones."""
+        """Yield the edges; InputError if one is invalid."""
         rest = file.size % self.width
         if rest:
             what = f"{rest} bytes, where an edge takes {self.width}"

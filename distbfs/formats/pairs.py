@@ -1,4 +1,4 @@
-"""Pairs of ids from a text: in C, or in Python without a compiler.
+"""Pairs of ids from a text, parsed in C, or in Python if there is no compiler.
 
 The kernel (parse.c) stops at the first unusual record; Python reads the text from there
 on, or refuses it.
@@ -44,10 +44,11 @@ def read_pairs(
 ) -> Iterator[Ids]:
     """Yield the pairs in the rest of a file, zero-based int64 [k, 2], in order.
 
-    declared: their number by the header; words: numbers ids that are text, None if
-    ids are numbers. Raises InputError
-    ``FILE:LINE: what is wrong`` at the first bad line, for the line where a record
-    begins, at an entry beyond the declared ones, and at the end where there are fewer.
+    declared: the number of pairs that the header declares
+    words: table that numbers text ids, None if ids are numbers
+
+    Raises InputError ``FILE:LINE: what is wrong`` at the first bad record, with the
+    number of its first line, and if there are more or fewer pairs than declared.
     """
     library = cc.load_or_none(SOURCE)
     blocks: Iterable[bytes] = file.blocks()
@@ -68,7 +69,7 @@ def _compiled(
     declared: int | None,
     words: Words | None,
 ) -> Reading:
-    """Read pairs by the kernel."""
+    """Read pairs with the kernel."""
     state = structure(SOURCE, "rules")(
         separator=ord(rules.separator),
         lead=ord(rules.lead or "\0"),
@@ -117,7 +118,7 @@ def _records(
     declared: int | None,
     words: Words | None,
 ) -> Iterator[Ids]:
-    """Yield the pairs of blocks of whole lines, as Python reads them."""
+    """Yield the pairs of blocks of whole lines, parsed in Python."""
     records = Records(file, blocks, rules)
     pairs: list[Any] = []
 

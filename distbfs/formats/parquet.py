@@ -47,12 +47,12 @@ class ParquetReader(TableReader):
 
     @staticmethod
     def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads some."""
+        """Return the names of a table's columns, and a function that reads columns."""
         table = load("pyarrow.parquet").ParquetFile(opened(file))
         return table.schema_arrow.names, table.read
 
     def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
-        """Yield the pairs; row groups that are not large are read in parallel."""
+        """Yield the pairs; row groups are read in parallel unless they are large."""
         where, parquet = str(file.path), load("pyarrow.parquet")
         with sound(where):
             plain = parquet.ParquetFile(opened(file), **BUFFERED)
@@ -87,13 +87,13 @@ class ParquetReader(TableReader):
 
 
 class ParquetWriter(Writer):
-    """Writes tables of the columns src and dst, one edge per row.
+    """Writes tables with the columns src and dst, one edge per row.
 
-    Numbers are stored uncompressed, in 32 bits where they fit: about as long as
-    compressed 64-bit ones, and read many times as fast. Metadata hold the number of
-    vertices, whether ids begin at 1, and whether edges lead one way. Where vertices
-    have ids that are not consecutive, the columns hold those instead of a number of
-    vertices, and a vertex without edges has a loop.
+    Numbers are stored uncompressed, in 32 bits if they fit: such files are about as
+    long as with compressed 64-bit numbers, and are read many times as fast. Metadata
+    hold the number of vertices, whether ids begin at 1, and whether edges lead one way.
+    If the vertices' ids are not consecutive, the columns hold the ids, the metadata no
+    number of vertices, and each vertex without edges gets a loop.
     """
 
     name = "parquet"

@@ -30,8 +30,10 @@ def in_order(
 ) -> Iterator[Found]:
     """Yield ``work(job, room)`` for all jobs in order; threads run ahead.
 
-    work: releases the interpreter lock most of the time; room: allocates a job's
-    output, one for each thread and one more; reused once the next result is requested
+    work: function of a job and its output that releases the interpreter lock most of
+    the time
+    room: function that allocates an output, called once per thread and once more; an
+    output is reused once the next result is requested
     """
     count = workers()
     free = [room() for _ in range(count + 1)]

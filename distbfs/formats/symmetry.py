@@ -32,7 +32,7 @@ def pair_hash(u: Ids, v: Ids) -> Words:
 
 
 class Lists(NamedTuple):
-    """Pairs, int64 [k, 2], the bad entry or -1, and sums for ``Mirror.count``."""
+    """Pairs, int64 [k, 2], the index of a bad entry or -1, and the sums to count."""
 
     pairs: Ids
     bad: int
@@ -41,9 +41,10 @@ class Lists(NamedTuple):
 
 
 class Mirror:
-    """Compares both directions by sums of hashes; misses a difference with odds 2^-64.
+    """Compares both directions by sums of hashes.
 
-    Whole arrays do the work of the kernel where there is no compiler.
+    A difference is missed with probability 2^-64. Without a compiler, NumPy does the
+    work of the kernel.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class Mirror:
         self._count = 0
 
     def count(self, listed: Lists) -> Ids:
-        """Count pairs returned by ``lists``; return them."""
+        """Add the sums of pairs that ``lists`` returned; return the pairs."""
         self._sum += listed.hashes
         self._count += listed.signs
         return listed.pairs
@@ -66,12 +67,14 @@ class Mirror:
         way: int,
         out: Ids | None = None,
     ) -> Lists:
-        """Return the pairs of lists of neighbours; changes no state.
+        """Return the pairs in lists of neighbours, without a change of state.
 
-        first: id of the first row; counts: entries of each row, int64; near:
-        neighbours, of 32 or 64 bits [entries], any stride; nodes: ids are less; out:
-        int64 [entries, 2], possible memory for the pairs. way: ONCE keeps one pair for
-        each edge, FORTH all, BACK none.
+        first: id of the first row
+        counts: number of entries of each row, int64 [rows]
+        near: the neighbours, 32 or 64 bits [entries], with any stride
+        nodes: number of vertices; ids must be less
+        out: memory that may be used for the pairs, int64 [entries, 2]
+        way: ONCE to keep one pair for each edge, FORTH to keep all, BACK for none
         """
         if self._library is None:
             return _plain_lists(first, counts, near, nodes, way)
@@ -92,12 +95,12 @@ class Mirror:
         return Lists(out[:kept], int(bad[0]), *sums.tolist())
 
     def even(self) -> bool:
-        """Return whether both directions agree so far."""
+        """Return whether both directions of all counted pairs agree."""
         return not self._sum & MASK and not self._count
 
 
 def _plain_lists(first: int, counts: Ids, near: Array, nodes: int, way: int) -> Lists:
-    """Do the work of ``lists`` with whole arrays."""
+    """Do the work of ``lists`` with NumPy."""
     outside = np.flatnonzero((near < 0) | (near >= nodes))[:1].tolist()
     if outside:
         return Lists(np.zeros((0, 2), dtype=np.int64), outside[0])

@@ -1,4 +1,4 @@
-"""Text files, checked and hashed, split into blocks at line ends."""
+"""Text files that are checked, hashed and split into blocks at line ends."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ SHORT = "the file ends before the last value"
 
 
 def open_raw(path: Path) -> BufferedReader:
-    """Open a file or a pipe; FileError for anything else.
+    """Open a file or a pipe; raise FileError for anything else.
 
-    A terminal, or a socket, is a pipe where it is standard input.
+    A terminal or a socket counts as a pipe if it is standard input.
     """
     if isinstance(path, CopiedPath):
         return path.open_copy()
@@ -66,7 +66,7 @@ def open_raw(path: Path) -> BufferedReader:
 def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[bytes]:
     """Write everything that ``take`` returns to an unnamed temporary file.
 
-    path, what: for the message of DiskFull, "cannot WHAT PATH"
+    path, what: text for the message of DiskFull, "cannot WHAT PATH"
     """
     try:
         with ExitStack() as stack:
@@ -84,25 +84,25 @@ def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[byte
 
 
 class CopiedPath(type(Path())):  # type: ignore[misc]  # the class of paths of this system
-    """The path of a pipe, or of a file in an archive, whose content was copied."""
+    """The path of a pipe or of a file in an archive, whose content was copied."""
 
     content: IO[bytes]
 
     @classmethod
     def of(cls, path: Path, content: IO[bytes]) -> CopiedPath:
-        """Return a path that stands for a copy."""
+        """Return a path that is opened from a copy, ``content``."""
         copy = cls(path)
         copy.content = content
         return copy
 
     def open_copy(self) -> BufferedReader:
-        """Open the copy, which may be opened several times."""
+        """Open the copy; this may be called several times."""
         return Path(f"/proc/self/fd/{self.content.fileno()}").open("rb")
 
 
 @contextmanager
 def sound(where: str) -> Iterator[None]:
-    """Convert errors of libraries about a broken file to InputError ``WHERE: …``."""
+    """Convert a library's error about a broken file into InputError ``WHERE: …``."""
     try:
         yield
     except DistbfsError:
@@ -111,11 +111,11 @@ def sound(where: str) -> Iterator[None]:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
         what = re.sub("(malformed .* on line [0-9]+):.*", r"\1", what)  # no objects
         what = what.replace("mmap length is greater than file size", SHORT)
-        raise InputError(f"{where}: not a sound file: {what:.200}") from error
+        raise InputError(f"{where}: the file cannot be read: {what:.200}") from error
 
 
 def read_text(path: Path) -> str:
-    """Read a small UTF-8 text file; InputError names a line that is not UTF-8."""
+    """Read a small UTF-8 text file; InputError names the first line not in UTF-8."""
     with HashedFile(path) as file:
         data = b"".join(iter(lambda: file.take(BLOCK_BYTES), b""))
     try:
@@ -133,8 +133,8 @@ def text_lines(path: Path) -> list[str]:
 class HashedFile:
     """A file, compressed or not, that is opened with checks and read once.
 
-    ``digest`` is of the file's own bytes, ``take`` returns its content. ``progress`` is
-    called with the number of its bytes read so far.
+    ``digest`` is the hash of the file's own bytes; ``take`` returns the decompressed
+    content. ``progress`` is called with the number of the file's bytes read so far.
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
@@ -165,7 +165,7 @@ class HashedFile:
 
     @property
     def digest(self) -> str:
-        """XXH3 of the bytes read so far, 32 hexadecimal digits."""
+        """The XXH3 hash of the bytes read so far, 32 hexadecimal digits."""
         return self._hash.hexdigest()
 
     def take(self, count: int) -> bytes:
@@ -195,9 +195,9 @@ class TextFile(HashedFile):
     """A text file that is read once from start to end, with its digest.
 
     A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
-    first line not yet parsed; the parser of a block advances it, and adds to
-    ``entries`` the pairs, and to ``extra`` the lines with more than two columns.
-    ``ends``: where blocks may end.
+    first line not yet parsed; ``entries`` counts the pairs, ``extra`` the lines with
+    more than two columns. The parser of a block advances all three. ``ends`` are the
+    bytes at which blocks may end.
     """
 
     ends: tuple[bytes, ...] = (b"\n",)
@@ -219,7 +219,7 @@ class TextFile(HashedFile):
         self._begun = False
 
     def refuse(self, what: str, line: int | None = None) -> InputError:
-        """Return the error ``FILE:LINE: what``, by default for the current line."""
+        """Return the error ``FILE:LINE: what``; LINE is the current line by default."""
         return InputError(f"{self.path}:{self.line if line is None else line}: {what}")
 
     def refuse_last(self, what: str) -> InputError:
@@ -227,7 +227,7 @@ class TextFile(HashedFile):
         return self.refuse(what, max(self.line - 1, 1))
 
     def header_line(self) -> bytes:
-        """Return the next line with its end and count it; empty at the end."""
+        """Count the next line and return it with its line end; b"" after the last."""
         line = b""
         while not line.endswith(b"\n"):
             if self._at == len(self._ahead):
@@ -243,9 +243,9 @@ class TextFile(HashedFile):
         return line
 
     def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
-        """Return the numbers that the line just read states, of vertices and edges.
+        """Return the sizes (vertices, edges) that the line just read states.
 
-        lacking: the message unless there are ``count`` numbers of 19 digits at most
+        lacking: message if these are not ``count`` numbers of at most 19 digits
         """
         if len(words) != count or not all(map(SIZE.fullmatch, words)):
             raise self.refuse_last(lacking)
@@ -270,7 +270,7 @@ class TextFile(HashedFile):
         return self._ahead[:count]
 
     def next_block(self) -> bytes:
-        """Return the bytes read ahead, then block after block; empty at the end."""
+        """Return the bytes read ahead, then block after block; b"" at the end."""
         data = self._ahead[self._at : self._at + self.block_bytes]
         self._at += len(data)
         if self._at == len(self._ahead):
@@ -304,7 +304,7 @@ class TextFile(HashedFile):
     def _check(
         self, data: bytes, carry: bytes, ends: tuple[bytes, ...] = (b"\n",)
     ) -> None:
-        """Refuse binary data, and lines, or columns, without an end."""
+        """Refuse binary data, and lines or columns that are too long."""
         zero = data.find(b"\0")
         if zero >= 0:
             line = self.line + data.count(b"\n", 0, zero)

@@ -1,4 +1,4 @@
-"""Edge tuples of a file: parsed once into a spool, then mapped by every rank."""
+"""Edge tuples of a file, which is parsed once into a spool that every rank maps."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class FileTuples:
     """The edge tuples of a file (a TupleSource), read from a spool.
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
-    ``pairs``, int64 [tuples, 2], is a map of it;
-    ``ids`` are the vertices' ids in the file, on rank 0, if they are not 0 to n - 1;
-    ``notes`` are remarks for the user; ``attributes`` are the kept columns, by name,
-    one value per tuple.
+
+    pairs: the mapped spool, int64 [tuples, 2]
+    ids: the vertices' ids in the file, on rank 0; None if they are 0 to n - 1
+    notes: remarks for the user
+    attributes: the kept columns by name, one value per tuple
     """
 
     def __init__(
@@ -59,8 +60,9 @@ class FileTuples:
     ) -> None:
         """Map a spool, which is opened only here.
 
-        ``facts`` are added to ``describe``: format and digest. Raises InputError if
-        the spool is missing or has another size.
+        facts: format and digest, which are added to ``describe``
+
+        Raises InputError if the spool is missing or has another size.
         """
         self.path = path
         self.n = n
@@ -85,7 +87,7 @@ class FileTuples:
         self.close()
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (u, v) int64 arrays that cover the tuples start … stop-1 in order."""
+        """Yield the tuples start … stop-1 in order, as int64 arrays (u, v)."""
         for begin in range(start, stop, CHUNK):
             pairs = self.pairs[begin : min(begin + CHUNK, stop)]
             yield np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
@@ -101,19 +103,19 @@ class FileTuples:
         }
 
     def close(self) -> None:
-        """Unmap the spool; the maps of other ranks stay valid."""
+        """Unmap the spool on this rank; the maps of other ranks stay valid."""
         self.pairs = np.zeros((0, 2), dtype=np.int64)
 
 
 class Spool:
     """Storage of pairs: a file without a name, if the file system supports it.
 
-    It ends with the processes that map it, however they end.
+    Its memory is freed when the processes that map it have ended, however they end.
     path: its path in this process
     """
 
     def __init__(self) -> None:
-        """Create an empty spool in the system's folder of temporary files; OSError."""
+        """Create an empty spool in the folder for temporary files; raise OSError."""
         self._folder = Path(tempfile.gettempdir())
         self._name: Path | None = None
         try:
@@ -152,8 +154,8 @@ def open_tuples(
 ) -> FileTuples:
     """Parse a file on rank 0 and return its tuples on every rank; collective.
 
-    name: the format, empty to detect it
-    keep: columns that are kept as attributes, NAME or NAME=PLACE; see ``read_kept``
+    name: name of the format, "" to detect it
+    keep: columns to keep as attributes, NAME or NAME=PLACE; see ``read_kept``
 
     Raises the same error on all ranks: InputError for an invalid file, UsageError for
     an unknown format or options that do not apply to it, DiskFull if the spool
@@ -210,8 +212,9 @@ def _spool(
 ) -> tuple[dict[str, Any], IdMap | None, Spool | None, dict[str, Values]]:
     """Parse a file into a new spool, and read the columns to keep.
 
-    Returns a summary for the ranks, or the error in it, ids, spool and columns.
-    wanted: file, format, options; stack: closes the spool
+    Returns a summary for the ranks, which holds the error if there is one, and the ids,
+    the spool and the columns.
+    wanted: file, format and options; stack: closes the spool at its end
     """
     path, name, options = wanted
     notes: list[str] = []
@@ -265,7 +268,7 @@ def _as_wanted(
     options: ReaderOptions,
     notes: list[str],
 ) -> tuple[Reader, Spool, EdgeFile, IdMap | None]:
-    """Parse a file; to relabel it, first try its ids as numbers, then as text."""
+    """Parse a file; to relabel it, try to read ids as numbers first, then as text."""
     reader = make_reader(paths[0], name, options)
     try:
         return reader, *_parse(reader, paths, options)
@@ -311,10 +314,10 @@ def _parse(
 def check_dense(n: int, tuples: int, where: str, ways: str) -> None:
     """Raise InputError if nearly all vertices would have no edges.
 
-    The memory of a graph grows with its vertices; a few edges must not cause a large
-    allocation by their ids unless the number n was given.
+    The memory of a graph grows with its vertices. A few edges with large ids must not
+    cause a large allocation unless the number n was given.
 
-    ways: how to allow it, for the message
+    ways: what allows so many vertices, for the message
     """
     most = max(FEW_VERTICES, VERTICES_PER_TUPLE * tuples)
     if n > most:
@@ -324,7 +327,7 @@ def check_dense(n: int, tuples: int, where: str, ways: str) -> None:
 
 
 def _size(spool: Path) -> int:
-    """Return the size of a file, -1 where there is none."""
+    """Return the size of a file, -1 if it does not exist."""
     try:
         return spool.stat().st_size
     except OSError:

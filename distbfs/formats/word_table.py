@@ -1,4 +1,4 @@
-"""A table of distinct words, numbered in the order in which they come."""
+"""A table of distinct words, numbered in the order of their first occurrence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW_WORDS = 1 << 10  # room of a new table
 
 
 class WordTable:
-    """A hash table of byte strings; ``record`` is the C view."""
+    """A hash table of byte strings; ``record`` is its structure in C."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -35,7 +35,7 @@ class WordTable:
 
     @classmethod
     def or_none(cls) -> Self | None:
-        """Return a new table, None without a compiler."""
+        """Return a new table, or None if there is no compiler."""
         library = cc.load_or_none(SOURCE)
         return None if library is None else cls(library)
 
@@ -68,8 +68,8 @@ class WordTable:
     ) -> Ids:
         """Return the numbers of words, int64 [k].
 
-        text: uint8, in which each word begins and has a size, int64 [k]; or words of 8
-        bytes each, 64 bits [k]
+        text: the words as uint8, of which each has a start and a size, int64 [k]; or
+        words of 8 bytes each, 64 bits [k]
         """
         count = len(text if begins is None else begins)
         numbers = np.empty(count, dtype=np.int64)
@@ -108,7 +108,7 @@ class WordTable:
 
 
 class PlainTable:
-    """The same as ``WordTable`` by a ``dict``, where there is no compiler."""
+    """The same as ``WordTable``, made of a ``dict``, for use without a compiler."""
 
     def __init__(self) -> None:
         self._index: dict[bytes, int] = {}
@@ -146,12 +146,12 @@ class PlainTable:
 
 
 def make_table() -> WordTable | PlainTable:
-    """Return a new table, in C if there is a compiler."""
+    """Return a new table, which is in C if there is a compiler."""
     return WordTable.or_none() or PlainTable()
 
 
 def split(text: Bytes, offsets: Ids) -> list[bytes]:
-    """Return words, of text that begins at offsets, int64 [k + 1]."""
+    """Split a text into words that begin at offsets, int64 [k + 1]."""
     data = text.tobytes()
     return [data[a:b] for a, b in pairwise(offsets.tolist())]
 

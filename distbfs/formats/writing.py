@@ -1,4 +1,4 @@
-"""The contract of a writer of edge files, and atomic replacement of files."""
+"""The interface of writers of edge files, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ MODULES = {"": "io", "gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 class Edges:
     """A graph to be written.
 
-    n: vertices; m: edges, each counted once
-    chunks: yields them as int64 [k, 2], any number of times; with u < v unless directed
-    ids: the vertices' own ids, None: their numbers
-    directed: edges lead from u to v only
+    n: number of vertices; m: number of edges, each counted once
+    chunks: function that yields the edges as int64 [k, 2], with u < v unless directed;
+    it may be called any number of times
+    ids: the vertices' own ids, None if these are their numbers
+    directed: whether edges lead from u to v only
     """
 
     n: int
@@ -43,7 +44,7 @@ class Edges:
 
     @property
     def one_based(self) -> bool:
-        """Whether the ids are numbers from 1 on."""
+        """Whether the ids are the numbers from 1 on."""
         return first_of(self.ids) == 1
 
     def with_lone(self) -> Iterator[Ids]:
@@ -60,8 +61,8 @@ class Edges:
 class Writer:
     """Writes files of one format; ``suffixes`` are the endings of their names.
 
-    ``keeps_ids``: whether they can hold the vertices' own ids, ``packs``: whether they
-    may be compressed; ``first``: the id of the first vertex where they hold numbers.
+    ``keeps_ids``: whether the files can hold the vertices' own ids; ``packs``: whether
+    they may be compressed; ``first``: the first vertex's id in files that hold numbers.
     """
 
     name: str
@@ -72,14 +73,14 @@ class Writer:
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph to a new file.
 
-        Memory is a few numbers a vertex.  Raises InputError for a graph that the format
-        cannot hold, OSError if writing fails.
+        It needs memory for a few numbers per vertex.  Raises InputError for a graph
+        that the format cannot hold, OSError if writing fails.
         """
         raise NotImplementedError
 
 
 def writer_for(path: Path, name: str = "") -> Writer:
-    """Return the writer of the format ``name`` or, if empty, of the file's ending.
+    """Return the writer for the format ``name`` or, if empty, for the file's ending.
 
     Raises UsageError if there is none.
     """
@@ -102,7 +103,7 @@ def writer_for(path: Path, name: str = "") -> Writer:
 
 
 def check_place(path: Path, *, force: bool = True) -> None:
-    """Raise UsageError if no file can be written; ``force``: one may be replaced."""
+    """Raise UsageError if no file can be written; ``force``: replacing is allowed."""
     # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
@@ -121,8 +122,8 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end, rename it to ``path``.
 
     A device or pipe is written directly. Raises UsageError if the file may not be
-    written, now or at the end, ResourceError for a full disk; then nothing is left
-    behind.
+    written, now or at the end, ResourceError if the disk is full. After an error,
+    nothing is left behind.
     """
     check_place(path, force=force)
     try:
@@ -143,9 +144,9 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:
-    """Rename a complete file, atomically; without ``force`` it replaces none.
+    """Rename a complete file atomically; replace an existing file only by ``force``.
 
-    Raises UsageError if a file of that name exists, OSError.
+    Raises UsageError if a file of that name exists, OSError if renaming fails.
     """
     try:
         if not force:
@@ -157,9 +158,9 @@ def give_name(complete: Path, path: Path, *, force: bool) -> None:
 
 
 def _reserve(complete: Path, path: Path) -> None:
-    """Claim the name: as a hard link to the file, or as an empty file.
+    """Claim the name by a hard link to the file.
 
-    The latter on file systems without hard links.
+    On file systems without hard links, claim it by an empty file.
     """
     try:
         path.hardlink_to(complete)
@@ -172,8 +173,8 @@ def _reserve(complete: Path, path: Path) -> None:
 def allocate(path: Path, size: int) -> None:
     """Give a file its size, with room on the disk for all of it.
 
-    What is mapped or written there later finds room.  Raises OSError if the disk or
-    a quota is full, or files may not be as large.
+    Later writes to the file, also through a map, cannot fill the disk.  Raises OSError
+    if the disk or a quota is full, or files may not be as large.
     """
     with path.open("rb+") as file:
         if size:

@@ -119,9 +119,9 @@ FAULTS = [
     ("a.el", "0 1\n2", ":2: one column, where two ids are expected"),
     ("a.mtx", f"{MM}3 3 2\n1 2\n3", ":4: one column"),
     ("a.gr", f"{SP}a 1 2 1\na 1 2", ":3: 'a 1 2' is neither an edge"),
-    ("a.npy", npy([[0, 1]])[:-1], ": not a sound file: the file ends before"),
-    ("a.npz", sparse()[:-1], ": not a sound file"),
-    ("a.parquet", table(src=[0], dst=[1])[:-1], ": not a sound file"),
+    ("a.npy", npy([[0, 1]])[:-1], ": the file cannot be read: the file ends before"),
+    ("a.npz", sparse()[:-1], ": the file cannot be read"),
+    ("a.parquet", table(src=[0], dst=[1])[:-1], ": the file cannot be read"),
     (
         "a.graph500-int64",
         pairs(0, 1)[:-1],
@@ -135,7 +135,7 @@ FAULTS = [
     ("a.graph", "2 1 7\n", ":1: fmt '7'; allowed"),
     ("a.gr", galois(version=2), ": byte 56: the file ends"),
     ("a.csv", "name,friend\n0,x\n", ":1: 'name' is not an id"),
-    ("a.npy", npy([[0, 1]]).replace(b"descr", b"desc0"), ": not a sound file"),
+    ("a.npy", npy([[0, 1]]).replace(b"descr", b"desc0"), ": the file cannot be read"),
     # entries after the end
     ("a.mtx", f"{MM}3 3 1\n1 2\n2 3\n", ":4: more entries than the 1 declared"),
     ("a.gr", f"{SP}a 1 2 1\na 1 2 1\na 2 3 1\n", ":4: more entries than the 2"),
@@ -145,7 +145,7 @@ FAULTS = [
     (
         "a.npy",
         npy([[0, 1]]) + b"\0",
-        ": not a sound file: bytes after the last value",
+        ": the file cannot be read: bytes after the last value",
     ),
     # an empty file, one without edges
     *((f"a.{x}", b"", "") for x in ("el", "mtx", "gr", "graph", "sg", "npy", "npz")),

@@ -140,7 +140,7 @@ def test_ids_in_quotes_and_comments(folder, tmp_path):
     assert (first, second) == ('"Doe, Jo",eve,1', "C #1,a#b,1")
     for text, said in (
         ('eve\n"Doe, Jo\n', "ids:2: a quote that does not end"),
-        ('"eve" x\n', "ids:1: a quoted column goes on after its quote"),
+        ('"eve" x\n', "ids:1: a quoted column continues after its closing quote"),
         ("C #1\n", "ids:1: source 'C' is not an id of the graph"),
     ):
         file.write_text(text)

@@ -84,7 +84,7 @@ def test_compression_is_seen_by_content(tmp_path, ending, name):
 def test_a_name_that_promises_compression_is_believed(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(b"0 1\n")
-    assert "the gzip data is not sound" in refusal(path)
+    assert "the gzip data is corrupt" in refusal(path)
 
 
 def test_an_archive_of_one_file(tmp_path):
@@ -124,7 +124,7 @@ def test_archives_of_several_files_or_none(tmp_path):
     for members in ({}, {"README": b"0 1\n"}, {".a": b"0 1\n", "d/": b""}):
         for path in archives(tmp_path, members):
             if members or "a" not in path.stem:  # a tar without members has no mark
-                assert "the archive holds no file of data" in refusal(path)
+                assert "the archive holds no data file" in refusal(path)
 
 
 def test_what_is_wrong_inside_is_said_of_the_member(tmp_path):
@@ -158,7 +158,7 @@ def test_broken_archives(tmp_path):
 
 def test_archives_that_are_not_read(tmp_path):
     path = zipped(tmp_path / "a.zip", {"x.txt": b"0 1\n"}, zipfile.ZIP_LZMA)
-    assert refusal(path) == ": not a sound file: compressed by method 14"
+    assert refusal(path) == ": the file cannot be read: compressed by method 14"
     path = zipped(tmp_path / "b.zip", {"x.txt": b"0 1\n"})
     body = bytearray(path.read_bytes())
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -174,7 +174,7 @@ def test_archives_of_too_much(tmp_path, monkeypatch):
             opened(path)
     monkeypatch.setattr(inputs, "MOST_MEMBERS", 3)
     path = tarred(tmp_path / "a.tar", {f"d{k}/": b"" for k in range(4)})
-    assert refusal(path) == ": not a sound file: more than 3 members"
+    assert refusal(path) == ": the file cannot be read: more than 3 members"
 
 
 def test_sparse_members_and_links_are_no_data(tmp_path):
@@ -184,7 +184,7 @@ def test_sparse_members_and_links_are_no_data(tmp_path):
             info = tarfile.TarInfo("x.txt")
             info.type, info.linkname = kind, "/etc/passwd"
             archive.addfile(info)
-    assert refusal(path) == ": the archive holds no file of data; allowed: one"
+    assert refusal(path) == ": the archive holds no data file; allowed: one"
 
 
 def folder(path, parts):
@@ -271,7 +271,7 @@ def test_folders_that_are_no_parts(tmp_path):
     (path / "deeper").mkdir()
     assert refusal(path) == ": a folder of parts holds the folder deeper"
     path = folder(tmp_path / "b", {"0": b""})
-    assert refusal(path) == ": a folder whose files are empty"
+    assert refusal(path) == ": all files in the folder are empty"
     assert (
         refusal(folder(tmp_path / "c", {"0.txt": b"#\n", "1.el": b"#\n"}))
         == ": no edges"

@@ -130,7 +130,7 @@ def test_large_text(scratch, compiled):
         ("7,8 9", "'8 9' is not an id"),
         ("6 7,8", "'6 7' is not an id"),
         ('7,8,"x', "a quote that does not end"),
-        ('7,8,"x"y', "a quoted column goes on after its quote"),
+        ('7,8,"x"y', "a quoted column continues after its closing quote"),
         ("-3 4", "a negative id '-3'"),
         ("4 -3", "a negative id '-3'"),
         ("4 1.5", "'1.5' is not an integer id"),

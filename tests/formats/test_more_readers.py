@@ -442,16 +442,19 @@ def test_metis_manual_example(tmp_path):
 
 METIS_FAULTS = [
     ("", ":1: the file is empty"),
-    ("% a\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
-    ("\n3 1\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
-    ("3\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
-    ("3 -1\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
-    ("3 1 0 0 0\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("% a\n", ":1: the header needs vertices, edges and, optionally, fmt and ncon"),
+    ("\n3 1\n", ":1: the header needs vertices, edges and, optionally, fmt and ncon"),
+    ("3\n", ":1: the header needs vertices, edges and, optionally, fmt and ncon"),
+    ("3 -1\n", ":1: the header needs vertices, edges and, optionally, fmt and ncon"),
+    (
+        "3 1 0 0 0\n",
+        ":1: the header needs vertices, edges and, optionally, fmt and ncon",
+    ),
     ("9999999999999999999 1\n", ":1: a size is above 2^63-1"),
     ("0 0\n", ":1: no vertices"),
     ("3 1 2\n", ":1: fmt '2'; allowed: three of 0, 1"),
     ("3 1 1111\n", ":1: fmt '1111'; allowed: three of 0, 1"),
-    ("3 1 1 2\n", ":1: ncon 2, but by fmt 1 no weights"),
+    ("3 1 1 2\n", ":1: ncon 2, but fmt 1 has no weights"),
     ("3 1 10 99999999\n", ":1: ncon 99999999; allowed: up to 16777216"),
     ("3 1\n2\n1\n", ":3: 3 vertices declared, 2 found"),
     ("3 1\n2\n% c\n1", ":4: 3 vertices declared, 2 found"),
@@ -618,14 +621,14 @@ IDS = npy_bytes(np.arange(2))
 NUMPY_FAULTS = [
     (b"", ": byte 0: the file is empty"),
     (b"0 1\n2 3\n", ": byte 0: neither a .npy array nor a .npz archive"),
-    (b"\x93NUMPY", ": not a sound file: EOF: reading magic string"),
+    (b"\x93NUMPY", ": the file cannot be read: EOF: reading magic string"),
     (
         b"\x93NUMPY\x04\0" + bytes(9),
-        ": not a sound file: we only support format version",
+        ": the file cannot be read: we only support format version",
     ),
     (
         b"\x93NUMPY\x02\0\xff\xff\xff\x7f",
-        ": not a sound file: EOF: reading array header, expected",
+        ": the file cannot be read: EOF: reading array header, expected",
     ),
     (npy_bytes(np.ones((2, 2))), ": float64 values, where integers are expected"),
     (
@@ -634,7 +637,7 @@ NUMPY_FAULTS = [
     ),
     (
         npy_bytes(np.array([[{}, {}]], object)),
-        ": not a sound file: Array can't be memory-mapped: Python objects",
+        ": the file cannot be read: Array can't be memory-mapped: Python objects",
     ),
     (
         npy_bytes(np.ones((3, 3), int)),
@@ -643,11 +646,11 @@ NUMPY_FAULTS = [
     (npy_bytes(np.ones(4, int)), ": shape [4], where [k, 2] or [2, k] is expected"),
     (
         npy_bytes(np.ones((4, 2), int))[:-1],
-        ": not a sound file: the file ends before the last value",
+        ": the file cannot be read: the file ends before the last value",
     ),
     (
         npy_bytes(np.ones((4, 2), int)) + b"\0",
-        ": not a sound file: bytes after the last value",
+        ": the file cannot be read: bytes after the last value",
     ),
     (npy_bytes(np.ones((0, 2), int)), ": no edges"),
     (npy_bytes(np.array([[0, 1], [2, -3]])), ": [1]: a negative id -3"),
@@ -670,25 +673,25 @@ NUMPY_FAULTS = [
     (npz_bytes(src=np.ones(0, int), dst=np.ones(0, int)), ": no edges"),
     (
         zip_bytes(src=IDS[:-1], dst=IDS),
-        ": src: not a sound file: the file ends before the last value",
+        ": src: the file cannot be read: the file ends before the last value",
     ),
     (
         zip_bytes(src=IDS, dst=IDS + b"\0"),
-        ": dst: not a sound file: bytes after the last value",
+        ": dst: the file cannot be read: bytes after the last value",
     ),
     (
         zip_bytes(zipfile.ZIP_BZIP2, src=IDS, dst=IDS),
-        ": src: not a sound file: compressed by method 12",
+        ": src: the file cannot be read: compressed by method 12",
     ),
     (
         zip_bytes(src=b"", dst=IDS),
-        ": src: not a sound file: EOF: reading magic string",
+        ": src: the file cannot be read: EOF: reading magic string",
     ),
     (
         npy_bytes(np.ones((2, 2), int)).replace(b"False", b"Falsy"),
-        ": not a sound file: malformed node or string on line 1",
+        ": the file cannot be read: malformed node or string on line 1",
     ),
-    (csr_bytes()[:100], ": not a sound file: File is not a zip file"),
+    (csr_bytes()[:100], ": the file cannot be read: File is not a zip file"),
     (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
     (csr_bytes(format=7), ": format: not a word"),
     (csr_bytes(indptr=None), ": no array 'indptr'"),

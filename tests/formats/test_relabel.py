@@ -172,7 +172,7 @@ FAULTS = [
     ("a,b\nc,,d\n", ":2: an empty column"),
     ("a,b\n,d\n", ":2: an empty column"),
     ('a;b\n"";d\n', ":2: an empty column"),
-    ('a,b\n"c\n"d,e\n', ":2: a quoted column goes on after its quote"),
+    ('a,b\n"c\n"d,e\n', ":2: a quoted column continues after its closing quote"),
     ('a,b\n"c\nd",e\n', ":2: id 'c\\nd' has control characters"),
     ('a,b\nc,d,"e\n', ":2: a quote that does not end"),
     ('a,b\nc,\t"d"\n', ":2: a quote after a tab"),

@@ -126,7 +126,7 @@ def test_text_columns(scratch, kind, pairs, form, rows):
     with opened(path) as source:
         assert named(source) == [(u, str(v)) for u, v in zip(src, dst, strict=True)]
         assert source.ids.kind == "text"
-    with pytest.raises(InputError, match="source: ids are text; --relabel takes them"):
+    with pytest.raises(InputError, match="source: ids are text; --relabel allows them"):
         read(path)
 
 

@@ -158,8 +158,8 @@ def test_ids_that_do_not_rise(tmp_path):
     wrong = IntegerIds(np.arange(N))
     wrong.ids = wrong.ids[::-1].copy()
     store = write(tmp_path / "graph", wrong, overwrite=True)
-    refused(store, "ids do not rise")
-    assert "ids do not rise" in verify_store(store).findings[0]
+    refused(store, "ids are not in ascending order")
+    assert "ids are not in ascending order" in verify_store(store).findings[0]
     wrong = TextIds.of([f"{k:02}".encode() for k in range(N)][::-1])
     store = write(tmp_path / "graph", wrong, overwrite=True)
     assert verify_store(store).findings == [
