@@ -1,7 +1,7 @@
-"""Data exchange between the devices of a validation, of one rank or several.
+"""Data exchange between the devices of a validation, on one rank or several.
 
 Devices of a rank read each other's memory. Ranks exchange states, parents and marks by
-``DeviceCopies`` where there are some, all else by MPI through the host.
+``DeviceCopies`` if these are available, and all other data by MPI through the host.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Pair: TypeAlias = tuple[int, int]
 
 
 def wait(_: CheckingDevice) -> None:
-    """Wait for the pending work of the current device."""
+    """Wait until the current device has finished its work."""
     cuda.cupy().cuda.get_current_stream().synchronize()
 
 
 class Devices:
     """All devices of a validation; those of this rank run concurrently.
 
-    own: of this rank; counts: number on each rank
-    copies: between devices of different ranks, on all ranks or on none
+    own: the devices of this rank; counts: number of devices on each rank
+    copies: copies between devices of different ranks, passed on all ranks or on none
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Devices:
         self._pool = ThreadPoolExecutor(max(len(own), 1))
 
     def close(self) -> None:
-        """End the threads of devices, and their iteration over pieces."""
+        """End the devices' threads and their iteration over pieces."""
         self._pool.shutdown()
         for device in self.own:
             device.close()
@@ -65,9 +65,9 @@ class Devices:
     def each(
         self, work: Callable[..., Value], *arguments: Sequence[Any]
     ) -> list[Value]:
-        """Return work(device) of each device of this rank, called with it current.
+        """Call work(device) with each device of this rank current; return the results.
 
-        arguments: more for ``work``, one of each for each device
+        arguments: further arguments of ``work``, each a sequence of one per device
         """
 
         def run(device: CheckingDevice, *more: Any) -> Value:
@@ -89,7 +89,7 @@ class Devices:
 
     @property
     def reachable(self) -> bool:
-        """Whether the memory of all devices is copied without passing the host."""
+        """Whether all devices can exchange data without passing it through the host."""
         return self.world.size == 1 or self._copies is not None
 
     def spread(self, form: StateLayout) -> None:
@@ -113,9 +113,9 @@ class Devices:
     def _to_other_ranks(
         self, nbytes: Sequence[int], arrays_of: Callable[[CheckingDevice], Any]
     ) -> None:
-        """Copy an array of each part to the same place of other ranks' devices.
+        """Copy an array of each part to the same place on other ranks' devices.
 
-        arrays_of: the arrays of a device, by part
+        arrays_of: function that returns the arrays of a device, by part
         """
         if self._copies is None:
             return
@@ -129,7 +129,7 @@ class Devices:
         self._move(copies)
 
     def _of_others(self, device: int) -> list[int]:
-        """Return the devices of other ranks than that of a device."""
+        """Return the devices that belong to other ranks than a device does."""
         others: list[int] = np.flatnonzero(self._ranks != self._ranks[device]).tolist()
         return others
 
@@ -140,9 +140,9 @@ class Devices:
             self._copies.move(copies)
 
     def gather_marks(self, form: StateLayout) -> None:
-        """Add to the states of own parts the marks of all other devices (collective).
+        """Add the marks of all other devices to the states of own parts (collective).
 
-        All devices have the same states of a part but for the marks.
+        The states of a part differ between devices only in the marks.
         """
         words = form.words(self.known.local_count(0))
         seats, ranks, total = self.seats.tolist(), self._ranks.tolist(), self.total
@@ -165,7 +165,7 @@ class Devices:
     def _gather_piece(
         self, near: Sequence[Pair], far: Sequence[Pair], piece: slice
     ) -> None:
-        """Add marks of a piece from pairs (part, device) of one rank, and of two."""
+        """Add the marks of a piece, given pairs (part, device) of one and two ranks."""
         own = {device.own: device for device in self.own}
         came = {(x, y): own[y].states[x][piece] for x, y in near if y in own}
         copies, nbytes = [], 4 * (piece.stop - piece.start)

@@ -1,8 +1,8 @@
 """Level and parent of any vertex, from results distributed in blocks.
 
-Rank r holds the block slice_bounds(n, size, r). Where all blocks fit a limit, every
-rank gathers them once; else the owners are asked, chunk by chunk, with memory for one
-chunk only. The answers are the same.
+Rank r holds the block slice_bounds(n, size, r). If all blocks fit a limit, every rank
+gathers them once. Otherwise the owners are asked, chunk by chunk, with memory for one
+chunk only. The answers are the same in both cases.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ BYTES_PER_VERTEX = 12
 class Lookup:
     """Finds results by vertex id and keeps one mark per vertex.
 
-    ``fetch``, ``mark`` and ``rounds`` are collective unless ``whole``; ``marked`` is.
-    Ids passed are int64 in 0 … n-1.
+    ``marked`` is always collective; ``fetch``, ``mark`` and ``rounds`` are unless
+    ``whole``. The ids passed are int64 in 0 … n-1.
 
-    n: the number of vertices; low: the first of this rank's block
+    n: number of vertices; low: first vertex of this rank's block
     whole: whether all results are on every rank
-    level, parent: of all vertices, or of this rank's block; None: levels only
+    level, parent: arrays of all vertices if ``whole``, else of this rank's block;
+    parent is None if there are only levels
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Lookup:
         self.seen = np.zeros(len(self.level), dtype=np.uint8)
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
-        """Yield chunks, then empty ones until all owners have ended."""
+        """Yield chunks, then empty ones until all ranks have come to their end."""
         for chunk in chain(chunks, repeat(None)):
             more = np.array([chunk is not None], dtype=np.int64)
             if not (more if self.whole else self.world.allreduce(more, "max"))[0]:
@@ -65,7 +66,7 @@ class Lookup:
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
         """Return levels, int64, and parents, int64, of the vertices of ``ids``.
 
-        Parents are -1 where the search gave levels only. Each distinct id is requested
+        Parents are -1 if the search gave only levels. Each distinct id is requested
         from its owner once.
         """
         values = [x for x in (self.level, self.parent) if x is not None]
@@ -89,7 +90,7 @@ class Lookup:
         return int(values[name][0])
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices, on whatever rank they are."""
+        """Mark vertices, whichever rank owns them."""
         if self.whole:
             self.seen[ids] = 1
             return
@@ -98,7 +99,7 @@ class Lookup:
             self.seen[places - self.low] = 1
 
     def marked(self) -> Marks:
-        """Return which vertices of this rank's block any rank marked, bool."""
+        """Return, as bool, which vertices of this rank's block any rank has marked."""
         if not self.whole:
             return self.seen.astype(np.bool_)
         bits = np.packbits(self.seen)
@@ -108,5 +109,5 @@ class Lookup:
         return everywhere[self.low : self._high].astype(np.bool_)
 
     def _delivery(self, ids: Ids) -> Delivery:
-        """Return the delivery of ids to their owners."""
+        """Return the delivery that sends ids to their owners."""
         return Delivery(self.world, np.searchsorted(self._cuts, ids, "right") - 1)

@@ -1,21 +1,21 @@
 """Validation of searches on CUDA devices, from the edge tuples.
 
-Rules, fault messages and answer are those of ``validate``; the kernels are in cuda.cu.
+Rules, fault messages and outcome are those of ``validate``; the kernels are in cuda.cu.
 Each device checks a share of the tuples, and the vertices whose results it has. Besides
-these results, which stay in place, and some chunks of tuples it stores (``states``):
+these results, which stay in place, and some chunks of tuples, it stores (``states``):
 
 - one device: 4 bits per vertex, a code of its level and a mark;
 - several of one rank, or of several with ``DeviceCopies``: a state of every vertex, a
   code of its level, bits of the hash of its parent and a mark, 8 bits up to level 14,
   16 to level 4094, else 32 (levels only: 4 bits up to level 6, 8 to level 126, 16 to
   level 32766), packed by the owners, and a copy of the other devices' parents;
-- without those, or where parents do not fit: such a state with marks of own vertices
-  alone and, for others, more bits of the hash: 16 bits from level 15 on and 32 from
-  255;
-- where that does not fit: a bit for each own vertex. Then states of tuple ends are
-  requested from their owners, chunk by chunk.
+- several ranks without ``DeviceCopies``, or if parents do not fit: such a state, with
+  marks for own vertices alone and, for other vertices, more bits of the hash: 16 bits
+  from level 15 on and 32 from level 255 on;
+- if that does not fit either: a bit for each own vertex. Then the states of tuple ends
+  are requested from their owners, chunk by chunk.
 
-Tuples are made again for each validation, or kept (``ValidationSeat``).
+Tuples are generated again for each validation, or kept (``ValidationSeat``).
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def validate_on_device(
     directed: bool = False,
     chunk: int = CHUNK,
 ) -> Validation:
-    """Check the result of a search, when the current device has all of it.
+    """Check the result of a search that is all on the current device.
 
-    level, parent: as in a ``ResultShard``, by input ids
-    directed: tuples lead from their first end to their second
+    level, parent: arrays by input id; see ``ResultShard``
+    directed: whether tuples lead from their first end to their second
     chunk: see ``validate_on_devices``
 
     Raises UsageError for an invalid root or invalid arrays, ResourceError if device
@@ -106,16 +106,17 @@ def validate_on_devices(
     chunk: int = CHUNK,
     copies: DeviceCopies | None = None,
 ) -> Validation:
-    """Check the result of a search by the tuples, on the devices that have it.
+    """Check the result of a search by the tuples, on the devices that have the result.
 
-    seats: of this rank, none where it has no results; together they have all parts
-    root: as in ``host.validate``; asked: what the result has, on all ranks the same
-    chunk: tuples of one piece; with several devices also less, as memory allows
-    copies: between the devices of different ranks, numbered in the order of ``seats``;
-    None on all ranks: data of other ranks pass through host memory
+    seats: the seats of this rank, none if it has no results; the seats of all ranks
+    have all parts
+    root: see ``host.validate``; asked: what the result has, the same on all ranks
+    chunk: number of tuples in a piece; with several devices, memory may allow fewer
+    copies: copies between the devices of different ranks, numbered in the order of
+    ``seats``; None on all ranks if data of other ranks pass through host memory
 
     Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
-    where device memory is short.
+    if device memory is short.
     """
     started = time.perf_counter()
     _check_arguments(n, parts, seats, chunk, asked)
@@ -151,7 +152,7 @@ def _check_arguments(
 
 
 class _Check(Devices):
-    """The devices of one validation; arguments as for ``validate_on_devices``."""
+    """The devices of one validation; for arguments see ``validate_on_devices``."""
 
     def __init__(
         self,
@@ -219,7 +220,7 @@ class _Check(Devices):
         return tally
 
     def _form(self, chunk: int) -> tuple[StateLayout, int]:
-        """Choose the form of states and the tuples of a piece (collective)."""
+        """Choose the form of states and the tuples in a piece (collective)."""
         deepest, widest = self.most_of(CheckingDevice.deepest, self._parent_bytes)
         widest *= self.known.asked.parents
         asked, sizes = form_asked(deepest), [chunk]
@@ -235,7 +236,7 @@ class _Check(Devices):
         return asked, sizes[-1]
 
     def _parent_bytes(self, device: CheckingDevice) -> int:
-        """Return the largest number of bytes of a parent on a device."""
+        """Return the largest number of bytes that a parent has on a device."""
         kinds = [x.parent.dtype for x in device.seat.shards if x.parent is not None]
         kinds += [np.dtype(id_type(self.known.n)), np.dtype(device.seat.tuples.dtype)]
         return max([kind.itemsize for kind in kinds])
@@ -254,15 +255,15 @@ class _Check(Devices):
             more = bool(self.world.allreduce(left)[0])
 
     def _look(self) -> list[bool]:
-        """Check tuples by the table; return which devices have more."""
+        """Check tuples by the table; return which devices have tuples left."""
         left = self.each(CheckingDevice.advance)
         self._pass_on()
         return left
 
     def _ask(self, what: str) -> list[bool]:
-        """Check tuples or vertices with requested states; return which may have more.
+        """Check tuples or vertices by requested states; return which devices have more.
 
-        The states come from the owners of the tuples' ends, or of parents.
+        The states come from the owners of the tuples' ends, or of the parents.
         """
         ids = np.dtype(id_type(self.known.n))
         asked = self.exchange(self.each(lambda device: device.ask(what)), ids)

@@ -49,9 +49,9 @@ NOT_HERE = np.iinfo(np.int64).min  # less than any value
 class ResultShard:
     """Results of the vertices index, index + parts, index + 2 parts, …, on a device.
 
-    level: CuPy [local], int8, int16 or int32, -1 where unreached; None on all shards if
-    only parents were requested
-    parent: CuPy [local], int32 or int64, ids, -1 where there is none; None on all
+    level: CuPy array [local] of int8, int16 or int32, -1 = unreached; None on all
+    shards if only parents were requested
+    parent: CuPy array [local] of ids, int32 or int64, -1 = no parent; None on all
     shards if only levels were requested
     """
 
@@ -69,7 +69,7 @@ class ResultShard:
 class ValidationSeat:
     """A device that validates: its tuples, its results, and a context to use it.
 
-    kept: of this device and these tuples; None to keep none
+    kept: the ends of these tuples that stay on this device; None to keep none
     """
 
     tuples: DeviceTuples
@@ -82,7 +82,8 @@ class ValidationSeat:
 class Inputs:
     """The facts that all devices of a validation share.
 
-    roots: int64 [k], ascending; seats: uint32 [parts], device of each part
+    roots: the roots of the search, int64 [k], ascending
+    seats: the device of each part, uint32 [parts]
     """
 
     n: int
@@ -103,7 +104,7 @@ def kernels_for(
     parent: str,
     ids: str,
 ) -> programs.Module:
-    """Return the kernels for three dtypes, loaded once on each device."""
+    """Return the kernels for three dtypes; they are loaded once on each device."""
     names = [name.replace("int", "i") for name in (level, parent)]
     return programs.Module(
         SOURCE, LEVEL=names[0], PARENT=names[1], ID=ids.replace("uint", "u")
@@ -113,7 +114,8 @@ def kernels_for(
 class CheckingDevice:
     """One device during validation; call its methods with it current.
 
-    own: its index among all devices; share: first tuple and the one after its last
+    own: index of the device among all devices
+    share: first tuple that the device checks, and the one after its last
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class CheckingDevice:
         self._check: Callable[[], object] | None = None
 
     def have(self, shards: Sequence[ResultShard]) -> None:
-        """Replace the results by the same ones with levels."""
+        """Replace the results by shards that have levels, too."""
         self.seat = replace(self.seat, shards=shards)
 
     def deepest(self) -> int:
@@ -161,7 +163,7 @@ class CheckingDevice:
         )
 
     def _tuples(self, form: StateLayout, chunk: int) -> int:
-        """Return the tuples, or vertices that ask, of a piece."""
+        """Return the number of tuples in a piece, or of vertices that ask."""
         most = self._end - self._next
         if form.asked:
             most = max(most, sum(shard.count for shard in self.seat.shards))
@@ -219,7 +221,7 @@ class CheckingDevice:
     def hold(
         self, others: Sequence[ResultShard] = (), absent: Sequence[int] = ()
     ) -> None:
-        """Give kernels the results, as in ``take``, and load those for their types."""
+        """Give the results to kernels, as in ``take``; load kernels for their types."""
         cp = cuda.cupy()
         level = self._hold_results("level", np.dtype(np.int8))
         parent = np.dtype(f"i{max(self._ids.itemsize, self._form.copied)}")
@@ -234,9 +236,9 @@ class CheckingDevice:
     def _hold_results(
         self, name: str, kind: np.dtype[Any], more: Mapping[int, Any] = EMPTY
     ) -> np.dtype[Any]:
-        """Set levels or parents for kernels; return their dtype, at least ``kind``.
+        """Pass levels or parents to the kernels; return their dtype, at least ``kind``.
 
-        more: arrays of parts that are not this device's
+        more: arrays of the parts of other devices
         """
         some = {x.index: getattr(x, name) for x in self.seat.shards} | {**more}
         kinds = [kind, *(array.dtype for array in some.values())]
@@ -276,7 +278,7 @@ class CheckingDevice:
     def pack(self, prints: int) -> None:
         """Write the states of this device's parts, without marks.
 
-        prints: bits of the hash of a parent
+        prints: number of bits of the hash of a parent
         """
         self.check.prints = prints
         self.of_each_part("pack_states")
@@ -288,13 +290,13 @@ class CheckingDevice:
         del self._work, self._pieces, self._check  # unstarted generators reference self
 
     def report(self) -> Ids:
-        """Return the findings of its checks so far, as in ``Tally``."""
+        """Return the findings of this device's checks so far; see ``Tally``."""
         return host_array(self.check.held["report"])
 
     def advance(self) -> bool:
-        """Check tuples by the table until they end or there are many pairs.
+        """Check tuples by the table until there are no more or there are many pairs.
 
-        Returns whether some are left.
+        Returns whether tuples are left.
         """
         most = 0  # most pairs
         for tuples in self._pieces:
@@ -337,17 +339,17 @@ class CheckingDevice:
                 )
 
     def ask(self, what: str) -> list[Any]:
-        """Return vertices whose states some more checks need, by owner, ID [k].
+        """Return the vertices whose states the next checks need, by owner, ID [k].
 
-        what: the kind of check, "tuples" or "vertices"
+        what: kind of the checks, "tuples" or "vertices"
         """
         ids, count, self._check = next(self._work[what], (self._turns[0], 0, None))
         return self._deal(ids, count)
 
     def check_asked(self, answers: Sequence[Any]) -> bool:
-        """Make these checks; return whether there were some.
+        """Make the checks that ``ask`` began; return whether there were any.
 
-        answers: uint32 [k] from each device, the requested states
+        answers: the requested states from each device, uint32 [k]
         """
         space, at = self.check.held["answers"], 0
         for some in answers:
@@ -370,7 +372,7 @@ class CheckingDevice:
         return states
 
     def deal_pairs(self) -> list[Any]:
-        """Return and clear the pairs by checking device, ID [2 k]."""
+        """Return the pairs, ID [2 k], by the device that checks them; clear them."""
         filled = int(self.check.held["filled"][0])
         self.check.held["filled"].fill(0)
         self.check.count = filled
@@ -406,8 +408,8 @@ class CheckingDevice:
     def _chunks(self) -> Generator[tuple[int, int, DeviceArray], None, None]:
         """Yield (start, stop, ends); the next chunk is written while one is used.
 
-        Launches on the current stream before the next chunk may read the ends, ID [2,
-        gap].
+        The ends, ID [2, gap], may be read by launches on the current stream that come
+        before the next chunk is requested.
         """
         cp, tuples, kept = cuda.cupy(), self.seat.tuples, self.seat.kept or KeptEnds()
         starts = range(self._next, self._end, self._chunk)

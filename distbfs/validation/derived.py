@@ -1,8 +1,8 @@
-"""Levels of a search that gave parents alone, from the parents.
+"""Levels of a search that gave only parents, derived from these.
 
-A vertex that is its own parent has level 0, and others one more than their parents. A
-vertex has level -1 if its chain of parents ends elsewhere: out of range, at a vertex
-without a parent, or in a cycle.
+A vertex that is its own parent has level 0, every other vertex one level more than its
+parent. A vertex has level -1 if its chain of parents does not end at level 0, but out
+of range, at a vertex without a parent, or in a cycle.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def levels_of_block(
 ) -> Levels:
     """Return the levels of this rank's block, int32 (collective).
 
-    parent: integers [block], as in ``host.validate``, with limit and chunk
+    parent, limit, chunk: see ``host.validate``; parent is integers [block]
 
-    Pointer jumping: each vertex knows one ancestor, twice as far away after each round.
+    The method is pointer jumping: each vertex knows one ancestor, which is twice as far
+    away after each round.
     """
     low, high = slice_bounds(n, world.size, world.rank)
     ids = np.arange(low, high, dtype=np.int64)

@@ -1,4 +1,7 @@
-"""Levels of a search that gave parents alone, as in derived.py, on CUDA devices."""
+"""Levels of a search that gave only parents, derived on CUDA devices.
+
+The rules are those of derived.py.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ BITS = StateLayout(bits=1, far=1, code=0)
 def levels_on_devices(devices: Devices) -> None:
     """Derive levels, int32, for the shards of all devices (collective).
 
-    Level by level: each device has a bit for every vertex of the previous level.
+    They are derived level by level; each device has a bit for every vertex of the
+    graph, which is set if the vertex is on the previous level.
     """
     devices.each(begin)
     depth, more = 0, True
@@ -50,7 +54,7 @@ def begin(device: CheckingDevice) -> None:
 
 
 def next_level(device: CheckingDevice, depth: int) -> int:
-    """Find a device's vertices of a level; return their number."""
+    """Find a device's vertices on level ``depth``; return their number."""
     shards, check, states = device.seat.shards, device.check, device.states
     fresh = cuda.cupy().zeros((len(shards), states.shape[1]), np.uint32)
     check.depth = depth

@@ -1,4 +1,4 @@
-"""Faults of a search result, the texts of their rules, and validation outcomes."""
+"""Faults in a search result, the messages that describe them, and outcomes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 class Asked:
     """The results that a search was asked for, and the kind of graph.
 
-    levels, parents: which of them it gave; directed: tuples are arcs from their first
-    end to their second
+    levels, parents: whether the search gave them
+    directed: whether tuples are arcs from their first end to their second
     """
 
     levels: bool
@@ -92,10 +92,10 @@ class Validation:
     """Outcome of a validation; equal on all ranks.
 
     errors: one line per kind of fault, with its rule, a count and an example
-    nedge: input tuples with a reached end, or, in a directed graph, with a reached
-    first end, loops and repeats included
-    reached, depth: reached vertices and the largest level (-1: none is reached)
-    seconds: wall time, including generation of the tuples
+    nedge: number of input tuples, loops and repeats included, with a reached end or, in
+    a directed graph, with a reached first end
+    reached: number of reached vertices; depth: largest level, -1 if none is reached
+    seconds: wall time, including the generation of the tuples
     checked: names of the checked rules
     """
 
@@ -112,8 +112,9 @@ class Validation:
 class Examples:
     """Values that messages show; the functions are collective.
 
-    value: returns the "level" or "parent" of a vertex, parents -1 where there are
-    levels only; ends_of: returns the ends of a tuple, by its position
+    value: function of "level" or "parent" and a vertex that returns that value; parents
+    are -1 if there are only levels
+    ends_of: function of a tuple's position that returns its ends
     """
 
     value: Callable[[str, int], int]
@@ -139,7 +140,7 @@ class Example:
 
     @property
     def level_above(self) -> int:
-        """The level of its parent."""
+        """The level of the vertex's parent."""
         return self.values.value("level", self.parent)
 
     @property
@@ -149,14 +150,14 @@ class Example:
 
     @property
     def levels(self) -> list[int]:
-        """The levels of its ends."""
+        """The levels of the tuple's ends."""
         return [self.values.value("level", end) for end in self.ends]
 
 
 def checked_roots(root: Root, n: int) -> Ids:
-    """Return the roots of a search, int64 [k], ascending; UsageError for invalid ones.
+    """Return the roots of a search, int64 [k], ascending; UsageError if invalid.
 
-    root: one, or those of a set, integers [k], each once, in any order
+    root: one root, or distinct roots, integers [k], in any order
     """
     roots = np.atleast_1d(np.asarray(root))
     if roots.ndim > 1 or roots.dtype.kind not in "iu" or not len(roots):
@@ -172,9 +173,9 @@ def checked_roots(root: Root, n: int) -> Ids:
 class Tally:
     """Faults of some vertices and tuples, and how many were reached.
 
-    report: int64 [REPORT_WORDS], as kernels write it (cuda.cu): for each kind the
-    count of faults, then the position of the first (NOWHERE: none), reached vertices,
-    tuples that leave one, and the number of levels
+    report: int64 [REPORT_WORDS], as kernels write it (cuda.cu): for each kind of fault
+    the count, and the position of the first (NOWHERE for none); then the number of
+    reached vertices, of tuples that leave a reached vertex, and of levels
     """
 
     def __init__(self) -> None:
@@ -182,9 +183,10 @@ class Tally:
         self.report[FIRST:REACHED] = NOWHERE
 
     def add(self, kind: str, wrong: Marks, positions: Ids) -> None:
-        """Add faults of one kind where marked, bool [k].
+        """Add faults of one kind.
 
-        positions: int64 [k], ascending
+        wrong: whether each vertex or tuple has the fault, bool [k]
+        positions: their positions, int64 [k], ascending
         """
         where = np.flatnonzero(wrong)
         if len(where):
@@ -209,7 +211,7 @@ class Tally:
     ) -> Validation:
         """Return the outcome of the tallies of all ranks (collective).
 
-        roots: [k], ascending; started: the time at the beginning
+        roots: the roots, int64 [k], ascending; started: time when validation began
         """
         total = Tally()
         for report in world.allgather(self.report):

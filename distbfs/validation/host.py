@@ -1,28 +1,28 @@
 """Validation of a search from the edge tuples, by the rules of Graph500.
 
-It uses the tuples and the result only, no engine, part or store. The rules (Graph500
-specification 2.0, Section "Validation"):
+It uses only the tuples and the result, and no engine, part or store. The rules are
+(Graph500 specification 2.0, Section "Validation"):
 
-1. the parents form a tree without cycles: the root alone is its own parent and alone at
-level 0, and along parents the level falls at each step (rule 2); in a search from a
-set, the roots of the trees are exactly the vertices of the set;
+1. the parents form a tree without cycles: only the root is its own parent, only the
+root is at level 0, and the level decreases from each vertex to its parent (rule 2); in
+a search from a set, the roots of the trees are exactly the vertices of the set;
 2. each tree edge joins levels that differ by exactly one;
-3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
+3. each tuple joins two unreached vertices, or two whose levels differ by at most one;
 4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
 a parent if and only if it has a level;
-5. each tree edge is among the tuples; one that breaks rule 2 counts there only.
+5. each tree edge is among the tuples; an edge that breaks rule 2 counts there only.
 
-In a directed graph each tuple is an arc from its first end to its second: rule 3 says
-that it skips no level, rule 4 that none leads from a reached vertex to an unreached
-one, and rule 5 that each tree edge is an arc from the parent. Each tuple of a symmetric
-graph is two arcs, to which the same rules apply.
+In a directed graph each tuple is an arc from its first end to its second. Rule 3 then
+says that no arc skips a level, rule 4 that no arc leads from a reached to an unreached
+vertex, and rule 5 that each tree edge is an arc from the parent. Each tuple of a
+symmetric graph is two arcs, to which the same rules apply.
 
-A search for levels alone must satisfy the same rules by its levels: the root alone is
-at level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a
-vertex one level nearer. Then each level is the distance from the root.
+The levels of a search without parents must satisfy rules 3 and 4; besides, only the
+root is at level 0, and a tuple joins each other reached vertex to a vertex one level
+nearer. Then each level is the distance from the root.
 
-For a search for parents alone, levels are derived from them (derived.py); parents that
-do not lead to a vertex that is its own parent are a fault by rule 1.
+In a search without levels, these are derived from the parents (derived.py). Parents
+that do not lead to a vertex that is its own parent break rule 1.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ def validate(
 ) -> Validation:
     """Check the result of a search by its tuples; collective.
 
-    root: an id, or those of a search from a set, integers [k], each once
-    level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
-    level int32, parent int32 or int64; None if it was not requested, level or parent
-    directed: tuples lead from their first end to their second
-    limit: bytes up to which results are replicated (n · 12) and not routed
-    chunk: tuples and vertices of one piece
+    root: id of the root, or distinct ids of a set of roots, integers [k]
+    level, parent: results of this rank's block, the vertices slice_bounds(n, size,
+    rank) in input ids; level int32, parent int32 or int64; None for one that was not
+    requested
+    directed: whether tuples lead from their first end to their second
+    limit: bytes up to which results (n · 12) are replicated and not routed
+    chunk: number of tuples or vertices in a piece
 
     Raises UsageError, on all ranks, for a root or a block that does not match the
     graph.
@@ -141,8 +142,8 @@ def _check_vertices(
 ) -> None:
     """Check ranges, the roots and rules 1, 2, 4 and 5 on this rank's vertices.
 
-    Apply rule 5 to tree edges that satisfy rule 2; the lookup has the marks of all
-    tuples.
+    Rule 5 is applied to tree edges that satisfy rule 2, by the marks of all tuples in
+    the lookup.
     """
     n, marks = lookup.n, lookup.marked()
     starts = ((start,) for start in range(0, len(levels), chunk))

@@ -13,10 +13,10 @@ Piece = tuple[int, int]  # first tuple and the one after the last
 
 
 class KeptEnds:
-    """The ends of a device's tuples, as many pieces as memory allows.
+    """The ends of a device's tuples, in as many pieces as memory allows.
 
-    A source's tuples do not change, so pieces of the first validation serve all later
-    ones; others are made again.  Memory is measured once.
+    A source's tuples do not change, so pieces kept from the first validation serve all
+    later ones; the other pieces are generated again.  Memory is measured once.
     """
 
     def __init__(self) -> None:
@@ -25,9 +25,9 @@ class KeptEnds:
         self._most = 0
 
     def plan(self, pieces: Sequence[Piece], shape: tuple[int, int], dtype: Any) -> None:
-        """Set the pieces; drop those of earlier plans.
+        """Choose the pieces to keep; drop the pieces of earlier plans.
 
-        shape, dtype: of the ends of each
+        shape, dtype: shape and dtype of the ends of each piece
         """
         if pieces == self._pieces:
             return
@@ -46,10 +46,10 @@ class KeptEnds:
         self._ends[piece] = ends
 
     def get(self, piece: Piece) -> Any | None:
-        """Return the ends of a piece, or None."""
+        """Return the ends of a piece, None if they are not kept."""
         return self._ends.get(piece)
 
     @property
     def complete(self) -> bool:
-        """Whether all pieces are kept."""
+        """Whether all pieces are in memory."""
         return len(self._ends) == len(self._pieces)

@@ -1,8 +1,8 @@
-"""A device's state of each vertex during validation, and its bytes.
+"""The state of each vertex on a device during validation, and the bytes that it takes.
 
-A state is the code of a level in its low bits; above it is the mark (the top bit: its
-tree edge is among the tuples), or, for another device's vertex, bits of the hash of its
-parent. Kernels read it in cuda.cu.
+A state holds the code of a level in its low bits. Above that is the mark, a top bit
+that says that the vertex's tree edge is among the tuples, or, for another device's
+vertex, some bits of the hash of its parent. Kernels read it in cuda.cu.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ANSWER = 32
 class StateLayout:
     """The layout of states.
 
-    bits: of a state in the table, which one device has of each vertex
-    far: bits of a state that may be another device's; code: bits of its level
+    bits: number of bits of a state in a device's table
+    far: bits of a state that may be another device's; code: bits of the level in it
     print: bits of a parent's hash below the mark
-    alone: there is one device; a level beyond its code is looked up
-    whole: each device has a copy of the other devices' parents, and marks of all
-    copied: bytes of each parent of a copy
-    asked: the table has only the marks of own vertices, and states are requested from
-    their owners
+    alone: whether there is one device; it looks up a level that its code cannot hold
+    whole: whether each device has a copy of the other devices' parents, and all marks
+    copied: bytes of each parent in a copy
+    asked: whether the table has only the marks of own vertices, and states are
+    requested from their owners
     """
 
     bits: int
@@ -54,21 +54,21 @@ class StateLayout:
 
     @property
     def pairs(self) -> bool:
-        """Whether devices send each other vertices with candidates for parents."""
+        """Whether devices send each other pairs of a vertex and a possible parent."""
         return not (self.alone or self.whole)
 
     def words(self, vertices: int) -> int:
-        """Return the words of a part of ``vertices`` vertices in the table."""
+        """Return the words that a part of ``vertices`` vertices has in the table."""
         return row_length(vertices) * self.bits // 32
 
 
 def row_length(vertices: int) -> int:
-    """Return the table entries of a part of ``vertices`` vertices."""
+    """Return the number of table entries of a part of ``vertices`` vertices."""
     return -(-vertices // ROW) * ROW
 
 
 def code_bits(deepest: int) -> int:
-    """Return the bits for levels up to ``deepest`` and unreached."""
+    """Return the number of bits for levels up to ``deepest`` and for unreached."""
     # mutant: (deepest + 1) -> deepest : test_depths
     return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
 
@@ -81,8 +81,8 @@ def form_alone() -> StateLayout:
 def form_of_all(deepest: int, parent_bytes: int, *, whole: bool) -> StateLayout:
     """Return the form for several devices, each with a state of all vertices.
 
-    parent_bytes: of a parent; 0 where there are levels only
-    whole: each device also has the parents of all vertices
+    parent_bytes: bytes of a parent, 0 if there are only levels
+    whole: whether each device also has the parents of all vertices
     """
     code, parents = code_bits(deepest), parent_bytes > 0
     need = code + 1 + PRINT * parents
@@ -95,7 +95,7 @@ def form_of_all(deepest: int, parent_bytes: int, *, whole: bool) -> StateLayout:
 
 
 def form_asked(deepest: int) -> StateLayout:
-    """Return the form where states are requested from their owners."""
+    """Return the form in which states are requested from their owners."""
     return StateLayout(1, ANSWER, code_bits(deepest), asked=True)
 
 
@@ -115,8 +115,9 @@ def array_table(
 ) -> ArrayTable:
     """Return the arrays of a device that grow with the graph or its pieces.
 
-    tuples: of a piece; ids: dtype of vertices; vertices: most of a part; rows: parts in
-    the table; others: parts of other devices
+    tuples: number of tuples in a piece; ids: dtype of vertex ids
+    vertices: number of vertices in the largest part
+    rows: number of parts in the table; others: number of parts of other devices
     """
     width, words, word = whole_threads(tuples), form.words(vertices), np.uint32
     table: ArrayTable = {

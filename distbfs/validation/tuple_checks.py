@@ -20,9 +20,12 @@ def scan(
 ) -> None:
     """Check tuples, int64 (u, v), by rules 3 and 4; mark vertices of their tree edges.
 
-    Tree edges lead from a vertex one level nearer to the root; if there are parents,
-    from the parent. position: of the first; directed: tuples are arcs from u to v, else
-    from v to u as well. Collective unless the lookup is whole.
+    A tree edge leads from the parent or, without parents, from a vertex one level
+    nearer to the root.
+    position: position of the first tuple
+    directed: whether tuples are only arcs from u to v, and not from v to u as well
+
+    Collective unless the lookup is whole.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position_of = position + np.arange(len(u), dtype=np.int64)
@@ -50,9 +53,9 @@ def scan(
 def scan_compiled(
     lookup: Lookup, tally: Tally, u: Ids, v: Ids, *, directed: bool, threads: int
 ) -> bool:
-    """Do as ``scan`` for tuples without faults; return whether it is done.
+    """Do the work of ``scan`` for tuples without faults; return whether it is done.
 
-    It is not done if tuples have faults, a rank lacks results, or there is no compiler.
+    It is not done if a tuple has a fault, a rank lacks results, or no compiler exists.
     """
     library = cc.load_or_none(SOURCE) if lookup.whole else None
     if library is None:
