@@ -1,1 +1,1 @@
-"""NetworkX backend: its functions of breadth-first search, run by distbfs engines."""
+"""NetworkX backend: functions based on breadth-first search, run by engines."""

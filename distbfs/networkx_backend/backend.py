@@ -1,7 +1,7 @@
-"""The NetworkX functions of this backend; NetworkX loads the module.
+"""The NetworkX functions of this backend; NetworkX loads this module.
 
-Each takes a ``BackendGraph`` where NetworkX takes a graph, and has NetworkX's results
-and exceptions.
+Each function takes a ``BackendGraph`` where NetworkX takes a graph; results and
+exceptions are those of NetworkX.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def argument(
     name: str,
     default: Any = None,
 ) -> Any:
-    """Return an argument of a call, by its place or its name."""
+    """Return an argument of a call, passed by position or by name."""
     return args[place] if len(args) > place else kwargs.get(name, default)
 
 
 def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
     """Convert a NetworkX graph; NetworkX caches the result.
 
-    The conversion of a view is not cached, since a view does not learn of changes.
+    The conversion of a view is not cached, since a view does not notice changes.
     """
     if isinstance(graph, BackendGraph):
         return graph
@@ -113,7 +113,7 @@ def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """Return results unchanged, and a converted graph as a NetworkX graph."""
+    """Return a converted graph as a NetworkX graph, and other results unchanged."""
     if not isinstance(result, BackendGraph):
         return result
     made = nx.DiGraph() if result.is_directed() else nx.Graph()
@@ -125,7 +125,7 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return whether this backend supports a call, or the reason why not."""
+    """Return True if this backend supports a call, else the reason why not."""
     if VERSION < (3, 4):
         return "NetworkX is older than 3.4"
     for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
@@ -149,16 +149,16 @@ def should_run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> bool | str:
-    """Return whether a call is worth the conversion, or why not."""
+    """Return True if a call is worth the conversion, else the reason why not."""
     graph = args[0] if args else kwargs.get("G", ())
     if len(graph) < SMALL:
         return f"fewer than {SMALL} nodes"
     if name not in MANY_SEARCHES and not isinstance(getattr(graph, "_adj", {}), dict):
-        return "a view that filters is converted again for each call"
+        return "a filtered view is converted again for each call"
     both = all(argument(args, kwargs, k, x) is not None for k, x in ENDS)
     cheap = name in CHEAP or (name in BETWEEN_TWO and both)
     if cheap and not converted(graph):
-        return "a conversion takes longer"
+        return "converting the graph takes longer"
     return True
 
 

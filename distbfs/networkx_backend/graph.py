@@ -22,9 +22,9 @@ FEW_CHECKS = 1 << 13  # edges checked one by one
 
 
 class BackendGraph:
-    """Nodes and neighbours of a NetworkX graph in its order, without attributes.
+    """Nodes and neighbours of a NetworkX graph, in its order and without attributes.
 
-    graph: the searched graph; multigraph: whether the original is one
+    graph: the graph that is searched; multigraph: whether the original is a multigraph
     """
 
     __networkx_backend__ = "distbfs"
@@ -60,7 +60,7 @@ class BackendGraph:
 
     @cached_property
     def _adj(self) -> dict[Any, None]:
-        """The nodes, where ``networkx.Graph.nbunch_iter`` looks for them."""
+        """The nodes, by the name that ``networkx.Graph.nbunch_iter`` reads."""
         return dict.fromkeys(self.nodes)
 
     @cached_property
@@ -75,7 +75,7 @@ class BackendGraph:
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
-        """The nodes of a graph of numbers, by an equal int."""
+        """The ids of the nodes of a graph whose nodes are numbers, by equal int."""
         return {k: k for k in range(self.graph.n)}
 
     def own(self, node: Any) -> Any:
@@ -98,7 +98,7 @@ class BackendGraph:
 
     @cached_property
     def _threads(self) -> int:
-        """Threads of a search; one where more cost more than they gain."""
+        """Number of threads of a search; 1 where more would not pay."""
         return 1 if self.graph._host_part.nn.edges < MANY_EDGES else 0
 
     @cached_property
@@ -107,7 +107,7 @@ class BackendGraph:
         return self.nodes[int(np.argmax(np.diff(self.graph._host_part.nn.offsets)))]
 
     def odd_nearby(self) -> bool:
-        """Return whether FEW_CHECKS edges near a node close an odd cycle."""
+        """Return whether the first FEW_CHECKS edges near a node close an odd cycle."""
         rows = self.graph._host_part.nn
         colour = np.full(len(self), -1, dtype=np.int8)
         layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
@@ -129,7 +129,7 @@ class BackendGraph:
         return all((self.levels(first, reverse=way) >= 0).all() for way in ways)
 
     def by_node(self, values: Array) -> dict[Any, Any]:
-        """Return a value for each node, [n], as a dictionary in their order."""
+        """Return values [n], one per node, as a dictionary in the order of nodes."""
         return dict(zip(self.nodes, values.tolist(), strict=True))
 
     def path_between(self, source: Any, target: Any) -> list[Any] | None:
@@ -163,7 +163,7 @@ class BackendGraph:
     def _joined_at(
         self, middle: int, before: list[Array], ends: tuple[Any, Any]
     ) -> list[Any]:
-        """Join the paths of two searches at a vertex, from end to end."""
+        """Join the paths of two searches at a vertex; return the whole path."""
         halves: list[list[Any]] = []
         for parent, end in zip(before, ends, strict=True):
             half = [middle]
@@ -177,7 +177,7 @@ class BackendGraph:
 
     @cached_property
     def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
-        """Offsets and columns of edges out and in, for reading single elements."""
+        """Offsets and columns of out and in edges, for reading single elements."""
         part = self.graph._host_part
         return tuple(
             (rows.offsets.data, rows.columns.data) for rows in (part.nn, part.pulled)
@@ -186,8 +186,8 @@ class BackendGraph:
     def joined(self, source: Any, target: Any) -> bool:
         """Return whether a path leads from one node to another.
 
-        Searches from both ends, the smaller frontier first; after FEW_CHECKS edges an
-        engine continues.
+        This searches from both ends and advances the smaller frontier first; after
+        FEW_CHECKS edges an engine continues.
         """
         if source == target:
             return True
@@ -220,7 +220,7 @@ class BackendGraph:
         targets: Iterable[Any] | None = None,
         reverse: bool = False,
     ) -> Array:
-        """Return the level of each node, int32 [n], -1 = unreached or beyond."""
+        """Return the level of each node, int32 [n], -1 if unreached or beyond limit."""
         graph = self.turned if reverse else self.graph
         result = bfs(
             graph,
@@ -240,7 +240,7 @@ class BackendGraph:
         reverse: bool = False,
         parents: bool = True,
     ) -> Result:
-        """Run a search that finds nodes and parents in the order of NetworkX."""
+        """Run a search that finds nodes and parents in the same order as NetworkX."""
         return bfs(
             self.turned if reverse else self.graph,
             self.own(source),
@@ -261,7 +261,7 @@ class BackendGraph:
     def tree_edges(
         self, source: Any, limit: float | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[Any, Any]]:
-        """Return the edges (parent, child) of a search in the order of NetworkX."""
+        """Return the edges (parent, child) of a search, in the order of NetworkX."""
         result = self.ordered(source, limit, reverse=reverse)
         parents, children = (ends.tolist() for ends in result.tree().T)
         first = np.count_nonzero(result.level == 1)
@@ -269,7 +269,7 @@ class BackendGraph:
         return zip(parents, children, strict=True)
 
     def components(self) -> Ids:
-        """Return the number of the component of each node, int64 [n]."""
+        """Return the component number of each node, int64 [n]."""
         return connected_components(self.graph, threads=self._threads)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
@@ -287,7 +287,7 @@ class BackendGraph:
             yield self.names(layer)
 
     def spread(self, sources: list[Any]) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (vertices, their parents) of each level but the first, int64 [k].
+        """Yield (vertices, their parents), int64 [k], of each level but the first.
 
         The search is from several distinct sources; vertices are in queue order.
         """
@@ -308,7 +308,7 @@ class BackendGraph:
 
 
 def whole_limit(limit: float | None) -> int | None:
-    """Return the last level that NetworkX reaches for a limit, None for all."""
+    """Return the last level that NetworkX visits for a limit, None for no limit."""
     if limit is None or limit == math.inf:
         return None
     return math.ceil(limit) if limit > 0 else 0

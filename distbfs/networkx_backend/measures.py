@@ -1,4 +1,4 @@
-"""NetworkX's functions of many searches: distances, centralities, bipartiteness."""
+"""NetworkX functions that run many searches: distances, centralities, bipartiteness."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def distance_sum(G: BackendGraph) -> int:  # noqa: N803
 
 
 def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
-    """Return the largest distance from each node; NetworkXError if one is infinite."""
+    """Return the largest distance from each node; NetworkXError if it is infinite."""
     if not G.is_directed() and nodes and not G.all_reach_all():
         raise infinite(G)
     sums = library.search_many(G.graph, PROBLEM, map(G.own, nodes))
@@ -39,7 +39,10 @@ def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
 
 
 def of_nothing(name: str, G: BackendGraph, *args: Any) -> Any:  # noqa: N803
-    """Return NetworkX's own answer for a graph without nodes; versions differ."""
+    """Return what NetworkX itself returns for a graph without nodes.
+
+    Versions of NetworkX differ here.
+    """
     empty = nx.DiGraph() if G.is_directed() else nx.Graph()
     return getattr(nx, name).orig_func(empty, *args)
 
@@ -172,7 +175,7 @@ def betweenness_centrality(
 ) -> dict[Any, float]:
     """Return betweenness, see ``networkx.betweenness_centrality``.
 
-    A seed draws the same nodes; sums are in another order.
+    A seed draws the same nodes as in NetworkX; values are summed in another order.
     """
     nodes: list[Any] | None = None
     if k is not None and k != len(G):
@@ -189,9 +192,10 @@ def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether two colours suffice, see ``networkx.is_bipartite``.
 
     A few edges often prove that they do not. In the component of the node with most
-    neighbours the levels of a search are the colours. Elsewhere two suffice if no node
-    is connected to its own other colour, in a graph of twice as many vertices whose
-    edges lead from each colour to the other.
+    neighbours, odd and even levels of a search are the colours. For other components, a
+    graph of twice the size has each node in both colours, and edges lead from each
+    colour to the other. Two colours suffice if no path there joins the two copies of a
+    node.
     """
     if G.odd_nearby():
         return False

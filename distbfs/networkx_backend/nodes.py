@@ -1,4 +1,4 @@
-"""Checks of nodes with NetworkX's exceptions."""
+"""Checks of nodes that raise NetworkX's exceptions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def uncollected() -> Iterator[None]:
 
 
 def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
-    """Return a node; NetworkXError for an unknown one."""
+    """Return a node; raise NetworkXError if it is unknown."""
     if node not in G:
         raise nx.NetworkXError(f"The node {node} is not in the graph.")
     return node
 
 
 def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
-    """Return a node whose neighbours are requested; NetworkXError if unknown."""
+    """Return a node whose neighbours are requested; NetworkXError if it is unknown."""
     if node not in G:
         hash(node)  # NetworkX raises TypeError for unhashable objects
         kind = "digraph" if G.is_directed() else "graph"
@@ -48,7 +48,7 @@ def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
 
 
 def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
-    """Return a node; NodeNotFound for an unknown one."""
+    """Return a node; raise NodeNotFound if it is unknown."""
     if node not in G:
         raise nx.NodeNotFound(f"{what} {node} is not in G")
     return node

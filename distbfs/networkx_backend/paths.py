@@ -1,4 +1,4 @@
-"""NetworkX's functions of shortest paths without weights, and of their lengths."""
+"""NetworkX functions for shortest paths without weights, and for their lengths."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def average_shortest_path_length(
 
 
 def sources_of(G: BackendGraph, sources: Any) -> list[Any]:  # noqa: N803
-    """Return distinct sources; raise NetworkX's errors for none or unknown ones."""
+    """Return distinct sources; raise NetworkX's error if none or one is unknown."""
     if not sources:
         raise ValueError("sources must not be empty")
     for source in sources:

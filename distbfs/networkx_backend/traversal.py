@@ -1,4 +1,4 @@
-"""NetworkX's functions of one search: edges, levels, reachability, components."""
+"""NetworkX functions that run one search: edges, levels, reachability, components."""
 
 from __future__ import annotations
 

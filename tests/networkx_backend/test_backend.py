@@ -219,7 +219,7 @@ def test_what_takes_less_than_a_conversion_is_left_to_networkx():
     graph = nx.path_graph(999)
     for name in backend.CHEAP:
         assert backend.should_run(name, (graph, 0, 3), {}) == (
-            "a conversion takes longer"
+            "converting the graph takes longer"
         )
     ours = backend.convert_from_nx(graph)
     graph.__networkx_cache__["backends"] = {"distbfs": {"key": ours}}

@@ -254,7 +254,7 @@ def test_what_is_left_to_networkx(name, args, kwargs, answer):
 
 
 def test_paths_between_two_are_left_to_networkx_until_converted():
-    graph, reason = nx.path_graph(999), "a conversion takes longer"
+    graph, reason = nx.path_graph(999), "converting the graph takes longer"
     for name in backend.BETWEEN_TWO:
         assert backend.should_run(name, (graph, 0, 3), {}) == reason
         assert backend.should_run(name, (graph, 0), {"target": 3}) == reason

@@ -275,7 +275,7 @@ def test_graphs_with_neighbours_of_their_own_are_left_to_networkx():
 def test_single_searches_of_filtered_views_are_left_to_networkx():
     graph = nx.path_graph(999)
     view = graph.subgraph(range(998))
-    reason = "a view that filters is converted again for each call"
+    reason = "a filtered view is converted again for each call"
     assert backend.should_run("bfs_edges", (view, 0), {}) == reason
     assert backend.should_run("diameter", (view,), {}) is True
     assert backend.should_run("bfs_edges", (graph.copy(as_view=True), 0), {}) is True
