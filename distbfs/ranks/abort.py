@@ -1,4 +1,4 @@
-"""The end of all ranks at once."""
+"""Functions that end all ranks at once, and what they print before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _as_json = False
 
 
 def json_line(message: str, level: str, at: float | None = None, **more: str) -> str:
-    """Return a message of the log as JSON; at: seconds since 1970, None for now."""
+    """Return a log message as JSON; at: seconds since 1970, None for now."""
     at = time.time() if at is None else at
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
     when += f".{int(at % 1 * 1000):03d}Z"
@@ -27,7 +27,7 @@ def json_line(message: str, level: str, at: float | None = None, **more: str) ->
 
 
 def log_as_json(wanted: bool) -> None:
-    """Choose how ``last_words`` look: as JSON, or as text."""
+    """Choose whether ``last_words`` returns JSON or text."""
     global _as_json  # noqa: PLW0603 - errors end a run from anywhere, as excepthooks do
     _as_json = wanted
 
@@ -36,7 +36,7 @@ def last_words(message: str, place: str = "") -> str:
     """Return the line on stderr for an error that ends the run.
 
     message: one line, or a traceback that ends with a line break
-    place: of a traceback: "rank N: ", or "" where there is one process
+    place: prefix of a traceback: "rank N: ", or "" if there is one process
     """
     if _as_json:
         return json_line(place + message.rstrip("\n"), "error") + "\n"
@@ -58,7 +58,7 @@ def say(text: str) -> None:
 def end_after(seconds: float) -> None:
     """Have the kernel end this process after some seconds; 0 cancels that.
 
-    Starts no thread, which a process without memory could not do.
+    No thread is started, since a process without memory could not start one.
     """
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -66,7 +66,7 @@ def end_after(seconds: float) -> None:
 
 
 def abort_ranks(comm: Any, code: int) -> NoReturn:
-    """End all ranks of an MPI communicator with a code (0 counts as 1)."""
+    """End all ranks of an MPI communicator with an exit code (0 counts as 1)."""
     code = min(max(code, 1), 255)
     say("")
     time.sleep(FORWARD_SECONDS)

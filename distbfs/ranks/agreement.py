@@ -36,9 +36,11 @@ def first_reason(world: World, reason: str) -> str:
 
 
 def first_difference(world: World, facts: Mapping[str, object]) -> str:
-    """Return the first fact where a rank differs from rank 0, "" if all are equal.
+    """Return the first fact in which a rank differs from rank 0, "" if there is none.
 
-    facts: name -> JSON value. Collective: one small reduction, more if ranks differ
+    facts: name -> JSON value
+
+    Collective: one small reduction, and more if ranks differ.
     """
     digest = xxhash.xxh3_64_intdigest(json.dumps(facts).encode())
     ends = np.array([digest, digest ^ 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)

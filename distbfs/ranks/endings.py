@@ -1,19 +1,19 @@
-"""The end of a run: an error on one rank ends all with its code, and is printed once.
+"""The end of a run: an error on one rank is printed once, and ends all with its code.
 
 A rank can fail in five ways, each handled in a different place:
 
 - an exception in the main thread: ``run_guarded``, else ``sys.excepthook``;
 - an exception in another thread: ``threading.excepthook``;
-- leaving by ``sys.exit`` or at the end of the script while other ranks still work: at
+- it leaves by ``sys.exit`` or at the end of the script while other ranks still work: at
   exit every rank waits for the others, at most ``grace`` seconds, then ends them all;
-- before MPI is initialised: launchers may not notice, and the others would wait in
-  MPI_Init for ever, so the rank joins them first;
-- killed, or ``os._exit``: no handler runs, and the launcher ends the others. (hydra of
-  MPICH 5.0 then returns the code of ``os._exit``, even if it is 0.)
+- it fails before MPI is initialised: launchers may not notice, and the others would
+  wait in MPI_Init for ever, so the rank joins them first;
+- it is killed, or calls ``os._exit``: no handler runs, and the launcher ends the
+  others. (hydra of MPICH 5.0 then returns the code of ``os._exit``, even if it is 0.)
 
-Ranks above 0 wait a little before they print, so that rank 0 alone prints an error that
-all ranks see, and ends the others while they wait. Where a rank fails because another
-one did (``PeerFailed``), the first error is printed.
+Ranks above 0 wait a little before they print. So only rank 0 prints an error that all
+ranks see, and it ends the others while they wait. If a rank fails because another one
+has failed (``PeerFailed``), the first error is printed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def exit_code(error: BaseException) -> int:
 def describe_error(error: BaseException, rank: int | None = None) -> str:
     """Format an error: one line for known errors, a traceback for others.
 
-    ``rank``: named in the text unless None.
+    rank: the rank that the text names, None to name none
     """
     place = "" if rank is None else f"rank {rank}: "
     if isinstance(error, KeyboardInterrupt):
@@ -83,10 +83,10 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
     """Wait while lower ranks print: 0.3 s for rank 1, at most 2 s.
 
-    Wrong use and bad input are mostly seen by all, on busy hosts at different times:
-    ranks above 0 wait 2 s.  The same holds for Ctrl-C, which rank 0 may receive later
-    while it waits for others. A rank whose error follows from another rank's waits
-    longest.
+    Wrong use and bad input are mostly seen by all ranks, but on busy hosts at different
+    times, so ranks above 0 wait 2 s.  They also do for Ctrl-C, which rank 0 may receive
+    later than others if it waits for them. A rank whose error follows from another
+    rank's error waits longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
@@ -98,7 +98,7 @@ def wait_turn(rank: int, error: BaseException | None = None) -> None:
 
 
 class AbortHook:
-    """Ends all ranks when this rank fails or leaves early; one per process."""
+    """Ends all ranks when this rank fails or leaves early; each process has one."""
 
     def __init__(self, comm: Any, grace: float = GRACE) -> None:
         self.comm = comm
@@ -187,7 +187,7 @@ def explain_launch_error(launch: RankLaunch | None) -> None:
 
 
 def _join_others(launch: RankLaunch | None) -> Any:
-    """Return COMM_WORLD with all ranks in it, None if this rank is alone."""
+    """Initialise MPI with the other ranks; return COMM_WORLD, None if alone."""
     if launch is None or launch.single:
         return None
     from distbfs.ranks.mpi import load_mpi  # noqa: PLC0415
@@ -204,7 +204,7 @@ def _join_others(launch: RankLaunch | None) -> Any:
 
 
 def _end_failed(world: World | None, error: BaseException) -> int:
-    """Print an error once, return its code; with several ranks end them all."""
+    """Print an error once and end all ranks; if there is one rank, return the code."""
     launch = find_launch(os.environ)
     hook = AbortHook.installed()
     comm = hook.comm if hook else getattr(world, "comm", None)
@@ -232,12 +232,13 @@ def _end_failed(world: World | None, error: BaseException) -> int:
 def run_guarded(world: World | None, function: Callable[[], int | None]) -> int:
     """Call a function and return its exit code; collective when it returns normally.
 
-    ``world``: the ranks, or None if ``function`` starts them if it needs them.
-    A function that returns has reached the agreed end: its rank waits for the others
-    without limit.  An error is printed on stderr, one line for a DistbfsError, else a
-    traceback; alone, its code is returned; with several ranks all end with it.  Exit
-    codes: DistbfsError.exit_code, 3 no memory, 130 interrupted, 1 any other error.
-    ``SystemExit`` with code 0 waits for the others for a grace time only.
+    world: the ranks, or None if ``function`` starts them when it needs them
+    When the function returns, its rank has reached the common end, and waits for the
+    others without limit.  An error is printed on stderr: one line for a DistbfsError,
+    else a traceback.  A single rank returns the error's code; several ranks all end
+    with it.  Exit codes: DistbfsError.exit_code, 3 no memory, 130 interrupted, 1 any
+    other error.  After ``SystemExit`` with code 0, the rank waits for the others only
+    for the grace time.
     """
     try:
         code = function() or 0

@@ -1,4 +1,4 @@
-"""The launcher of this process, read from its environment; imports no MPI.
+"""The launcher of this process, found from the environment without importing MPI.
 
 The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
 with ``srun``, whose variables the ranks inherit, so MPI launchers are checked first.
@@ -43,7 +43,7 @@ PMI_VARIABLES = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_SIZE")
 class RankLaunch:
     """A launcher and the ranks that it started.
 
-    ranks: their number, a lower bound where ``exact`` is false
+    ranks: number of ranks; a lower bound if ``exact`` is false
     """
 
     name: str
@@ -52,7 +52,7 @@ class RankLaunch:
     exact: bool = True
 
     def agrees(self, size: int) -> bool:
-        """Return whether ``size`` ranks in MPI match the number started."""
+        """Return whether ``size``, the ranks of MPI, matches the number started."""
         return size == self.ranks if self.exact else size >= self.ranks
 
     @property
@@ -62,15 +62,15 @@ class RankLaunch:
 
     @property
     def shell(self) -> bool:
-        """Whether this may be a program of a shell that Slurm or Flux started.
+        """Whether this program may run in a shell that Slurm or Flux started.
 
-        Only the first program of such a shell can start MPI.
+        Only the first program of such a shell can initialise MPI.
         """
         return self.single and self.name in {"srun", "Flux"}
 
     @property
     def count(self) -> str:
-        """The number of ranks as a text."""
+        """The number of ranks as text."""
         ranks = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}"
         return ranks if self.exact else f"{ranks} or more"
 
@@ -100,9 +100,9 @@ def find_launch(environment: Mapping[str, str]) -> RankLaunch | None:
 def foreign(environment: Mapping[str, str], vendor: str, version: str) -> bool:
     """Return whether an MPI library certainly cannot talk to the launcher.
 
-    Called before MPI_Init, which would end the process in C. MPICH serves PMIx (the
-    protocol of Open MPI's mpirun and of ``srun --mpi=pmix``) only where its version
-    text names it; Open MPI does not serve the PMI of MPICH's mpiexec, and may serve
+    This is called before MPI_Init, which would end the process in C. MPICH speaks PMIx
+    (the protocol of Open MPI's mpirun and of ``srun --mpi=pmix``) only if its version
+    text names it. Open MPI does not speak the PMI of MPICH's mpiexec, and may speak
     that of ``srun`` and Flux.
     """
     pmi = any(name in environment for name in PMI_VARIABLES)

@@ -36,10 +36,10 @@ SHORTEST_SLEEP, LONGEST_SLEEP = 2e-5, 3e-3
 
 
 def load_mpi(launch: RankLaunch) -> ModuleType:
-    """Import mpi4py and initialise MPI unless it is; collective at the first call.
+    """Import mpi4py, and initialise MPI if needed; the first call is collective.
 
     Raises LaunchError if mpi4py is missing or uses another MPI than the launcher.
-    The thread level is serialized: any thread may end the ranks.
+    The thread level is "serialized", so that any thread may end the ranks.
     """
     started = f"{launch.name} started {launch.count}"
     try:
@@ -75,10 +75,10 @@ def load_mpi(launch: RankLaunch) -> ModuleType:
 
 
 def initialise(mpi: ModuleType) -> None:
-    """Initialise MPI, which waits for all ranks, while other threads of Python run.
+    """Initialise MPI, which waits for all ranks, and let Python's other threads run.
 
-    ``mpi.Init_thread`` alone would block them, so none could end a rank that waits for
-    others in vain.  Raises LaunchError if MPI reports an error.
+    ``mpi.Init_thread`` by itself would block these threads, so that none could end a
+    rank that waits for others in vain.  Raises LaunchError if MPI reports an error.
     """
     reached = ctypes.c_int()
     begin = ctypes.CDLL(mpi.__file__).MPI_Init_thread  # finds that of its library
@@ -101,9 +101,9 @@ def pieces(total: int, limit: int) -> Iterator[slice]:
 
 
 class Waits:
-    """The MPI call this rank waits in; ``turn``, int64 [1], is odd while it waits.
+    """The MPI call in which this rank waits; ``turn``, int64 [1], is odd meanwhile.
 
-    ``with waits("allreduce"):`` encloses each waiting call; they do not nest.
+    Each call that waits stands in ``with waits("allreduce"):``; these do not nest.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Waits:
         self.turn = np.zeros(1, dtype=np.int64)
 
     def __call__(self, what: str) -> Self:
-        """Name the next wait."""
+        """Set the name of the next wait."""
         self.what = what
         return self
 
@@ -123,13 +123,13 @@ class Waits:
 
 
 class MpiWorld:
-    """The ranks of COMM_WORLD, on communicators of their own; see ``types.World``.
+    """The ranks of COMM_WORLD, with communicators of their own; see ``types.World``.
 
-    rank, size: this rank, and the number of ranks
+    rank, size: number of this rank, and number of ranks
     local_rank, local_size: the same among the ranks of this node
     hosts: host name of each rank
-    comm: communicator of the exchanges; library: name and version of MPI
-    waits: context of each call in which this rank waits for others
+    comm: communicator that exchanges use; library: name and version of MPI
+    waits: context manager for each call in which this rank waits for others
     doing: the ranks' present activity, such as "level 3", for messages
 
     Creating it is collective. Messages hold at most ``chunk_elements`` elements.
@@ -246,8 +246,8 @@ class MpiWorld:
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
         """Send the JSON-like object of ``root`` to every rank; collective.
 
-        A waiting rank sleeps an eighth of the time waited so far, at most 3 ms, between
-        polls: short waits end at once, long ones use less than 1 % of a core.
+        Between polls a waiting rank sleeps for an eighth of the time waited so far, at
+        most 3 ms: short waits end at once, and long ones use less than 1 % of a core.
         """
         if self.rank == root:
             data = np.frombuffer(json_bytes(value), dtype=np.uint8)
@@ -270,8 +270,9 @@ class MpiWorld:
     def share_turns(self) -> tuple[Array, list[int]]:
         """Return memory shared by the ranks of this host, and those ranks; collective.
 
-        int64 [ranks of this host, 2]: a pulse, for ``Watch``, and the turn of
-        ``waits``. It lasts as long as the program; later calls return the same.
+        The memory is int64 [ranks of this host, 2]: a pulse, for ``Watch``, and the
+        turn of ``waits``. It lasts as long as the program; later calls return the same
+        memory.
         """
         if self._turns is None:
             node = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
@@ -292,7 +293,7 @@ class MpiWorld:
         abort_ranks(self.comm, code)
 
     def split(self, group: int) -> MpiWorld:
-        """Return a world of the ranks with the same number, in order; collective."""
+        """Return a world of the ranks with the same ``group``, in order; collective."""
         comm = self.comm.Split(group, self.rank)
         world = MpiWorld(comm, self._limit)
         comm.Free()
@@ -300,7 +301,7 @@ class MpiWorld:
         return world
 
     def free(self) -> None:
-        """Free the communicators; collective, and the last call."""
+        """Free the communicators; collective, and the last call of this world."""
         self._end.Free()
         self.comm.Free()
 
@@ -314,7 +315,7 @@ class MpiWorld:
     def wait_end(self, patience: float | None) -> bool:
         """Wait until all ranks reach their end; False after ``patience`` seconds.
 
-        Waiting sleeps and leaves the core free.
+        The rank sleeps while it waits, and leaves the core free.
         """
         if self._mpi.Is_finalized():
             return True

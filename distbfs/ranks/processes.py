@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Process:
-    """Another process of this node, by its id and start time."""
+    """Another process on this host, identified by its id and its start time."""
 
     def __init__(self, rank: int, identity: str) -> None:
         self.rank = rank
@@ -21,7 +21,7 @@ class Process:
 
     @staticmethod
     def myself() -> str:
-        """Return the identity of this process, for other processes."""
+        """Return the text by which other processes identify this one."""
         pid = str(os.getpid())
         return f"{pid} {Process._look(pid)[1]}"
 
@@ -31,7 +31,7 @@ class Process:
         return start == self._start and state not in {"", "Z", "X"}
 
     def ticks(self) -> int:
-        """Return the processor time of a process in clock ticks; 0 if it has ended."""
+        """Return the process's processor time in clock ticks; 0 if it has ended."""
         fields = self._fields(self._pid)
         return int(fields[11]) + int(fields[12]) if fields else 0
 
@@ -43,7 +43,7 @@ class Process:
 
     @staticmethod
     def _fields(pid: str) -> list[str]:
-        """Return ``stat`` of a process from field 3 on, empty if it has ended."""
+        """Return the fields of a process's ``stat`` from field 3 on; [] if it ended."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         except OSError:

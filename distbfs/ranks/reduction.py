@@ -1,4 +1,4 @@
-"""Checks that every world shares: reductions and JSON-like objects."""
+"""Checks that all kinds of world share: of reductions and of JSON-like objects."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Stops on request: SIGTERM and SIGUSR1 end a run between two levels of a search.
 
-SIGTERM ends phases without a result yet (loading, generation, construction), and long
-ones after it (validation), at once or after a few seconds: see ``StopFlag.within``.
-SIGUSR1 comes some time before the end, and waits for a result.  Ctrl-C (SIGINT) raises
-KeyboardInterrupt, and ends the process if that is not handled: see ``Interrupts``.
+SIGTERM ends phases that have no result yet (loading, generation, construction), and
+long phases after a result (validation), at once or after a few seconds: see
+``StopFlag.within``.  SIGUSR1 is sent some time before the end of a job, and waits for a
+result.  Ctrl-C (SIGINT) raises KeyboardInterrupt, and ends the process if that is not
+handled: see ``Interrupts``.
 
 Launchers (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of MPICH forwards
 SIGTERM, SIGUSR1 and SIGINT to every rank, and kills with SIGKILL when a rank fails.
@@ -46,15 +47,15 @@ REMOVAL_SECONDS = 0.5  # that other ranks have to remove their files, too
 
 
 class StopFlag:
-    """Records a request to stop; a context manager of the main thread.
+    """Records a request to stop; a context manager for the main thread.
 
-    ``with StopFlag() as stop:`` and, between two searches, ``if stop.agreed(world)``.
-    The first signal only sets ``requested``. A second one ends the process at once with
-    code 128 + signal, and with it all ranks, even during a kernel or an MPI call. In
-    threads other than the main one, signals keep their handlers.
+    Use it as ``with StopFlag() as stop:`` and, between two searches,
+    ``if stop.agreed(world)``.  The first signal only sets ``requested``.  A second
+    signal ends the process at once with code 128 + signal, and with it all ranks, even
+    during a kernel or an MPI call.  Outside the main thread, handlers are left alone.
 
-    patience: seconds after which a first signal, but SIGUSR1, acts as a second one;
-    None: the program checks the flag
+    patience: seconds after which a first signal other than SIGUSR1 acts like a second
+    one; None if the program checks the flag
     """
 
     def __init__(
@@ -80,9 +81,9 @@ class StopFlag:
 
     @property
     def urgent(self) -> bool:
-        """Whether this rank was asked to stop before the search in progress has ended.
+        """Whether this rank was asked to stop without finishing the present search.
 
-        By SIGTERM; SIGUSR1 leaves it the time.
+        SIGTERM asks for that; SIGUSR1 leaves time for the search to end.
         """
         return self._urgent
 
@@ -102,8 +103,10 @@ class StopFlag:
         """End the process if a ``with`` block does not finish in time after SIGTERM.
 
         patience: seconds from the request, or from the start of the block if that is
-        later; the patience after the block is then counted from its end. The main
-        thread may be busy in any call.
+        later
+
+        The patience for what follows the block is counted from the end of the block.
+        The main thread may be busy in any call.
         """
         before = self._patience
         self._since = time.monotonic()
@@ -187,7 +190,7 @@ class StopFlag:
                 self._end(number, "ended at once by a second")
 
     def _left(self) -> float | None:
-        """Return the milliseconds of patience left, None without a limit."""
+        """Return the milliseconds of patience that are left, None without a limit."""
         patience = self._patience
         if self._first is None or patience is None or self._number == signal.SIGUSR1:
             return None
@@ -209,11 +212,11 @@ class StopFlag:
 
 
 class Interrupts(StopFlag):
-    """Ctrl-C, once, as KeyboardInterrupt in the main thread; a context manager of it.
+    """Turns the first Ctrl-C into KeyboardInterrupt; a main-thread context manager.
 
     If the thread does not handle it, for example during a long call, the process ends
-    with code 130, as it does after a later Ctrl-C. Once one was handled, the process
-    ignores others: a launcher may send again what the terminal has sent.
+    with code 130, as it does after a later Ctrl-C. Once the first has been handled,
+    others are ignored: a launcher may send again what the terminal has sent.
     """
 
     def __init__(self) -> None:
@@ -228,9 +231,9 @@ class Interrupts(StopFlag):
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Delay Ctrl-C to the end of a ``with`` block that it would leave half done.
+    """Delay Ctrl-C to the end of a ``with`` block that must not be left half done.
 
-    It works with or without ``Interrupts``; in other threads it delays nothing.
+    This works with or without ``Interrupts``; in other threads it delays nothing.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(

@@ -1,10 +1,11 @@
-"""The watch over ranks: stuck ranks, and the call that this rank waits in.
+"""The watch over ranks: which ranks are stuck, and in which call this rank waits.
 
-The ranks of a host share memory with a row for each: a thread increments its pulse four
-times a second, and ``MpiWorld.waits`` counts turns, odd while the rank waits in MPI. A
-rank whose pulse and processor time both stand still is silent: it, or its host, is
-stopped. A slow rank has a pulse. Ranks of other hosts are judged by how long all of
-this host have waited for them in one collective.
+The ranks of a host share memory with a row for each rank. A thread of each rank
+increments its pulse four times a second, and ``MpiWorld.waits`` counts its turns, which
+are odd while the rank waits in MPI. A rank is silent if neither its pulse nor its
+processor time advances: the rank or its host is stopped. A slow rank has a pulse. Ranks
+of other hosts are judged by how long all ranks of this host have waited for them in one
+collective.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class Watch:
     """Detects stuck ranks; a context manager, created by all ranks (collective).
 
     patience: seconds without progress after which this rank ends all, None for never
-    stop: returns whether the run was asked to end; then a rank that is silent for
-    ``SILENT`` seconds ends it
+    stop: function that returns whether the run was asked to end; from then on the run
+    ends if a rank is silent for ``SILENT`` seconds
 
-    Does nothing on one rank. Times are counted in beats of this rank, so that a job
-    that was suspended as a whole goes on.
+    It does nothing if there is one rank. Times are counted in beats of this rank, so
+    that a job that was suspended as a whole continues.
     """
 
     def __init__(

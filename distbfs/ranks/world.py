@@ -112,8 +112,8 @@ def _start_mpi(
 def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     """Return the world of all ranks; collective. Later calls return the same.
 
-    chunk_elements: longest message, in elements
-    grace: seconds that a rank which ends without ``world.finish()`` waits for the
+    chunk_elements: length of the longest message, in elements
+    grace: seconds for which a rank that ends without ``world.finish()`` waits for the
     others before it ends them all with code 1
 
     From here on an error on one rank ends every rank (see ``guard``). Raises
