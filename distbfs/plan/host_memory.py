@@ -1,4 +1,4 @@
-"""The memory of hosts that build a graph, predicted before anything is allocated."""
+"""Prediction of the host memory that building a graph takes, before any allocation."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def has_room_for_rows(world: World, n: int, nbytes: int) -> bool:
 
     Every rank then holds some data of every vertex.
 
-    nbytes: of the edges of all ranks
+    nbytes: bytes of the edges of all ranks
     """
     lacks = OWNER * n + nbytes // world.size > may_fill(world)[0]
     return not world.allreduce(np.array([int(lacks)]), "max")[0]
 
 
 def kronecker_of(description: Mapping[str, Any], n: int) -> tuple[int, int] | None:
-    """Return scale and edge factor of a Kronecker graph, None for another one."""
+    """Return the scale and edge factor of a Kronecker graph, None for other graphs."""
     scale, factor = description.get("scale"), description.get("edge_factor")
     if description["family"] != "kronecker":
         return None
@@ -64,7 +64,7 @@ def nn_edges(
 ) -> float:
     """Return the expected nn edges of a graph of these degrees.
 
-    kronecker: scale and edge factor where it is such a graph
+    kronecker: scale and edge factor of a Kronecker graph, None for other graphs
     """
     if not histogram.above(threshold):
         return histogram.m
@@ -78,9 +78,9 @@ class BuildMemory:
     """The bytes that ranks need to build a graph in host memory.
 
     threshold: TH, None if it is suggested
-    directed: such a graph has one part
-    kept: whether a rank holds all its parts at once, for example to search them; else
-    it writes each to a store
+    directed: whether the graph is directed, and so has one part
+    kept: whether a rank holds all of its parts at once, for example to search them;
+    otherwise it writes each to a store
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class BuildMemory:
         return None if self._kronecker is None else expected_degrees(*self._kronecker)
 
     def _shape(self, parts: int) -> PartShape | None:
-        """Return the expected mean part, None if degrees are not known."""
+        """Return the expected shape of a mean part, None if degrees are not known."""
         degrees, threshold = self._degrees, self._threshold
         if degrees is None:
             return None
@@ -113,10 +113,10 @@ class BuildMemory:
         return expected_shape(degrees, parts, threshold, nn)
 
     def of_rank(self, parts: int, own: int) -> int:
-        """Return the bytes at the peak of a rank that builds ``own`` parts in turn.
+        """Return the peak bytes of a rank that builds ``own`` parts in turn.
 
-        A lower bound where degrees are not known: vertices and raw edges are in memory
-        at different times.
+        Where degrees are not known, this is a lower bound: vertices and raw edges are
+        in memory at different times.
         """
         shape = self._shape(parts)
         if shape is None:
@@ -129,7 +129,7 @@ class BuildMemory:
         return building + (own - 1) * self._kept * sum(array_bytes(shape).values())
 
     def check(self, world: World, parts: int) -> None:
-        """Raise OutOfMemory if ranks of this host need more than it has."""
+        """Raise OutOfMemory if the ranks of this host need more memory than it has."""
         own, have = parts // world.size, machine_memory()
         if MUCH * (RAW_BYTES * 2 * self._tuples + VERTEX * self._n) <= have[0]:
             return  # without estimates, which take a tenth of a second
@@ -150,17 +150,17 @@ class BuildMemory:
     def _advice(self, have: int, size: int, ranks: int) -> str:
         """Return the advice what would fit.
 
-        have: bytes of a host; size: ranks that there are; ranks: on a host
+        have: bytes of memory of a host; size: number of ranks; ranks: ranks on a host
         """
-        none = "fewer vertices, as relabelling leaves, or more memory"
+        none = "fewer vertices (relabelling may help) or more memory"
         step = 1 if self._kept else size
         parts = -(-self._n // MAX_LOCAL // step) * step or step
         while not self._whole and parts <= MOST_PARTS:
             need = ranks * self.of_rank(parts, 1)
             if need <= have:
                 if not self._kept:
-                    return f"{parts} parts or more"
-                return f"{parts} hosts or more like this, a rank and a part on each"
+                    return f"{parts} or more parts"
+                return f"{parts} or more hosts like this, a rank and a part on each"
             least = max(parts + step, min(parts * need // have, 2 * parts))
             parts = -(-least // step) * step
         return none

@@ -1,9 +1,9 @@
 """The bytes that a part takes, estimated in advance.
 
-Array sizes follow from a few counts (``PartShape``): exact from a manifest, expected
-from a degree histogram. Other memory (building, sessions) is counted from the
-statements that allocate it; such figures are estimates, and the constants' names show
-their subject.
+Array sizes follow from a few counts (``PartShape``), which are exact if they come from
+a manifest, and expected values if they come from a degree histogram. Other memory
+(building, sessions) is estimated from the statements that allocate it, with constants
+whose names say what they count.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Beside: TypeAlias = Callable[[int, int, int, int], int]
 
 
 def nothing_beside(*_: int) -> int:
-    """Return 0: devices need memory for one search alone."""
+    """Return 0, for devices that need memory for one search only."""
     return 0
 
 
@@ -62,16 +62,18 @@ def nothing_beside(*_: int) -> int:
 class PartShape:
     """The counts that determine the array sizes of one part.
 
-    n, parts, delegates: of the whole graph
+    n, parts, delegates: numbers of vertices, parts and delegates of the whole graph
     directed: whether edges lead one way; edges are then stored by both ends
-    domain: devices that share memory, each with a part, the same in all domains
-    local: vertices of the part; active: normal ones with edges; owned: delegates among
-    them
-    edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
-    edges_away: nn edges to other domains; None: as if ends were dealt at random
-    targets: vertices of other domains that nn edges of the part lead to; listed: normal
-    vertices with 2 or more edges that stay in the domain, plus those with 3 or more, …
-    up to LISTED; None: not known
+    domain: number of devices that share memory, each with a part; equal in all domains
+    local: number of vertices of the part; active: of its normal vertices with edges;
+    owned: of its delegates
+    edges: number of stored directed edges of each subgraph
+    nd_sources: number of rows of nd with edges
+    edges_away: number of nn edges to other domains; None to assume that ends were dealt
+    at random
+    targets: number of vertices of other domains to which nn edges of the part lead
+    listed: number of normal vertices with 2 or more edges that stay in the domain, plus
+    those with 3 or more, … up to LISTED; None if it is not known
     """
 
     n: int
@@ -102,8 +104,10 @@ class PartShape:
     ) -> PartShape:
         """Return the shape of a part described by a manifest.
 
-        every_byte: of all its arrays; the rest, not explained by other counts, gives
-        ``nd_sources``. ``owned`` is the mean over the parts.
+        every_byte: bytes of all arrays of the part
+
+        The bytes that other counts do not explain give ``nd_sources``; ``owned`` is the
+        mean over the parts.
         """
         n, parts, local = layout.n, layout.parts, layout.local_count(index)
         owned = -(-delegates // parts)
@@ -114,14 +118,14 @@ class PartShape:
 
     @property
     def outer(self) -> int:
-        """Edges of nn to other domains."""
+        """Number of nn edges to other domains."""
         if self.edges_away is not None:
             return self.edges_away
         return self.edges["nn"] * (self.parts - self.domain) // self.parts
 
     @property
     def stored_edges(self) -> int:
-        """Edges of the four subgraphs."""
+        """Number of edges of the four subgraphs."""
         return sum(self.edges.values())
 
     @property
@@ -144,7 +148,7 @@ def array_bytes(shape: PartShape) -> dict[str, int]:
 
 
 def subgraph_bytes(shape: PartShape) -> dict[str, int]:
-    """Return the bytes of each subgraph, last offsets included."""
+    """Return the bytes of each subgraph, including its last offset."""
     sizes = array_bytes(shape)
     return {
         name: sizes[f"{name}/offsets"] + sizes[f"{name}/columns"] for name in SUBGRAPHS
@@ -159,8 +163,10 @@ def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
 def build_bytes(shape: PartShape, tuples: int) -> int:
     """Estimate the peak memory of a rank that builds only this part.
 
-    tuples: of the whole graph. The largest of three moments counts: sorting raw keys
-    into columns, requesting the numbers of nn columns, transposing dd.
+    tuples: number of tuples of the whole graph
+
+    The peak is the largest of three: while raw keys are sorted into columns, while the
+    numbers of nn columns are requested, and while dd is transposed.
     """
     raw = RAW_KEY * 2 * tuples / shape.parts
     fixed = VERTEX * shape.local + PROCESS
@@ -178,7 +184,7 @@ def build_bytes(shape: PartShape, tuples: int) -> int:
 
 
 def build_basis() -> str:
-    """Describe the arrays that ``build_bytes`` counts."""
+    """Return a text that describes the arrays that ``build_bytes`` counts."""
     return (
         f"peak of a rank that builds one part: {COLUMN} bytes a stored edge, and "
         f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or "
@@ -187,7 +193,7 @@ def build_basis() -> str:
 
 
 def session_bytes(shape: PartShape) -> tuple[int, int]:
-    """Estimate (permanent, temporary) bytes of a session besides its engine."""
+    """Estimate the (permanent, temporary) bytes of a session without its engine."""
     moment, delegates = MAPPING_VERTEX * shape.local, shape.delegates
     kept: ArrayTable = {
         "order": ArrayPlan(np.int64, shape.local),  # of BlockMap, on several ranks
@@ -207,8 +213,7 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
 def expected_degrees(scale: int, edge_factor: float) -> DegreeHistogram:
     """Return the expected degrees of a Kronecker graph, rounded to whole vertices.
 
-    With half the tuples, a vertex has as many neighbours as edges out, or edges in, of
-    a directed graph.
+    For the out edges or the in edges of a directed graph, pass half the edge factor.
     """
     degrees, vertices = expected_histogram(scale, edge_factor)
     below = np.minimum(np.round(np.cumsum(vertices)).astype(np.int64), 1 << scale)
@@ -227,7 +232,7 @@ def expected_shape(
 ) -> PartShape:
     """Return the mean part of a graph, rounded up.
 
-    nn_edges: expected nn edges of the whole graph; domain: as in PartShape
+    nn_edges: expected number of nn edges of the whole graph; domain: see ``PartShape``
 
     Raises UsageError if a part would have too many vertices.
     """
@@ -261,9 +266,11 @@ def expected_shape(
 
 
 def _listed(degrees: Ids, inside: float) -> Floats:
-    """Return in how many lists a vertex of each degree is expected; see ``PartShape``.
+    """Return the expected number of lists of a vertex of each degree.
 
     inside: chance that an edge stays in the part
+
+    ``PartShape.listed`` says what the lists are.
     """
     none = degrees * math.log(max(1 - inside, LEAST_CHANCE))
     logs = math.log(max(inside, LEAST_CHANCE)) - math.log(max(1 - inside, LEAST_CHANCE))
@@ -276,7 +283,7 @@ def _listed(degrees: Ids, inside: float) -> Floats:
 
 
 def memory_limit() -> int | None:
-    """Return this process's limit by control groups in bytes, None: no limit."""
+    """Return the bytes that control groups allow this process, None for no limit."""
     return min(memory_limits(), default=None)
 
 
@@ -290,7 +297,9 @@ def machine_memory() -> tuple[int, str]:
 def may_fill(world: World | None = None) -> tuple[int, str]:
     """Return the bytes that graphs and results of this rank may take, and the limit.
 
-    All ranks of a host get the same number; world: None for a process alone
+    world: the ranks, None for a single process
+
+    All ranks of a host get the same number.
     """
     (have, kind), ranks = machine_memory(), 1
     if world is not None:
@@ -299,7 +308,7 @@ def may_fill(world: World | None = None) -> tuple[int, str]:
 
 
 def readable(count: float, *, needed: bool = False) -> str:
-    """Format a number of bytes ("12.3 MiB"); needed: rounded up, so that it fits."""
+    """Format a number of bytes ("12.3 MiB"); needed: whether to round it up."""
     unit = "B"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if count < 1024:

@@ -1,6 +1,6 @@
 """The frontier from which a level is pulled: 1/share of all edges, by kind of search.
 
-The larger a share, the earlier a search pulls.
+The larger the share, the earlier a search begins to pull.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
-"""The time of a search by engine xbfs, term by term, from counts alone.
+"""The time of a search by engine xbfs, predicted term by term from counts.
 
-One domain of D devices, of p domains; a device's share of the work counts:
+The terms are those of one device, in a domain of D devices, which is one of p:
 
     levels     L level, and L shared where D > 1: launching, directions, meetings inside
     looks      near / D / near_rate + far / D / far_rate, of ``plan.search_work``; edges
                between domains, questions and answers count as near
     publish    4 words (D-1) / D over the links inside a domain
     results    finish n / (p D): levels and parents in the input's ids
-    between domains, p > 1:
-    meetings   L level of the exchange: counts of all, nearly empty boxes partners of a
-    level that receive messages, after the first hops       of messages that a level
-    waits for one after another, between hosts wire       bytes of masks, vertices,
-    questions, answers and parents over bandwidth counting   vertex of each
-    vertex of the domain that is searched where rows have tails in host memory: link
-    lines that follow another one of the same row at LINK bytes a second, and
-               VISITS first lines a second
+    if p > 1, between domains:
+    meetings   L level of the exchange: counts of all, nearly empty boxes
+    partners   each device, after the first, that receives messages on a level
+    hops       messages between hosts for which a level waits one after another
+    wire       bytes of masks, vertices, questions, answers and parents over bandwidth
+    counting   vertex for each vertex of the domain that is searched
+    if rows have tails in host memory:
+    link       first lines of tails at VISITS a second, the lines that follow them at
+               LINK bytes a second
 
-Constants are fitted to runs by ``scripts/fit_model.py``, which writes them to
-``fitted.json`` beside this file and says which runs; those of networks between hosts
-are assumed. Each constant says whether it is fitted or assumed.
+``scripts/fit_model.py`` fits constants to runs; it writes them, and the names of the
+runs, to ``fitted.json`` beside this file. Constants of networks between hosts are
+assumed. Each constant says whether it is fitted or assumed.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ BETWEEN = ("meetings", "partners", "hops", "wire", "counting")
 class DeviceConstants:
     """Constants of a device.
 
-    level, shared: seconds of a level, and more in a domain of several devices
-    near_rate, far_rate: looks a second, see ``SearchWork``
-    finish: seconds a vertex, of its level and parent; vertex: seconds a vertex that is
-    searched, between domains
-    origins: for each, the runs that it was fitted to, or how it was derived
+    level: seconds per level; shared: additional seconds in a domain of several devices
+    near_rate, far_rate: looks per second, see ``SearchWork``
+    finish: seconds per vertex to write its level and parent
+    vertex: seconds per vertex that is searched, if there are several domains
+    origins: for each constant, the runs to which it was fitted, or how it was derived
     """
 
     name: str
@@ -79,8 +80,8 @@ class DeviceConstants:
 class ExchangeConstants:
     """Constants of an exchange between domains.
 
-    level: seconds of a level; bandwidth: bytes a second of a device; hosts: whether the
-    domains are on several
+    level: seconds per level; bandwidth: bytes per second of a device
+    hosts: whether the domains are on several hosts
     """
 
     name: str
@@ -97,10 +98,11 @@ DEVICE_CONSTANTS = tuple(
 
 @dataclass(frozen=True)
 class PlannedLayout:
-    """The distribution of a graph to domains and devices.
+    """The distribution of a graph over domains and devices.
 
-    domains: p; devices: D of each; threshold: TH, of any value where p is 1
-    streamed: whether devices begin their levels, or hosts
+    domains: number p of domains; devices: number D of devices in each
+    threshold: TH; it has no effect if p is 1
+    streamed: whether devices, and not hosts, begin the levels
     """
 
     domains: int
@@ -111,10 +113,10 @@ class PlannedLayout:
 
 @dataclass(frozen=True)
 class LinkReads:
-    """The reads of tails in host memory by a device in a search.
+    """A device's reads of tails in host memory during a search.
 
-    columns: of tails; lines: of LINE bytes that they lie in; visits: of a tail, whose
-    first lines are in random places
+    columns: number of columns read; lines: number of lines of LINE bytes that hold them
+    visits: number of times that a tail is read, each beginning at a random line
     """
 
     columns: float
@@ -123,17 +125,17 @@ class LinkReads:
 
     @property
     def bytes(self) -> float:
-        """Bytes over the link."""
+        """Bytes that pass over the link."""
         return self.lines * LINE
 
     @property
     def seconds(self) -> float:
-        """Time of the link alone."""
+        """Seconds that the link takes for these reads."""
         return max(self.lines - self.visits, 0.0) * LINE / LINK + self.visits / VISITS
 
     @classmethod
     def of(cls, values: Mapping[str, float] | None) -> LinkReads | None:
-        """Return the counts from the values of ``as_dict``; None from None."""
+        """Return the counts for values of ``as_dict``; None for None."""
         if values is None:
             return None
         return cls(*(values[item.name] for item in fields(cls)))
@@ -145,10 +147,10 @@ class LinkReads:
 
 @dataclass(frozen=True)
 class SearchTime:
-    """Predicted time of a search; seconds by term, bytes that a device sends by kind.
+    """Predicted time of a search: seconds by term, and bytes a device sends, by kind.
 
-    tuples: of the input, all of which are counted
-    link: reads of host memory by a device; None if all is on devices
+    tuples: number of input tuples, all of which are counted
+    link: a device's reads of host memory; None if all data are on devices
     """
 
     tuples: float
@@ -163,12 +165,12 @@ class SearchTime:
 
     @property
     def seconds(self) -> float:
-        """Time of a search."""
+        """Seconds of a search, the sum of its terms."""
         return sum(self.terms.values())
 
     @property
     def teps(self) -> float:
-        """Input tuples a second, as Graph500 counts."""
+        """Input tuples per second, as Graph500 counts them."""
         return self.tuples / max(self.seconds, math.ulp(0.0))
 
     def as_dict(self) -> dict[str, Any]:
@@ -214,7 +216,7 @@ class SearchTime:
 
 @cache
 def load_constants(path: Path = FITTED) -> dict[str, Any]:
-    """Return the fitted constants, {"devices": …, "exchanges": …}, as in the file."""
+    """Return the fitted constants of the file, {"devices": …, "exchanges": …}."""
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return values
 
@@ -241,8 +243,9 @@ def exchange_of(
 ) -> ExchangeConstants:
     """Return the constants of an exchange with a GPU; UsageError for an unknown name.
 
-    hosts: between hosts, at NETWORK bytes a second; bandwidth: replaces that rate
-    streamed: whether devices begin their levels, or hosts
+    hosts: whether the exchange is between hosts, at NETWORK bytes per second
+    bandwidth: bytes per second to use in place of that rate
+    streamed: whether devices, and not hosts, begin the levels
     """
     every = (constants or load_constants())["exchanges"]
     if name not in every:
@@ -262,7 +265,7 @@ def exchange_of(
 
 
 def result_bytes(n: int) -> int:
-    """Return the largest size in bytes of a level and a parent of a vertex."""
+    """Return the bytes of a vertex's level and parent, of the largest types."""
     return WIDE_RESULT if n >= WIDE_IDS else NARROW_RESULT
 
 
@@ -291,8 +294,9 @@ def predict_search(
 ) -> SearchTime:
     """Predict the time of a search; fast at any scale.
 
-    exchange: needed where there are several domains; internal: results stay in internal
-    ids; link: reads of host memory by a device, None if all is on devices
+    exchange: constants of the exchange, needed if there are several domains
+    internal: whether results stay in internal ids
+    link: a device's reads of host memory, None if all data are on devices
     """
     domains, devices = layout.domains, layout.devices
     work = expected_work(histogram, domains, layout.threshold, devices)
@@ -330,7 +334,7 @@ def _between(
     exchange: ExchangeConstants,
     sent: Mapping[str, float],
 ) -> dict[str, float]:
-    """Return the seconds of the terms between domains."""
+    """Return the seconds of each term that arises between domains."""
     shares = layout.domains * layout.devices
     others = shares - layout.devices
     partners = work.levels * others if layout.streamed else work.partners

@@ -1,4 +1,4 @@
-"""The expected looks of searches by engine xbfs, from a degree histogram alone.
+"""The expected work of searches by engine xbfs, from a degree histogram.
 
 The graph is a random one with these degrees, as in ``plan.threshold``: c_k vertices of
 degree k, and q_t the chance that an end of an edge was not reached within t levels.
@@ -47,11 +47,13 @@ WORD = 32
 class SearchWork:
     """Expected counts of a search in one domain, mean over typical roots.
 
-    levels: of a search, the last one finds nothing
-    near, far: looks at the status of a vertex, in cache and beyond it
-    words: of the bitmap of visited vertices that change, summed over the levels
-    vertices: of the domain that are searched: its normals with edges, and delegates
-    partners: devices among the ``others`` that receive messages, summed over the levels
+    levels: number of levels of a search, including the last, which finds nothing
+    near, far: number of looks at a vertex's status, in cache and beyond it
+    words: number of words of the bitmap of visited vertices that change, summed over
+    the levels
+    vertices: number of the domain's normal vertices with edges, and of its delegates
+    partners: number of devices among the ``others`` that receive messages, summed over
+    the levels
     """
 
     levels: float
@@ -75,9 +77,11 @@ def expected_work(
 class InnerGraph:
     """The inner graph of a domain, by classes of degrees.
 
-    normal: which classes are of normal vertices; share: of a domain in these
-    all: ends of edges; ends: the share of each class; away: that of outer edges
-    lengths: of rows in a domain; part: of the vertices that it searches; held: these
+    normal: whether each class is of normal vertices; share: a domain's share of these
+    all: number of ends of edges; ends: share of each class in them; away: share of
+    outer edges
+    lengths: length of the rows of each class in a domain; held: number of vertices that
+    a domain searches; part: share of each class in these
     """
 
     def __init__(
@@ -102,11 +106,12 @@ class InnerGraph:
         return typical_roots(self.degrees, self.counts, number)
 
     def neighbours(self, q: Floats, t: int) -> Iterator[tuple[Array, Floats, Floats]]:
-        """Yield the neighbours at pulls of level t, of normals and of delegates.
+        """Yield the neighbours at pulls of level t: of normals, then of delegates.
 
-        Which classes these are; of the ends that were not reached two levels before,
-        the share of each class, and the share of those reached on the level before.
-        q: of each level, as ``unreached``
+        Each item says which classes these are; the share of each class in the ends that
+        were not reached two levels before; and the share of ends reached on the level
+        before.
+        q: a value for each level, see ``unreached``
         """
         before, after = (
             q[1] * self.ends * q[max(t - x, 0)] ** (self.degrees - 1) for x in (2, 1)

@@ -77,11 +77,12 @@ COUNTED = ("pushed_edges", "items", "questions", "parents")  # in a search
 class ThresholdCost:
     """Expected cost of a threshold in a search between domains.
 
-    delegates: d; outer_edges: nn edges between parts
-    levels, mask_levels: mean over the roots, all and those with masks
-    pushed_edges: outer edges that pushes read; items, questions: of all parts in a
-    search; parents: questions and answers for those of delegates
-    bytes: that a part sends in a search; seconds: of a search; each by kind
+    delegates: number d of delegates; outer_edges: number of nn edges between parts
+    levels, mask_levels: number of all levels, and of levels with masks, mean over roots
+    pushed_edges: number of outer edges that pushes read
+    items, questions: number that all parts send in a search
+    parents: number of questions and answers about the parents of delegates
+    bytes: bytes that a part sends in a search, by kind; seconds: of a search, by kind
     """
 
     threshold: int
@@ -98,7 +99,7 @@ class ThresholdCost:
 
     @property
     def total(self) -> float:
-        """Seconds of a search, without work in the inner graph."""
+        """Seconds of a search, without the work in the inner graph."""
         return sum(self.seconds.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,9 +108,9 @@ class ThresholdCost:
 
 
 def expected_nn(histogram: DegreeHistogram, threshold: int) -> float:
-    """Estimate |Enn| as if edges joined their ends at random.
+    """Estimate |Enn| on the assumption that edges join their ends at random.
 
-    That is (sum of normal degrees)^2 / m, a little too high for Kronecker graphs.
+    The estimate (sum of normal degrees)^2 / m is a little high for Kronecker graphs.
     """
     normal = histogram.degrees <= threshold
     ends = float((histogram.degrees[normal] * histogram.counts[normal]).sum())
@@ -155,8 +156,8 @@ def price(
 ) -> ThresholdCost:
     """Return the cost of searches with the given counts.
 
-    counts: pushed edges, items, questions, and traffic for parents of delegates, of all
-    parts
+    counts: totals of all parts: pushed edges, items, questions, and questions and
+    answers about the parents of delegates
     """
     d, shared = histogram.above(threshold), 2 * (parts - 1) / parts
     pushed, items, questions, parents = counts
@@ -181,14 +182,13 @@ def price(
 
 
 def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
-    """Return the threshold of the least modelled time on devices with d <= 4n/p.
+    """Return the threshold with the least modelled time on devices, with d <= 4n/p.
 
     One part needs no delegates: its threshold is the largest degree. The same holds for
     a graph whose degrees vary no more than by chance: none of its vertices is a hub,
     and its degrees do not show the number of its levels (roads, random edges). If there
-    are many degrees, thresholds are compared at classes of degrees. Processors may
-    round
-    differently: ranks broadcast the threshold.
+    are many degrees, thresholds are compared at classes of degrees. Ranks broadcast the
+    threshold, since processors may round differently.
     """
     spread = histogram.summary()
     if parts == 1 or spread["deviation"] ** 2 <= SPREAD * spread["mean"]:
@@ -202,10 +202,11 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
 
 
 def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
-    """Return the threshold for stores and in host memory: fewest bytes, d <= 4n/p.
+    """Return the threshold for stores and host memory: fewest bytes with d <= 4n/p.
 
-    Engines for these parts push every nn edge, even inside a part, so an nn edge costs
-    time as well as memory; a delegate costs its bytes on every part. One part has none.
+    Engines for such parts push every nn edge, even inside a part, so an nn edge costs
+    time as well as memory. A delegate costs bytes on every part. If there is one part,
+    there are no delegates.
     """
     if parts == 1 or not len(histogram.degrees):
         return histogram.largest
@@ -223,9 +224,9 @@ def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
 def degree_classes(
     histogram: DegreeHistogram, thresholds: Array
 ) -> tuple[Floats, Floats, Array]:
-    """Return (mean degree, vertices, largest degree) of classes of degrees above 0.
+    """Return (mean degree, number of vertices, largest degree) of classes of degrees.
 
-    No class has degrees on both sides of a threshold.
+    Degrees are above 0. No class has degrees on both sides of a threshold.
     """
     some = histogram.degrees > 0
     degrees, counts = histogram.degrees[some], histogram.counts[some].astype(float)
@@ -253,9 +254,9 @@ def typical_roots(degrees: Floats, counts: Floats, number: int = ROOTS) -> list[
 def unreached(
     degrees: Floats, counts: Floats, root: float, beyond: float | None = None
 ) -> Floats:
-    """Return q_t of every level, from a root of a given degree.
+    """Return q_t of every level of a search from a root of a given degree.
 
-    beyond: edges of its neighbours to others, if they are known
+    beyond: number of edges from its neighbours to other vertices, if known
     """
     ends = degrees * counts
     q = [1.0, 1 - root / ends.sum()]
@@ -271,9 +272,9 @@ def unreached(
 class _Search:
     """Expected counts of a search, mean over the roots.
 
-    Takes classes of vertices, and which are normal, bool [thresholds, classes].
-    counts: pushed edges, items, questions, and traffic for parents of delegates,
-    float64 [4, thresholds]
+    Takes classes of vertices, and whether each is normal: bool [thresholds, classes].
+    counts: pushed edges, items, questions, and questions and answers about the parents
+    of delegates, float64 [4, thresholds]
     """
 
     def __init__(
@@ -323,10 +324,10 @@ class _Search:
         self.counts[3] += others * self._hubs @ self._asked(q) / ROOTS
 
     def _asked(self, q: Floats) -> Floats:
-        """Return a part's traffic for the parent of a delegate, float64 [classes].
+        """Return the messages about the parent of a delegate, float64 [classes].
 
-        The question of the part that owns its vertex, and the answer of one that found
-        it.
+        These are the questions of the part that owns the delegate, and the answers of
+        parts that found it.
         """
         p = self._parts
         here, beside = (q[:, None] ** (self._degrees * x / p) for x in (1, p - 2))
