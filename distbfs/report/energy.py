@@ -10,7 +10,7 @@ from distbfs.report.tables import shown
 
 
 def energy_values(energy: Energy) -> dict[str, Any]:
-    """Return the measurements of one rank as JSON values."""
+    """Return the measurements of this rank as JSON values."""
     return {
         "seconds": energy.seconds,
         "gpus": [gpu.as_dict() for gpu in energy.gpus],
@@ -20,7 +20,7 @@ def energy_values(energy: Energy) -> dict[str, Any]:
 
 
 def joined(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of all ranks as one; a GPU that ranks share counts once."""
+    """Join the figures of all ranks; a GPU that several ranks share counts once."""
     gpus: dict[str, Any] = {}
     for rank in values:
         for gpu in rank["gpus"]:
@@ -39,8 +39,10 @@ def energy_figures(
 ) -> dict[str, Any]:
     """Return the energy of a run, in total, per search and per edge.
 
-    searches: that were made while it was measured; edges: traversed by all of them, as
-    TEPS counts.  A total is given only if all of its parts are.
+    searches: number of searches made during the measurement
+    edges: number of edges that all of them traversed, as TEPS counts them
+
+    A total is given only if all of its parts are known.
     """
     figures: dict[str, Any] = {**values, "searches": searches, "edges": edges}
     for kind, note, ways in (

@@ -14,7 +14,10 @@ PLAIN = 10_000  # below which counts are written without powers
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty Matplotlib figure, inches; LibraryMissing without it."""
+    """Return an empty Matplotlib figure, sizes in inches.
+
+    Raises LibraryMissing if Matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
@@ -40,15 +43,15 @@ def write(figure: Any, path: Path) -> None:
 
 
 def name_of_graph(graph: Mapping[str, Any]) -> str:
-    """Return the name of a graph in plots: of a store the last folder of its path.
+    """Return the name of a graph in plots; for a store, the last folder of its path.
 
-    graph: the entry of ``distbfs compare --json`` for it
+    graph: the graph's entry in the output of ``distbfs compare --json``
     """
     return Path(graph["title"]).name or str(graph["title"])
 
 
 def size_of_graph(graph: Mapping[str, Any]) -> str:
-    """Describe the size of a graph of m stored directed edges, in words."""
+    """Describe the size of a graph in words, from its n and its m stored edges."""
     edges = graph["m"] if graph.get("directed") else graph["m"] // 2
     return f"{graph['n']} vertices, {edges} edges"
 
@@ -88,8 +91,9 @@ def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
 def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     """Draw degrees and component sizes of a graph on logarithmic axes.
 
-    values: the JSON of ``distbfs info --degrees --json``; degree 0 is left out; if all
-    components have one size, the title gives it
+    values: the JSON of ``distbfs info --degrees --json``
+
+    Degree 0 is left out. If all components have one size, the title gives it.
     """
     degrees, components = values["degrees"], values["components"]
     sizes = components["size"]
@@ -147,7 +151,7 @@ def draw_trace(
     end: float | None = None,
     title: str = "",
 ) -> None:
-    """Draw the phases of each rank over time, one row per rank; inner spans on top.
+    """Draw the phases of each rank over time in one row, with inner spans on top.
 
     events: complete events as ``report.trace.read_trace`` returns them
     begin, end: the interval to show, ms; UsageError if it is empty

@@ -23,9 +23,10 @@ DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def commit() -> str | None:
-    """Return the git commit of this source, "-changed" after it; None outside git.
+    """Return the git commit of this source, None outside git.
 
-    DISTBFS_COMMIT goes first, for copies without their history.
+    "-changed" is appended if files were changed. DISTBFS_COMMIT takes precedence, for
+    copies without history.
     """
     named = os.environ.get("DISTBFS_COMMIT")
     if named:
@@ -64,7 +65,7 @@ def driver_version() -> str | None:
 def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
     """Return the facts that make figures repeatable (JSON values).
 
-    device: whether a CUDA device was used and is to be described
+    device: whether a CUDA device was used, which is then described
     """
     facts: dict[str, Any] = {
         "command": shlex.join(command),

@@ -26,7 +26,7 @@ def shown(value: Any) -> str:
 
 
 def print_lines(table: Table) -> None:
-    """Print a table without blanks at line ends; never cut in a file or pipe."""
+    """Print a table without trailing blanks; do not cut lines in a file or pipe."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=10_000, soft_wrap=True)
@@ -47,16 +47,16 @@ def print_fields(values: Mapping[str, Any]) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: "1 loop", "2 loops"."""
+    """Return a number with a noun: "1 loop", "2 loops"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: bool = False
 ) -> None:
-    """Print a table with a header; numbers to the right.
+    """Print a table with a header; numbers are aligned to the right.
 
-    right: so are all columns but the first
+    right: whether all columns but the first are aligned to the right
     """
     table = Table(box=None, pad_edge=False)
     for index, name in enumerate(columns):

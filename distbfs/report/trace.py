@@ -27,9 +27,9 @@ ROUNDS = 16
 def clock_offset(world: World, hosts: Sequence[str]) -> float:
     """Return the seconds by which this rank's clock is ahead of rank 0's (collective).
 
-    Ranks of one host share a clock, which counts from the start of the host.  Others
-    read theirs right after barriers; the median difference serves, good to about the
-    time of a barrier.
+    Ranks of one host share a clock, which counts from the start of the host.  Ranks of
+    other hosts read their clocks right after barriers; the median difference is exact
+    to about the time of a barrier.
     """
     readings = []
     for _ in range(ROUNDS):
@@ -46,7 +46,7 @@ def clock_offset(world: World, hosts: Sequence[str]) -> float:
 def gather_trace(
     world: World, hosts: Sequence[str], trace: Trace
 ) -> dict[str, Any] | None:
-    """Return the trace of all ranks as Chrome has it, on rank 0 (collective).
+    """Return the trace of all ranks in Chrome's format, on rank 0 (collective).
 
     hosts: the host of each rank
     """
