@@ -40,7 +40,7 @@ def check_range(name: str, value: float, low: float, high: float | None = None) 
 
 
 def check_integer(name: str, value: Any) -> int:
-    """Return an integer from any index type; WrongTypeError for bool or others."""
+    """Return the int of any integer type; WrongTypeError for bool and other types."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -57,8 +57,8 @@ class Declared:
 
     group: heading under which a command's help lists the option
     spellings: a short name such as "-t", or a long name that differs from the field's
-    low, high: allowed range; above: whether ``low`` itself is excluded; allowed: the
-    allowed values
+    low, high: the allowed range; above: whether ``low`` itself is excluded
+    allowed: the allowed values
     kind: type on the command line, if it differs from the field's
     usual: default on the command line, if it differs from the field's
     unit: the value of the field that 1 on the command line stands for
@@ -397,8 +397,8 @@ class SearchOptions:
     def named(cls, **options: Any) -> SearchOptions:
         """Return options from their names alone, each in its structure.
 
-        Options neither common nor of domains are the engine's own; ``open`` raises
-        UsageError if the engine has none of that name.
+        Options that are neither common nor about domains are the engine's own; ``open``
+        raises UsageError if the engine has no option of that name.
         """
         common = {x: options.pop(x) for x in COMMON_OPTIONS if x in options}
         factors = {x: options.pop(x) for x in FACTOR_OPTIONS if x in options}

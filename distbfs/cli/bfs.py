@@ -1,4 +1,4 @@
-"""``distbfs bfs``: search a graph, of a store or a file, from given sources."""
+"""``distbfs bfs``: search a graph in a store or a file from given sources."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ FEW_LEVELS = 12  # that a line shows
 
 
 class LevelTable:
-    """Writes a line for each vertex of a search on rank 0; no writer on others.
+    """Writes a line for each vertex of a search on rank 0; other ranks write nothing.
 
     Columns are ``source``, ``vertex``, ``level`` and ``parent``, in the ids of the
-    file.  ``level`` or ``parent`` is left out where it was not asked for; ``paths``
-    follows where they were counted.  Level and parent of a vertex that was not reached
-    are -1; where ids are text, the parent is empty.  ``source`` is the smallest where a
+    file.  ``level`` or ``parent`` is left out if it was not asked for; ``paths``
+    follows if shortest paths were counted.  Level and parent of an unreached vertex are
+    -1; if ids are text, its parent is empty.  ``source`` is the smallest source if a
     search has several.
     """
 
@@ -70,7 +70,7 @@ class LevelTable:
         self._world, self._ids, self._add = world, ids, add
 
     def write(self, result: Result, paths: Array | None) -> None:
-        """Add the lines of a search (collective); paths: of this rank's vertices."""
+        """Add a search's lines (collective); paths: counts at this rank's vertices."""
         level, parent = result.to_numpy()
         columns = {"level": level, "parent": parent, "paths": paths}
         gathered = {k: gather_on_first(self._world, x) for k, x in columns.items()}
@@ -85,7 +85,7 @@ class PathsAsked:
     """The options of ``bfs`` about shortest paths, and their results (collective).
 
     target: the vertex to which paths are listed
-    counted: numbers of shortest paths of this rank's block in the last search
+    counted: number of shortest paths to each vertex of this rank's block, last search
     """
 
     world: Ranks
@@ -103,8 +103,8 @@ class PathsAsked:
     def check(self, sources: int, *, masked: bool, levels: bool) -> None:
         """Raise UsageError for options that do not go together.
 
-        masked: whether searches see a part of the graph only; levels: whether they give
-        levels
+        masked: whether searches see only a part of the graph
+        levels: whether searches give levels
         """
         asked = self.asked
         if self.wanted and not levels:
@@ -234,8 +234,8 @@ def levels_of(session: Session, result: Result, ids: IdMap | None) -> dict[str, 
 class Kept:
     """The place of results: an HDF5 file, a table, or none.
 
-    done: which searches are kept already, bool [k]
-    result: the HDF5 file, of rank 0; shared: the blocks by which all ranks write it
+    done: whether each search is kept already, bool [k]
+    result: the HDF5 file, on rank 0; shared: the blocks through which all ranks write
     """
 
     done: Array
@@ -249,7 +249,7 @@ class Kept:
         self.shared = stack.enter_context(SharedResult(world, self.result, n, row))
 
     def write(self, row: int, result: Result, paths: Array | None) -> None:
-        """Keep a search (collective); paths: counted at this rank's vertices."""
+        """Keep a search (collective); paths: counts at this rank's vertices."""
         if self.shared is not None:
             self.shared.write(row, *result.to_numpy(), paths)
         if self.table is not None:
@@ -257,7 +257,7 @@ class Kept:
         self.done[row] = True
 
     def finish(self) -> None:
-        """Give the HDF5 file its name where all searches are in it."""
+        """Give the HDF5 file its final name once all searches are in it."""
         if self.done.all() and self.result is not None:
             self.result.finish()
 
@@ -306,7 +306,7 @@ def open_kept(
 def print_searches(rows: Sequence[dict[str, Any]], *, verbose: bool) -> None:
     """Print one line for each search; for one search of a small graph, the distances.
 
-    verbose: with the figures of benchmarks
+    verbose: whether to print the figures of benchmarks
     """
     if not rows:
         return
@@ -401,7 +401,7 @@ def search_each(
 ) -> list[dict[str, Any]]:
     """Search from each source and keep the result; return the figures (collective).
 
-    waiting: row in the output, and source
+    waiting: the row in the output and the source of each search still to be made
     """
     rows: list[dict[str, Any]] = []
     within = stop_within(session, stop)

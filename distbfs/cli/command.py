@@ -60,7 +60,7 @@ class Command(cloup.Command):
         super().__init__(*args, params=[*params, self._whole_help], **more)
 
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, without those of ADVANCED where help is brief."""
+        """Write the options; brief help leaves out those of ADVANCED."""
         groups = self.option_groups
         if WHOLE not in ctx.meta:
             self.option_groups = [x for x in groups if x.title != ADVANCED]
@@ -94,7 +94,7 @@ class Command(cloup.Command):
 
 
 class FilePath(click.Path):
-    """A path; the function that opens it refuses one that cannot be read."""
+    """A path, which is not checked here: the function that opens it does so."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
@@ -137,7 +137,7 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A number as 25e9, 141GB or 80GiB; "/s" may follow."""
+    """A size such as 25e9, 141GB or 80GiB; "/s" may follow."""
 
     name = "size"
 
@@ -170,16 +170,18 @@ KINDS = {
 
 
 def argument(kind: Any, metavar: str | None = None, **more: Any) -> Any:
-    """Return a field that is an argument; more: its default, and click's keywords."""
+    """Return a field that is an argument; more: default, and keywords for click."""
     default = more.pop("default", MISSING)
     known = Declared("", kind=kind, more={"metavar": metavar, **more})
     return field(default=default, metadata={"option": known})
 
 
 def borrowed(*kinds: type, names: tuple[str, ...] = ()) -> Any:
-    """Return a field for options that other classes declare, a dict of those given.
+    """Return a field for options that other classes declare.
 
-    names: of those that the command has, by default all
+    names: names of those that the command has, by default all
+
+    Its value is a dict of the options that the user gave.
     """
     return field(default_factory=dict, metadata={"borrowed": (kinds, names)})
 
@@ -188,7 +190,7 @@ def borrowed(*kinds: type, names: tuple[str, ...] = ()) -> Any:
 class Word:
     """An option or an argument of a command, with the field for its value.
 
-    holder: the field of the command that holds it where it is borrowed, else ""
+    holder: the field of the command that holds it if it is borrowed, else ""
     """
 
     parameter: click.Parameter
@@ -304,7 +306,8 @@ def _parameter(
 def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command:
     """Return the command of a class of options, whose docstring begins with its help.
 
-    run: what runs it, by default ``run`` of the module of its name in ``distbfs.cli``
+    run: the function that runs it; by default ``run`` of the module in ``distbfs.cli``
+    that has the command's name
     facts: texts for the names in braces in the docstring
     """
     words = [*words_of(kind, facts)]

@@ -45,7 +45,7 @@ IN_MEMORY = ("kronecker", "uniform", "road")
 
 
 def split_entries(text: str) -> list[str]:
-    """Return the engines of a list; ``key=value`` alone goes to the one before it."""
+    """Split a list into engines; a lone ``key=value`` belongs to the one before it."""
     entries: list[str] = []
     for piece in text.split(","):
         alone = "=" in piece and ":" not in piece
@@ -90,7 +90,7 @@ def parse_entries(
 ) -> list[Entry]:
     """Return all engines; UsageError if two are equal, or the baseline is missing.
 
-    threads: numbers of them that engines of the host run with in turn
+    threads: numbers of threads with which engines of the host run, one after another
     """
     parsed = [parse_entry(one, threads[0]) for one in split_entries(text)]
     labels = [entry.label for entry in parsed]
@@ -119,7 +119,7 @@ def parse_threads(text: str, share: int) -> list[int]:
 
 
 def parse_libraries(text: str | None) -> list[str]:
-    """Return the libraries of a list; ``all``: the installed ones."""
+    """Return the libraries in a list; ``all`` stands for the installed ones."""
     if text is None:
         return []
     names = installed() if text == "all" else text.split(",")
@@ -131,7 +131,7 @@ def parse_libraries(text: str | None) -> list[str]:
 def built_sources(
     asked: CompareOptions, threads: int, progress: Progress
 ) -> list[TupleSource]:
-    """Return the sources of the graphs to be built in memory."""
+    """Return the tuple sources of the graphs to be built in memory."""
     return [
         make_source(
             name,
@@ -240,6 +240,6 @@ def print_all(values: dict[str, Any]) -> None:
 
 
 def title_of(facts: Mapping[str, Any]) -> str:
-    """Describe a source in words; facts: those that recreate it."""
+    """Describe a source in words; facts: the facts from which it can be recreated."""
     size = facts.get("scale", facts.get("vertices", facts.get("n")))
     return f"{facts.get('family')} {size}"

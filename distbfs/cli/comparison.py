@@ -60,10 +60,12 @@ COUNTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 class Entry:
     """One engine of a comparison, and the times and counts of its searches.
 
-    label: as the command line names it; series: the same without a number of threads
-    that --threads gave; seconds: [sources][repeats]
-    counts: of the counted sources, by the name of COUNTS; result_bytes: of one search;
-    library: name of another library, which has no records
+    label: name on the command line; series: the label without a number of threads that
+    --threads gave
+    seconds: seconds of each search, [sources][repeats]
+    counts: counts of the counted sources, by the names in COUNTS
+    result_bytes: bytes of the results of one search
+    library: name of another library, which gives no records
     """
 
     label: str
@@ -80,16 +82,16 @@ class Entry:
 
     @property
     def open(self) -> Session:
-        """The session, once it is open."""
+        """The session; UsageError if it is not open yet."""
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
 
 
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
-    """Return the engines of the host once for each number of threads.
+    """Repeat the engines of the host for each number of threads.
 
-    Those of a device, and those whose entry says its threads, stay as they are.
+    Engines of a device, and entries that state their threads, stay as they are.
     """
     spread = []
     for entry in entries:
@@ -155,9 +157,10 @@ def choose_sources(
 ) -> Ids:
     """Return up to ``count`` vertices of the largest component, int64 (collective).
 
-    Candidates are the roots that Graph500 would draw; the largest component is that of
+    Candidates are the roots that Graph500 would draw. The largest component is that of
     the first candidate that reaches more than half of all vertices, else the largest of
-    TRIED. In a directed graph, they are those that reach half as many as the best one.
+    TRIED components. In a directed graph, the vertices returned are candidates that
+    reach at least half as many vertices as the best one.
     """
     n = session.layout.n
     drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
@@ -188,7 +191,7 @@ def in_largest(session: Session, drawn: Ids) -> Marks:
 
 
 def reaching_most(session: Session, drawn: Ids) -> Marks:
-    """Return which vertices reach half of the most reached, bool [k] (collective)."""
+    """Return which vertices reach half as many as the best, bool [k] (collective)."""
     reached = np.array([session.search(root).reached for root in drawn.tolist()])
     # mutant: 2 * reached -> reached : test_compare_of_a_directed_graph
     most: Marks = (reached > 1) & (2 * reached >= reached.max(initial=0))
@@ -203,9 +206,9 @@ def check_levels(
     source: int,
     ids: IdMap | None,
 ) -> None:
-    """Raise ValidationError unless the levels are those of the first engine.
+    """Raise ValidationError unless the levels equal the first engine's (collective).
 
-    Collective; expected, level: this rank's blocks, int32; ids: on rank 0
+    expected, level: this rank's blocks of both, int32; ids: the file's ids, on rank 0
     """
     world = entry.open.world
     first, _ = slice_bounds(entry.open.layout.n, world.size, world.rank)
@@ -262,7 +265,7 @@ def take_turns(
 
 
 def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
-    """Search some sources with records; return the number of vertices each reaches."""
+    """Search from some sources with records; return how many vertices each reaches."""
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:
@@ -297,9 +300,9 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
 def limits_of(
     entries: Sequence[Entry], rates: dict[str, Rates], m: int, reached: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Return the least seconds from each counted source, by engine.
+    """Return the least possible seconds from each counted source, by engine.
 
-    Edge checks are those of the engine that made the fewest.
+    The edge checks of the engine that made the fewest count.
     """
     limits: dict[str, list[float]] = {}
     ours = [entry for entry in entries if not entry.library]

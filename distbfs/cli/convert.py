@@ -1,4 +1,4 @@
-"""``distbfs convert``: read somebody's graph file and store it."""
+"""``distbfs convert``: read a graph file and store the graph."""
 
 from __future__ import annotations
 

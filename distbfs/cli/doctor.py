@@ -39,7 +39,7 @@ ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")
 def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
     """Return the findings on all hosts, the same on all ranks (collective).
 
-    problem: with the ranks themselves, or ""
+    problem: a problem with the ranks themselves, or ""
     """
     world = terminal.world
     threads = share_of_cores(world)
@@ -59,7 +59,7 @@ def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
 
 
 def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list[str]:
-    """Return the problems of the hosts, each named where there are several."""
+    """Return the problems of the hosts; if there are several, each host is named."""
     problems = []
     for host in hosts:
         where = f"{host['host']}: " if len(hosts) > 1 else ""
@@ -99,16 +99,16 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines on the links between ranks."""
+    """Return the lines about the links between ranks."""
     out = {"domains": links["domains"]} if links["domains"] else {}
     out["exchange"] = f"{links['exchange']}: {links['reason']}"
     return out | dict(summaries(links))
 
 
 def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
-    """Return which engines work, and which do not, each reason once.
+    """Return which engines work and which do not, with each reason once.
 
-    The reason why there is no device is given with the host.
+    The lines about the host give the reason why there is no device.
     """
     names: dict[str, list[str]] = {}
     for name, said in outcomes.items():
@@ -133,7 +133,7 @@ def joined(problems: Iterable[str]) -> Iterator[str]:
 
 
 def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the lines on a host."""
+    """Return the lines about a host."""
     cuda, kernels = host["cuda"], host["kernels"]
     devices = [f"{one['name']}, {readable(one['memory'])}" for one in cuda["devices"]]
     good = [Path(name).stem for name, said in kernels.items() if said == "ok"]
@@ -200,7 +200,7 @@ def divided(said: Mapping[str, str]) -> tuple[int, list[str], list[str]]:
 
 
 def print_compilations(outcomes: Mapping[str, Mapping[str, str]]) -> None:
-    """Print the number of kernels that compile by architecture, and the first error."""
+    """Print how many kernels compile for each architecture, and the first error."""
     for arch, said in outcomes.items():
         good, bad, left = divided(said)
         line = f"{good} of {good + len(bad)} kernels compile for {arch}"

@@ -1,4 +1,4 @@
-"""``distbfs generate``: make a graph of a family and store it."""
+"""``distbfs generate``: generate a graph of a family and store it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = ("scale", "vertices")
 
 
 def spelt(names: Iterable[str], between: str = ", ") -> str:
-    """Return options as they are written on the command line."""
+    """Spell names as options of the command line."""
     return between.join(f"'--{name.replace('_', '-')}'" for name in names)
 
 
@@ -47,7 +47,8 @@ def make_source(
 ) -> TupleSource:
     """Return the tuples of a family from the options that were given.
 
-    progress: of families that are counted or grow before their tuples are there
+    progress: receives the progress of families that are counted or grown before there
+    are tuples
     """
     check_options(family, options)
     make = maker(family)

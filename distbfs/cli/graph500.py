@@ -68,8 +68,8 @@ class BenchmarkGraph:
     """A graph to be searched, and the validator of its searches.
 
     directed: whether edges lead one way
-    exact: whether ``tuples`` are those that the graph was made of
-    facts: of the report
+    exact: whether ``tuples`` are the tuples that the graph was built from
+    facts: facts for the report
     """
 
     session: Session
@@ -270,7 +270,7 @@ def write_level_records(
 def in_ids_of_the_file(
     searches: list[reports.SearchFigures], ids: IdMap | None
 ) -> list[reports.SearchFigures]:
-    """Return figures with roots named by the ids that the store keeps, if any."""
+    """Return figures whose roots have the ids that the store keeps, if it does."""
     if ids is None:
         return searches
     more = "(vertices are numbers of the store here, from 0)"

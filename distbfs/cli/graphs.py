@@ -1,4 +1,4 @@
-"""Graphs that commands read, of a file or a store, and stores that they write."""
+"""Graphs that commands read from files or stores, and stores that they write."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def read_file(
 class SearchedGraph:
     """A graph that is searched.
 
-    path: of its store or file
-    ids: of its file, on rank 0; facts: JSON values that identify it
-    attributes: of its edges, of none of them
+    path: path of its store or file
+    ids: the ids in its file, on rank 0; facts: JSON values that identify the graph
+    attributes: attributes of its edges
     """
 
     path: Path
@@ -89,8 +89,8 @@ def open_graph(
 ) -> SearchedGraph:
     """Open a store, or read a file into memory (collective).
 
-    stack: frees the file's edges when it is closed; threads: of a rank that builds the
-    graph
+    stack: frees the file's edges when it is closed
+    threads: number of threads of a rank that builds the graph
     """
     if not is_file(path):
         reading.refuse_for_store(path)
@@ -110,7 +110,7 @@ def open_graph(
 def of_store(
     terminal: Terminal, path: Path, first_id: int | None = None
 ) -> SearchedGraph:
-    """Open a store; first_id: as ``Store.load_ids`` takes it."""
+    """Open a store; first_id: see ``Store.load_ids``."""
     store = open_store(path)
     manifest = store.manifest
     digests = manifest.digests[0]
@@ -155,7 +155,7 @@ def summary_fields(summary: BuildSummary, *, directed: bool) -> dict[str, Any]:
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
     """Return the sizes of a graph as text, by name.
 
-    values: those of GRAPH
+    values: values by the names in GRAPH
     """
     edges = values["edges"]
     loops = counted(values["loops"], "loop")
@@ -171,7 +171,7 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
 def check_target(
     terminal: Terminal, asked: StoreOptions, parts: int, *, directed: bool = False
 ) -> None:
-    """Raise, before a long read, the errors of ``store_graph`` after it."""
+    """Raise, before a long read, the errors that ``store_graph`` would raise later."""
     output = asked.output
     Placement(parts, terminal.world.size)
     if directed:
@@ -206,7 +206,7 @@ def store_graph(
 ) -> None:
     """Build and store a graph, and print a summary (collective).
 
-    reading_seconds: of reading its file, which count as construction
+    reading_seconds: seconds of reading the file, which count as construction
     original: devices to build on, and facts about the source; see ``write_graph``
     """
     world, output = terminal.world, asked.output
@@ -250,9 +250,9 @@ def store_graph(
 def degrees_of(
     store: Store, terminal: Terminal, *, rows: bool = False
 ) -> DegreeHistogram:
-    """Return the degrees of a store; reads one array of each part.
+    """Return the degrees of a stored graph, read from one array of each part.
 
-    rows: instead the lengths of all rows of a directed graph, of edges out and in
+    rows: whether to return the lengths of all rows of out and in edges instead
     """
     manifest, pairs = store.manifest, []
     names = ("nn/offsets", "incoming/offsets") if rows else ("degrees",)

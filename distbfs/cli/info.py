@@ -63,7 +63,7 @@ def spread(values: Sequence[int]) -> dict[str, float]:
 def describe_file(
     terminal: Terminal, graph: SearchedGraph
 ) -> tuple[dict[str, Any], DegreeHistogram]:
-    """Return the counts of building a graph of a file, and its degrees (collective)."""
+    """Build the graph of a file; return its counts and degrees (collective)."""
     source, tuples = graph.source, graph.source.any_tuples()
     with terminal.progress("counting", tuples.tuples // terminal.world.size) as tell:
         counted, discard = Counted(tuples, tell), lambda _: None
@@ -125,7 +125,7 @@ def describe(store: Store) -> dict[str, Any]:
 
 
 def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the lines on the graph, by name."""
+    """Return the lines about the graph, by name."""
     source = {k: v for k, v in values["source"].items() if k not in UNTOLD}
     words = [source.pop("family"), *([shown(source)] if source else [])]
     if words[0] == "file":
@@ -158,7 +158,7 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines on the storage of the graph, by name."""
+    """Return the lines about the storage of the graph, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
     share, relabel = values["delegates"] / max(values["vertices"], 1), values["relabel"]
     relabelling = "none, ids are those of the input"
@@ -206,7 +206,7 @@ def print_storage(values: Mapping[str, Any]) -> None:
 def part_table(
     spreads: Mapping[str, Mapping[str, float]], parts: int
 ) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the table of parts; a single part needs one column."""
+    """Return heads and rows of the table of parts; a single part needs one column."""
     keys = ("smallest", "mean", "largest") if parts > 1 else ()
     heads = ["a part", *keys, *(["over mean"] if keys else []), "total"]
     rows = []
@@ -259,8 +259,10 @@ def survey(
 ) -> dict[str, Any]:
     """Return degrees, components and a bound of the diameter (collective, JSON values).
 
-    histogram: of the degrees, on rank 0.  One rank reads all parts, one at a time, for
-    components, and holds 24 bytes per vertex; searches run on all ranks.
+    histogram: the degrees, on rank 0
+
+    For components, one rank reads all parts, one at a time, and holds 24 bytes per
+    vertex.  Searches run on all ranks.
     """
     figures: dict[str, Any] = {}
     if histogram is not None and terminal.world.rank == 0:
@@ -273,7 +275,7 @@ def survey(
 
 
 def components_of(tuples: TupleSource) -> dict[str, Any]:
-    """Return the sizes of components, and a vertex of the largest to begin with."""
+    """Return the sizes of components, and a vertex of the largest to search from."""
     label = component_labels(tuples.n, lambda: tuples.chunks(0, tuples.tuples))
     sizes = component_sizes(label)
     size, count = np.unique(sizes, return_counts=True)
@@ -292,8 +294,8 @@ def components_of(tuples: TupleSource) -> dict[str, Any]:
 def swept(terminal: Terminal, source: Source, begin: int) -> dict[str, int]:
     """Return the largest distance that searches back and forth find (collective).
 
-    A lower bound of the diameter of the largest component.  Source: Magnien, Latapy,
-    Habib 2009 (double sweep).
+    It is a lower bound of the diameter of the largest component.  Source: Magnien,
+    Latapy, Habib 2009 (double sweep).
     """
     if begin < 0:
         return {"at_least": 0, "searches": 0}

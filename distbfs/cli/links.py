@@ -1,8 +1,8 @@
 """Measured times of messages between the ranks of this launch, pair by pair.
 
-Ranks meet in rounds, so that pairs that are measured at once share no rank. Each pair
-exchanges words, and then long messages, both ways at once: latency is the time to
-exchange a word, the rate counts the bytes of one way.
+Ranks meet in rounds, so that pairs that are measured at the same time share no rank.
+Each pair exchanges words and then long messages, both ways at once. Latency is the time
+to exchange a word; the rate counts the bytes of one direction.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def partners(size: int, index: int) -> Iterator[int | None]:
 
 
 def measure(swap: Swap, other: int) -> tuple[float, float]:
-    """Return (seconds to exchange words, bytes a second of one way)."""
+    """Return (seconds to exchange a word, bytes per second in one direction)."""
 
     def median(count: int, size: int) -> float:
         swap(other, size)  # connects
@@ -113,7 +113,7 @@ def transfers(link: Link) -> Swap:
 def own_devices(world: Ranks) -> tuple[list[int], str]:
     """Return this rank's devices, or none and the reason (collective).
 
-    If a rank has no device, no rank gets one, and there is no reason.
+    If some rank has no device, all ranks get none, and the reason is "".
     """
     missing = 0
     try:
@@ -142,9 +142,12 @@ def domain_facts(world: Ranks, devices: Sequence[int]) -> str:
 def link_facts(world: Ranks) -> dict[str, Any]:
     """Choose domains and exchange, and measure the links of the ranks (collective).
 
-    domains: of devices, which read each other's memory, None without devices; exchange:
-    between domains, or ranks without devices; messages, transfers: pairs of ranks by
-    MPI and by NCCL, latencies in seconds and rates in bytes a second
+    The result has
+    domains: which domains of devices, which read each other's memory, there are; None
+    without devices
+    exchange: the exchange between domains, or between ranks without devices
+    messages, transfers: pairs of ranks, measured by MPI and by NCCL: latencies in
+    seconds and rates in bytes per second
     """
     devices, why = own_devices(world)
     exchange, reason = choose_exchange(world, "auto", devices)
@@ -168,7 +171,7 @@ def link_facts(world: Ranks) -> dict[str, Any]:
 
 
 def summaries(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (what, text) of the pairs on one host, and of those on two."""
+    """Yield (what, text) for the pairs within hosts, and for those between hosts."""
     for kind, key in (("MPI", "messages"), ("NCCL", "transfers")):
         for hosts, where in ((1, "one host"), (2, "two hosts")):
             pairs = [one for one in facts[key] if one["hosts"] == hosts]

@@ -60,9 +60,9 @@ COMMANDS = {k: text for section in SECTIONS.values() for k, text in section.item
 def compare_ranks(command: str, context: click.Context | None = None) -> None:
     """Raise UsageError unless all ranks run the same command (collective).
 
-    Compared are the version, the command and its options; of stores that are read, the
-    manifests, as hosts may see one store at different places.  Where MPI cannot be
-    started nothing is compared: commands that need it say so.
+    Ranks compare the version, the command and its options. For stores that are read,
+    they compare manifests, since hosts may see a store at different paths.  If MPI
+    cannot be started, nothing is compared: commands that need it say so.
     """
     from distbfs.ranks.agreement import first_difference  # noqa: PLC0415 - has NumPy
     from distbfs.ranks.world import start  # noqa: PLC0415
@@ -82,7 +82,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
 
 
 class RankContext(cloup.Context):
-    """The context of a command, once all ranks are known to run the same one."""
+    """The context of a command, which first checks that all ranks run the same one."""
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Compare the command with that of the other ranks, then run it."""
@@ -100,7 +100,7 @@ def run_on_ranks(command: click.Command) -> None:
 
 
 class Interrupted(BaseException):
-    """KeyboardInterrupt, for which click would print an empty line."""
+    """Stands for KeyboardInterrupt, for which click would print an empty line."""
 
 
 class Commands(click.Group):
@@ -179,9 +179,9 @@ def commands(ctx: click.Context) -> None:
 
 
 def asks_for_json_log(arguments: Sequence[str]) -> bool:
-    """Return whether a command line, right or wrong, has ``--log-format json``.
+    """Return whether a command line, valid or not, has ``--log-format json``.
 
-    An unknown option ends a command before the known ones are read.
+    An unknown option ends a command before its known options are read.
     """
     words = [part for word in arguments for part in word.split("=", 1)]
     formats = [value for name, value in pairwise(words) if name == "--log-format"]
@@ -220,7 +220,7 @@ def run(arguments: Sequence[str]) -> int:
 def entry() -> None:
     """Run the console script.
 
-    Nothing else in its process uses NCCL; ``Replays.land`` keeps the rule for graphs.
+    Nothing else in its process uses NCCL; see the rule for graphs in ``Replays.land``.
     """
     os.environ.setdefault("NCCL_GRAPH_MIXING_SUPPORT", "0")
     run_program(lambda: run(sys.argv[1:]))

@@ -1,8 +1,8 @@
-"""Measurements of a command besides the times of its searches: energy, traces.
+"""Measurements besides the times of searches: energy and traces.
 
-Energy is measured in a separate pass.  NVML's counter moves every few ten milliseconds,
-many searches take less than one: so the same searches are made again, without
-validation and output, until SECONDS are over.
+Energy is measured in a separate pass.  NVML's counter advances only every few tens of
+milliseconds, and many searches take less than one. So the same searches are repeated,
+without validation and output, for SECONDS.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def energy_of(
 ) -> dict[str, Any]:
     """Return the energy of ``run``, repeated for SECONDS (collective).
 
-    searches, edges: of one run, edges as TEPS counts, over all ranks
+    searches, edges: numbers of one run over all ranks; edges as TEPS counts them
     uuids: this rank's GPUs (``cuda.uuid()``), if any; the CPUs of each host are
     measured by one of its ranks in any case
     """
@@ -65,7 +65,8 @@ def searches_energy(
 ) -> dict[str, Any] | None:
     """Return the energy of repeated searches, None without searches (collective).
 
-    edges: traversed by each search, as TEPS counts; roots: of these and of others
+    edges: number of edges that each search traversed, as TEPS counts them
+    roots: roots of these searches and of others
     """
     made = roots[: len(edges)]
 
@@ -79,7 +80,7 @@ def searches_energy(
 
 
 def joules_of(figures: dict[str, Any] | None) -> float | None:
-    """Return the joules of a search: of GPUs by counter or power, else of CPUs."""
+    """Return the joules per search: of GPUs by counter or power, else of CPUs."""
     figures = figures or {}
     ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
     per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
@@ -87,7 +88,7 @@ def joules_of(figures: dict[str, Any] | None) -> float | None:
 
 
 def gpus_of(session: Session) -> list[str]:
-    """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
+    """Return this rank's GPUs of a session, with the ids that nvidia-smi shows."""
     uuids = []
     for device in sorted(set(session.held.devices)):
         with cuda.cupy().cuda.Device(device):

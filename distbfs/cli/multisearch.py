@@ -72,8 +72,8 @@ COUNT = re.compile("[0-9]{1,18}")
 class ApplicationFile:
     """Writes the results of an application to one file, which gets its name last.
 
-    sources: int64 [k], pairs: int64 [q, 2], pair_names: as they were given; n: vertices
-    ids: of the file that the graph came from
+    sources: int64 [k]; pairs: int64 [q, 2]; pair_names: the pairs as they were given
+    n: number of vertices; ids: the ids in the graph's file
     """
 
     path: Path
@@ -98,7 +98,7 @@ class ApplicationFile:
         self.keep({"pair": self.pairs, "reachable": flags})
 
     def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return a context that yields a writer of rows of levels, in their order."""
+        """Return a context manager that yields a writer of rows of levels, in order."""
         layout = (self.sources, self.n, dtype, self.attributes, self.ids)
         return level_rows(self.path, *layout, force=self.force)
 
@@ -106,8 +106,8 @@ class ApplicationFile:
 def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
     """Return ``--sources K|FILE|all``, int64 [k], equal on all ranks (collective).
 
-    K are drawn from all vertices, ascending; those of a file stay in its order, those
-    given twice only where the application repeats them.
+    K vertices are drawn from all vertices, and are ascending. Vertices of a file stay
+    in its order; repeats stay only if the application allows them.
     """
     text, n = asked.sources, named.n
     if text == "all":
@@ -127,11 +127,11 @@ def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
 def read_pairs(
     path: Path, named: NamedVertices
 ) -> tuple[list[list[int]], list[tuple[str, str]]]:
-    """Return the pairs of a file as vertices, and as written.
+    """Return the pairs in a file, as vertices and as written.
 
-    Two ids per line, between them a tab, a comma or blanks, the first of these that is
-    in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
-    with the line.
+    Each line has two ids, separated by a tab, a comma or blanks, whichever of these
+    comes first in this list and is in the line outside quotes; see ``side_lines``.
+    Raises InputError or UsageError, which name the line.
     """
     pairs, names = [], []
     for place, words in side_lines(path, "\t, "):
@@ -236,7 +236,7 @@ def run(asked: MultisearchOptions) -> None:
 def starts_of(
     graph: SearchedGraph, world: Ranks, app: Application, asked: MultisearchOptions
 ) -> tuple[Ids, Ids, list[tuple[str, str]]]:
-    """Return sources, pairs, and on rank 0 the pairs as written (collective)."""
+    """Return sources, pairs and, on rank 0, the pairs as written (collective)."""
     named = NamedVertices(world, graph.n, graph.ids)
     sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
     names: list[tuple[str, str]] = []
@@ -261,7 +261,7 @@ def with_output(
 ) -> Task:
     """Return a task that writes a file; names: the pairs as they were written.
 
-    Finished searches are kept beside it, where the application resumes.
+    If the application can resume, finished searches are kept beside the file.
     """
     attributes = {"app": app.name, "n": graph.n, "directed": graph.directed}
     attributes |= {k: v for k, v in own.items() if v is not None}
@@ -291,7 +291,7 @@ def app_energy(
 ) -> dict[str, Any]:
     """Return the energy of an application, run again without output (collective).
 
-    The edges of all searches are those of at most SAMPLED sources, scaled up.
+    The edges of all searches are estimated from those of at most SAMPLED sources.
     """
     searcher, sources = task.searcher, task.sources
     if app.takes == "pairs":
@@ -327,9 +327,9 @@ def check_input(
 
 
 def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
-    """Return the host memory that this rank may use for a graph of its own, in bytes.
+    """Return the bytes of host memory that this rank may use for a graph of its own.
 
-    None: no limit is known
+    Return None if no limit is known.
     """
     have = options.host_memory
     if have is None and runner.name == "xbfs":
@@ -341,9 +341,9 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
 
 
 def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
-    """Return the bytes of searches of one traversal on a device; see ``Beside``.
+    """Return the bytes that searches of one traversal take on a device; see ``Beside``.
 
-    Its module needs CUDA and is imported only if devices search.
+    The module that knows needs CUDA, and is imported only if devices search.
     """
     return domain_members.bytes_beside(n, active, devices, targets)
 

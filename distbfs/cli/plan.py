@@ -43,7 +43,7 @@ SHOWN = ("basis", "exact", "domain", "tuples", "threshold", "delegates", "nn")
 
 
 def disk_bytes(shape: PartShape) -> int:
-    """Return the bytes of the file of a part: whole chunks and the overhead of HDF5."""
+    """Return the bytes of a part's file: whole chunks, and the overhead of HDF5."""
     total = FILE_OVERHEAD
     for size in memory.array_bytes(shape).values():
         if size:
@@ -72,7 +72,7 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
 def owner_bytes(graph: PlannedGraph) -> int | None:
     """Return the bytes of a rank that owns rows while it searches (``construct``).
 
-    None if ranks search the parts as they are, or degrees are not known.
+    Return None if ranks search the parts as they are, or degrees are not known.
     """
     if graph.exact or graph.parts == 1 or graph.histogram is None:
         return None
@@ -83,7 +83,7 @@ def owner_bytes(graph: PlannedGraph) -> int | None:
 
 
 def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
-    """Return the impossible steps, and the parts that a predicted time leaves out."""
+    """Return notes on what is impossible, and on what a predicted time leaves out."""
     notes = []
     part = gpus["gpu_part"]
     if graph.directed:
@@ -123,7 +123,8 @@ def weigh(
 ) -> dict[str, Any]:
     """Return the plan (JSON values).
 
-    hosted: devices of a host; bandwidth: bytes a second between ranks, if it is given
+    hosted: number of devices of a host
+    bandwidth: bytes per second between ranks, None if not given
     """
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
@@ -228,10 +229,11 @@ LABELS = {
 
 
 def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
-    """Return the rows on the memory of a GPU: as planned, or of all ways to search.
+    """Return the rows on the memory of a GPU, for the plan or for all ways to search.
 
-    If a size is given, they say where the graph fits or would fit, with how many
-    columns of a row and how much host memory, and how much of it a search reads.
+    If the size of a GPU is given, they say whether the graph fits, or how large the GPU
+    must be; how many columns of a row it holds; and how much host memory the others
+    take, and how much of that a search reads.
     """
     devices, part = plan["devices"], plan["gpu_part"]
     domain = f"each of a domain of {devices}"
@@ -344,7 +346,7 @@ def print_plan(
 ) -> None:
     """Print a plan as text.
 
-    on_gpus: whether the memory of devices is given; whole: with all that is known
+    on_gpus: whether the memory of devices is given; whole: whether to print everything
     """
     about = "" if plan["exact"] else "about "
     devices, several = str(plan["devices"]), plan["devices"] > plan["domain"]

@@ -36,7 +36,7 @@ class Machine:
     """The memory of a machine; None if it is not known.
 
     device: bytes of a GPU; host: bytes of a host for the columns of all its GPUs
-    devices: of a host
+    devices: number of GPUs of a host
     """
 
     device: float | None
@@ -47,9 +47,9 @@ class Machine:
 def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """Return the bytes of engine xbfs on GPUs (JSON values), by kind of search.
 
-    gpu_search: one GPU; gpu_domain: each GPU of one domain; gpu_part: of several
-    domains; *_tails: how rows are split between GPU and host memory, see ``split``.
-    A directed graph has the first alone.
+    gpu_search: a single GPU; gpu_domain: each GPU of a single domain; gpu_part: each
+    GPU of several domains; *_tails: how rows are split between GPU and host memory, see
+    ``split``. A directed graph has only the first.
     """
     search, domain = gpu_search(graph), gpu_domain(graph)
     return {
@@ -72,7 +72,7 @@ def planned_split(
 
 
 def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
-    """Return the bytes of engine xbfs on one GPU; None if it cannot search that."""
+    """Return the bytes of engine xbfs on one GPU; None if it cannot search it."""
     n, counts, directed = graph.n, (graph.n, graph.active, graph.m), graph.directed
     if n > MAX_LOCAL or (directed and n > MAX_VERTICES):
         return None
@@ -84,7 +84,7 @@ def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
 
 
 def gpu_domain(graph: PlannedGraph) -> dict[str, int] | None:
-    """Return the bytes on each GPU of a domain; None if they cannot be one."""
+    """Return the bytes on each GPU if all form one domain; None if they cannot."""
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
         return None
@@ -100,14 +100,16 @@ def split(
 ) -> dict[str, Any] | None:
     """Return the split of rows between GPU and host memory; None if it is unknown.
 
-    sizes: of one GPU, with all columns on it
+    sizes: bytes by item on one GPU that has all columns
 
-    have, spare: bytes of a GPU, and those of it that stay free
-    kept: columns of a row on a GPU, None: all; device, host: bytes on a GPU, and of the
-    host for all GPUs; link: as ``LinkReads.as_dict``, None of nothing
-    needs: where it does not fit, device and host: the least bytes of a GPU, and those
-    of the host beside ``device`` or, if that is too little, beside the least; whole:
-    bytes of a GPU that needs no host memory
+    The result has
+    have, spare: bytes of a GPU, and how many of them stay free
+    kept: number of columns of a row on a GPU, None for all
+    device, host: bytes on a GPU, and bytes of the host for all GPUs
+    link: see ``LinkReads.as_dict``; None if nothing is read from the host
+    needs: if the graph does not fit, the least bytes of a GPU (device), the bytes of
+    the host for the present GPU or, if that is too small, for this least one (host),
+    and the bytes of a GPU that needs no host memory (whole)
     """
     if sizes is None or machine.device is None:
         return None
@@ -135,11 +137,13 @@ def split(
 def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
+    The result has
     symmetric: further bytes with exchange nvshmem
-    kept: columns of a row that a device has room for, None: all, or not known
-    outer_on_host: whether edges to other parts lie in memory of its host
-    host, host_building: bytes of its host for one part, and while it is built
-    link, needs: as in ``split``; no link where edges to other parts are on the host
+    kept: number of columns of a row for which a device has room, None for all or if it
+    is not known
+    outer_on_host: whether edges to other parts lie in the memory of the host
+    host, host_building: bytes of the host for one part, and while the part is built
+    link, needs: see ``split``; link is None if edges to other parts are on the host
     """
     every = []
     for shape in graph.shapes:
@@ -168,7 +172,7 @@ def _fit_part(
     machine: Machine,
     spare: int,
 ) -> dict[str, Any]:
-    """Compute which arrays of a part fit a GPU; spare: bytes of it that stay free."""
+    """Compute which arrays of a part fit a GPU; spare: bytes that stay free on it."""
     free = int(machine.device or 0) - spare
     if not graph.exact and part_problem(shape):
         return {"fits": False}
@@ -199,10 +203,11 @@ def _fit_part(
 
 
 def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> str:
-    """Return the message for a graph that does not fit, with sizes that would; else "".
+    """Return a message for a graph that does not fit, "" if it does.
 
-    Devices of one host are also tried as one domain. A graph that GPUs cannot build, or
-    of unknown degrees, is not refused.
+    The message gives the sizes that would fit. Devices of one host are also tried as
+    one domain. A graph that GPUs cannot build, or whose degrees are not known, is not
+    refused.
     """
     ways: dict[str, dict[str, Any] | None] = {}
     alone = graph.domain == 1 and machine.devices >= graph.parts

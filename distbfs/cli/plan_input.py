@@ -39,13 +39,14 @@ from distbfs.store.shape import shape_of
 class PlannedGraph:
     """A graph to be planned for.
 
-    title: its name; basis: the origin of the counts; origin: of the threshold
-    active: vertices with edges
-    domain: devices of a domain
-    shapes: of every part where ``exact``, else the mean part alone
-    files: bytes on disk of every part, or empty where there is no such store
-    histogram: of the degrees, of a directed graph the lengths of all rows, of edges out
-    and of edges in; None of a store as it is whose degrees were not read
+    title: name of the graph; basis: origin of the counts; origin: origin of the
+    threshold
+    active: number of vertices with edges
+    domain: number of devices in a domain
+    shapes: shape of every part if ``exact``, else only that of a mean part
+    files: bytes of every part on disk, empty if there is no such store
+    histogram: degrees, or the lengths of all rows (of out and in edges) of a directed
+    graph; None for a store as it is whose degrees were not read
     """
 
     title: str
@@ -74,7 +75,7 @@ class PlannedGraph:
     def threshold_costs(self, bandwidth: float | None = None) -> list[ThresholdCost]:
         """Return the modelled costs of TH / 2, TH and 2 TH.
 
-        None of one domain, or where the degrees are not known.
+        There are none for a single domain, or if the degrees are not known.
         """
         if self.histogram is None or self.domains == 1:
             return []
@@ -84,7 +85,7 @@ class PlannedGraph:
 
 
 def stored(store: Store) -> PlannedGraph:
-    """Return a store as it is."""
+    """Return the plan's graph for a store as it is."""
     manifest = store.manifest
     names = ("n", "m", "tuples", "parts", "threshold", "delegates", "nn")
     return PlannedGraph(
@@ -108,9 +109,9 @@ def expected(
     domain: int = 1,
     **about: Any,
 ) -> PlannedGraph:
-    """Return the expected sizes of a graph of these degrees in some parts.
+    """Return the expected sizes of a graph with these degrees in some parts.
 
-    kronecker: scale and edge factor where it is such a graph
+    kronecker: scale and edge factor of a Kronecker graph, None for other graphs
     """
     origin = "suggested" if threshold is None else "given"
     if threshold is None:
@@ -171,7 +172,7 @@ def of_directed_kronecker(scale: int, edge_factor: int) -> PlannedGraph:
 
 
 def check_directed(devices: int | None, threshold: int | None, domain: int) -> None:
-    """Raise UsageError for several devices, or TH, of a directed graph."""
+    """Raise UsageError if several devices or a TH are given for a directed graph."""
     if (devices or 1) * domain > 1 or threshold is not None:
         raise UsageError(
             "a directed graph is planned for one device, without delegates; leave out "
@@ -217,14 +218,17 @@ def check_domain(devices: int, domain: int) -> int:
     """Return the number of devices; UsageError for impossible domains."""
     if problem := too_many_problem(domain):
         raise UsageError(f"domain is {domain}; {problem}")
-    groups(devices, domain, f"{domain} a domain")
+    groups(devices, domain, f"domains of {domain}")
     return devices
 
 
 def groups(devices: int, size: int, what: str) -> int:
-    """Return the number of groups of a size; UsageError if devices do not divide."""
+    """Return the number of groups; UsageError unless ``size`` divides ``devices``.
+
+    what: the groups in words, for the message
+    """
     if devices % size:
-        raise UsageError(f"{devices} devices do not divide by {what}")
+        raise UsageError(f"{devices} devices do not divide into {what}")
     return devices // size
 
 
@@ -239,11 +243,13 @@ def search_time(
 ) -> SearchTime | None:
     """Return the predicted time of engine xbfs; None if degrees are not known.
 
-    hosts: the domains are on several; bandwidth: between them, instead of the fitted or
-    assumed one; link: reads of host memory by a device. Searches go as
-    ``search.choose`` and the runners choose: a small graph on one device, levels of
-    many parts by the hosts, and exchange nvshmem through NCCL if no single launch is
-    possible.
+    hosts: whether the domains are on several hosts
+    bandwidth: bytes per second between them, in place of the fitted or assumed rate
+    link: a device's reads of host memory
+
+    The prediction follows the choices of ``search.choose`` and the runners: a small
+    graph is searched on one device, hosts begin the levels of many parts, and exchange
+    nvshmem uses NCCL if no single launch is possible.
     """
     if graph.histogram is None or graph.directed:
         return None

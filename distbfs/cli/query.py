@@ -22,7 +22,7 @@ TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
 
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
-    """Parse words like ``source=0`` or ``targets=3,9`` to fields."""
+    """Parse words like ``source=0`` or ``targets=3,9`` into fields."""
     fields: dict[str, Any] = {}
     kinds = {
         name: field.kind
@@ -44,7 +44,7 @@ def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _vertex(text: str) -> int | str:
-    """Return a whole number where the text is one as JSON has it, else the text."""
+    """Return the number if the text is an integer of JSON, else the text."""
     return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else text
 
 
@@ -65,7 +65,7 @@ READERS: dict[Kind, Callable[[str], Any]] = {
 
 
 def read_token(path: Path | None) -> str | None:
-    """Return the token of a file, else of the environment."""
+    """Return the token in a file or, without one, in the environment."""
     if path is None:
         return os.environ.get(TOKEN)
     return read_text(path).strip()

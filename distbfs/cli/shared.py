@@ -49,15 +49,15 @@ AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
 
 class TextLines(logging.Formatter):
-    """One line a message, whatever it quotes."""
+    """Formats each message as one line, whatever text it quotes."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Return the message after the name of the program."""
+        """Return the message with the name of the program before it."""
         return f"distbfs: {legible(record.message, None)}"
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line."""
+    """Formats each message as a JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return time, level, message and the name of a request as JSON."""
@@ -67,7 +67,7 @@ class JsonLines(logging.Formatter):
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path can be read as a file, or as a folder of parts of one."""
+    """Return whether a path can be read as a file, or as a folder of its parts."""
     return path.exists() and (not path.is_dir() or is_parts(path))
 
 
@@ -91,7 +91,7 @@ def facts_of(context: click.Context) -> dict[str, object]:
 
 
 class Lines:
-    """Reports the progress of long work, a line every few seconds."""
+    """Reports the progress of long work in a line every few seconds."""
 
     def __init__(self, label: str, total: int) -> None:
         self._label, self._total = label, max(total, 1)
@@ -131,7 +131,7 @@ class Terminal:
         self.say(engine_line(session, session.why if self.tells(session.why) else ""))
 
     def tells(self, why: str) -> bool:
-        """Return whether to report a reason; "no CUDA" only where there is a driver."""
+        """Return whether to report a reason; "no CUDA" only if there is a driver."""
         return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def check_stdout(self, option: str, place: Path | None) -> None:
@@ -144,7 +144,7 @@ class Terminal:
     ) -> None:
         """Print the result as JSON if requested, else call ``text``.
 
-        place: of an output; nothing is printed where it is on stdout
+        place: path of an output; if it is stdout, nothing else is printed
         """
         if self.world.rank != 0 or place == DASH:
             return
@@ -186,7 +186,8 @@ class Terminal:
     ) -> Source:
         """Return a store, or tuples to be built, as the source of a session.
 
-        parts: of tuples, by default one per rank; build: further options for them
+        parts: number of parts of tuples, by default one per rank
+        build: further options for building tuples
         """
         options = BuildOptions(threads=threads, **build)
         source = source_of(graph, self.world, parts, options)
@@ -258,9 +259,10 @@ def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
 
 
 def stop_within(session: Session, flag: StopFlag) -> Stop | None:
-    """Return the function that ends a search between two levels after SIGTERM.
+    """Return a function that ends a search between two levels after SIGTERM.
 
-    None if one launch on devices runs all levels: stopping it needs another kernel.
+    Return None if one launch on devices runs all levels, which needs another kernel to
+    be stopped.
     """
     if session.on_devices and session.describe()["mode"] == "resident":
         return None
@@ -270,7 +272,7 @@ def stop_within(session: Session, flag: StopFlag) -> Stop | None:
 def write_records(
     file: TextIO | None, begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Append the level records of a search as JSON lines; begin: where it began."""
+    """Append the level records of a search as JSON lines; begin: its source."""
     if file is not None:
         file.writelines(json.dumps({**begin, **x}) + "\n" for x in records)
         file.flush()
@@ -294,7 +296,7 @@ def make_request(
 
 
 def engine_line(session: Session, why: str | None = None) -> str:
-    """Return the line on the engine and devices of searches, with the reasons."""
+    """Return the line about the engine and devices of searches, with the reasons."""
     about: dict[str, Any] = session.describe()
     where = about.get("device") or f"{about.get('threads', 1)} threads per rank"
     line = (
@@ -308,8 +310,8 @@ def engine_line(session: Session, why: str | None = None) -> str:
 def share_of_cores(world: Ranks) -> int:
     """Return the threads for this rank (collective).
 
-    Ranks of one host that may run on the same cores share them evenly, and the quota of
-    their control group; OMP_NUM_THREADS goes first.
+    Ranks of one host that may run on the same cores share the cores, and the quota of
+    their control group, evenly. OMP_NUM_THREADS takes precedence.
     """
     cores = sorted(os.sched_getaffinity(0))
     host = sorted(set(world.hosts)).index(world.hosts[world.rank])

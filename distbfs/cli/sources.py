@@ -33,7 +33,7 @@ SHOWN = 40
 def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
     """Yield FILE:LINE and the ids of each line that has ids.
 
-    separators: the first of them that is in a line outside quotes separates its ids.
+    separators: the first of these that a line has outside quotes separates its ids
     Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the beginning of a line or
     after a blank, begins a comment.  Raises InputError for wrong quotes.
     """
@@ -60,7 +60,7 @@ class NamedVertices:
     Methods with ``agreed`` in their name are collective: rank 0 reads.  UsageError and
     InputError say where a name is not a vertex.
 
-    ids: of the file that the graph came from, on rank 0
+    ids: the ids in the graph's file, on rank 0
     """
 
     world: Ranks
@@ -68,7 +68,7 @@ class NamedVertices:
     ids: IdMap | None
 
     def find(self, word: str, place: str, what: str = "source") -> int:
-        """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
+        """Return the vertex of an id; UsageError ``PLACE: …`` if there is none."""
         first = first_of(self.ids)
         if self.ids is not None and first is None:
             vertex = self.ids.find(word)
@@ -103,9 +103,9 @@ class NamedVertices:
         return sources
 
     def source_set(self, option: str) -> list[int]:
-        """Return the vertices of one ``--source-set``, ascending, each once.
+        """Return the vertices of one ``--source-set``, ascending, without repeats.
 
-        option: ids between commas, or @FILE with one per line
+        option: ids separated by commas, or @FILE with one id per line
         """
         if option.startswith("@"):
             sources = self.in_file(input_path(option[1:]))
@@ -144,7 +144,7 @@ class NamedVertices:
     def flags(self, path: Path) -> Marks:
         """Return the vertices that a file names, bool [n].
 
-        A ``.npy`` file holds a flag for each, any other file one id per line.
+        A ``.npy`` file holds a flag for each vertex, any other file one id per line.
         """
         if not plain_name(path).endswith(".npy"):
             flags = np.zeros(self.n, np.bool_)
@@ -161,7 +161,7 @@ class NamedVertices:
     def agreed_view(
         self, attributes: Mapping[str, Values], where: str | None, path: Path | None
     ) -> View:
-        """Return the view of searches: edges by a predicate, vertices by a file."""
+        """Return the view of searches: a predicate picks edges, a file vertices."""
         flags = None
         if path is not None:
             own = np.zeros(0, np.uint8)
@@ -176,7 +176,7 @@ class NamedVertices:
         return view
 
     def check_seen(self, view: View, sources: Sequence[Root]) -> None:
-        """Raise UsageError for a hidden source, by its id (collective)."""
+        """Raise UsageError, with its id, for a source that is hidden (collective)."""
         for root in sources:
             view.check_sources(
                 np.atleast_1d(root),

@@ -1,4 +1,4 @@
-"""Files and standard streams that name themselves in errors of writing."""
+"""Files and standard streams whose write errors name them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSED_PIPE = 128 + signal.SIGPIPE  # as a program that the signal ends
 
 
 class ClosedPipe(OSError):  # noqa: N818
-    """The reader of a pipe has closed it; without errno, by which click would end."""
+    """The reader of a pipe has closed it; an errno would make click end the program."""
 
 
 class NamedFile(FileIO):
@@ -43,7 +43,7 @@ class NamedFile(FileIO):
 
 
 def run_program(function: Callable[[], int | None]) -> NoReturn:
-    """Run a function as a program: end with its exit code, or that of its error."""
+    """Run a function as a program that ends with its exit code, or its error's."""
     name_standard_streams()
 
     def piped() -> int | None:
@@ -62,7 +62,7 @@ def name_standard_streams() -> None:
 
 
 def _named(stream: Any, name: str, *, optional: bool = False) -> Any:
-    """Return a stream that writes where another does; None if there is none."""
+    """Return a stream that writes to the same file as another; None for none."""
     if stream is None:  # its descriptor is closed
         return None
     raw = NamedFile(stream.fileno(), "w", closefd=False)

@@ -1,7 +1,7 @@
 """The trials of ``distbfs doctor``: MPI, compiler and kernels, engines, CUDA devices.
 
-No function raises an error for a missing part: its answer says so, and a ``problem`` is
-a line that says what to install.
+No function raises an error if something is missing: its answer says so, and the line
+``problem`` says what to install.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def device_pointers(mpi: ModuleType) -> tuple[str, str]:
     """Return ("yes", "no" or "not proven", why): whether MPI takes device pointers.
 
     MPI-4.1 (Section 12.4) lists memory kinds in the info of COMM_WORLD; MPICH and Open
-    MPI answer MPIX_Query_cuda_support.  Called once MPI is initialised.
+    MPI answer MPIX_Query_cuda_support.  MPI must be initialised.
     """
     kinds = mpi.COMM_WORLD.Get_info().Get("mpi_memory_alloc_kinds")
     listed = f"mpi_memory_alloc_kinds is '{kinds}'"
@@ -160,7 +160,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
 
 
 def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
-    """Call a function; return its result, or None and the missing part."""
+    """Call a function; return (result, ""), or (None, what is missing)."""
     try:
         return attempt(), ""
     except (CompilerMissing, DeviceMissing) as error:
@@ -168,7 +168,7 @@ def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def native_flags() -> str:
-    """Return "works", or why code for this processor alone does not compile."""
+    """Return "works", or why code for just this processor does not compile."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.c")
         source.write_text("int distbfs_nothing;\n", encoding="ascii")
@@ -181,7 +181,7 @@ def native_flags() -> str:
 def compiler_facts() -> dict[str, Any]:
     """Return the C compiler and which kernels load, each with a reason.
 
-    portable: the levels of those that the wheel brought
+    portable: the levels of the portable kernels that the wheel brought
     """
     name, missing = tried(compiler.find_compiler)
     facts: dict[str, Any] = {"compiler": name, "problems": []}
@@ -257,7 +257,7 @@ def kernel_compilations(arch: str) -> dict[str, str]:
 def cuda_facts() -> dict[str, Any]:
     """Return the CUDA devices that CuPy sees, and the missing parts.
 
-    nvshmem_said: why there is no NVSHMEM, or ""
+    nvshmem_said: the reason why there is no NVSHMEM, or ""
     """
     facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
     facts["nvrtc"], _ = tried(nvrtc_version)
@@ -287,7 +287,7 @@ def cuda_facts() -> dict[str, Any]:
 
 
 def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
-    """Return the equipment of this host; called on one rank of each host."""
+    """Return the facts about this host; one rank of each host calls this."""
     memory, kind = machine_memory()
     return {
         "host": world.hosts[world.rank],
@@ -305,7 +305,7 @@ def trial_parts(name: str) -> tuple[int, ...]:
     """Return the numbers of parts to try an engine with, among those it supports.
 
     An engine on a device searches the graph of one part, and, in place of several
-    parts, one that is built on the device.
+    parts, a graph that is built on the device.
     """
     kind = registry.lookup(registry.ENGINES, "engine", name)
     return TRIAL_PARTS if kind.domains or kind.on_device else TRIAL_PARTS[:1]
@@ -324,7 +324,7 @@ def trial_levels(name: str, parts: int) -> Array:
 def engine_trials() -> dict[str, str]:
     """Return "works" or the reason for each engine; levels must be those of reference.
 
-    The reference engine must find the same in every number of parts.
+    The reference engine must find the same levels in every number of parts.
     """
     outcomes: dict[str, str] = {}
     expected: Array | None = None

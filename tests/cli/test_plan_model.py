@@ -102,7 +102,7 @@ def test_domains_of_several_devices():
     best = suggest_threshold(memory.expected_degrees(41, 16), 1024)
     assert found["threshold"] == best
     text = here("plan", "--scale", 20, "--devices", 9, "--domain", 2).refusal
-    assert "9 devices do not divide by 2 a domain" in text
+    assert "9 devices do not divide into domains of 2" in text
 
 
 @pytest.mark.parametrize(
