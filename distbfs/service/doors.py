@@ -173,7 +173,7 @@ def clear_place(path: Path) -> None:
     if not Path(os.path.realpath(path)).parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}")
     if len(os.fsencode(path)) > LONGEST_PATH:
-        raise UsageError(f"{path}: a socket's path has at most {LONGEST_PATH} bytes")
+        raise UsageError(f"{path}: a socket's path may have up to {LONGEST_PATH} bytes")
     try:
         if stat.S_ISSOCK(path.lstat().st_mode):
             _remove_dead(path)
