@@ -41,6 +41,7 @@ ENGINE = '''"""Breadth-first search with a queue of Python."""
 import numpy as np
 
 from distbfs.engines.base import WHOLE, NoOptions, WholeResult
+from distbfs.engines.path_sums import PathSums
 from distbfs.errors import SearchStopped
 
 
@@ -59,8 +60,8 @@ class QueueEngine:
     def whole(self, part):
         return QueueSearch(part, self.parents)
 
-    def counter(self, part):
-        return None
+    def path_sums(self, level, depth, dtype):
+        return PathSums(level, depth, dtype)
 
     def describe(self):
         return {"engine": self.name, "method": "list", "threads": 1}

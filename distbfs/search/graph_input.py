@@ -263,8 +263,8 @@ def csr_of(matrix: Any, *, bipartite: bool = False) -> Any:
     """
     if not hasattr(matrix, "tocsr"):
         raise WrongTypeError(
-            f"the matrix is of type {type_name(matrix)}; allowed: a sparse one of "
-            "SciPy, as scipy.sparse.csr_array makes it of an array"
+            f"the matrix is of type {type_name(matrix)}; allowed: a sparse SciPy "
+            "matrix; scipy.sparse.csr_array makes one from an array"
         )
     square = len(matrix.shape) == 2 and matrix.shape[0] == matrix.shape[1]
     if len(matrix.shape) != 2 or not (square or bipartite):

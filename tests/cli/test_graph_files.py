@@ -88,7 +88,7 @@ def test_what_is_no_store_says_how_to_make_one(file, tmp_path):
     assert refusal.endswith(f"'distbfs convert {file} -o FOLDER'")
     store = tmp_path / "store"
     assert here("convert", file, "-o", store).code == 0
-    said = "is of graph files, and"
+    said = "is for graph files, and"
     assert f"--relabel {said}" in here("bfs", store, "-s", 0, "--relabel").refusal
     assert f"--header {said}" in here("bfs", store, "-s", 0, "--header").refusal
     one_based = here("bfs", store, "-s", 0, "--zero-based").refusal

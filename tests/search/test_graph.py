@@ -291,7 +291,7 @@ def test_matrices_that_are_refused():
     with pytest.raises(UsageError, match=r"shape \(2, 3\); allowed: square"):
         distbfs.Graph.from_scipy(sp.csr_array((2, 3)))
     for other in (None, np.eye(3)):
-        with pytest.raises(WrongTypeError, match=r"allowed: a sparse one of SciPy"):
+        with pytest.raises(WrongTypeError, match=r"allowed: a sparse SciPy matrix"):
             distbfs.Graph.from_scipy(other)
 
 

@@ -127,7 +127,7 @@ class FileOptions(FileFacts):
             value = getattr(self, item.name, item.default)
             if value != item.default and item.name != "first_id":
                 spelt = item.name.replace("_", "-")
-                raise UsageError(f"--{spelt} is of graph files, and {path} is a store")
+                raise UsageError(f"--{spelt} is for graph files, and {path} is a store")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ class CompareOptions(EnergyOption, Speech):
     kronecker: Kronecker graph, 2^scale vertices.
     uniform: Uniform, 2^scale vertices, mean degree 32.
     road: Road-like graph of about this many vertices.
-    sources: Vertices of the largest component to search from.
+    sources: Number of searches, from vertices of the largest component.
     seed: Seed of sources and graph.
     engines: Engines, such as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
     peers: Other libraries, such as scipy,igraph; all: the installed ones.

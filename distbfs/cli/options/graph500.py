@@ -31,7 +31,7 @@ class Graph500Options(
     directed: Edges lead one way, from the first end of a tuple to the second; the
         result is not official.
     graph: Search this store instead of a new graph.
-    roots: Searches.
+    roots: Number of searches.
     skip_validation: Do not validate; the result is not official.
     validate: Validate only this many searches, the first ones; the result is not
         official.

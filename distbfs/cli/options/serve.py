@@ -31,7 +31,7 @@ class ServeOptions(FileOptions, TraceOption, SearchChoices, PatienceOption, Spee
 
     socket: Unix socket to listen on, mode 0600.  Without this and --http: stdin.
     http: Port for HTTP; 0 takes a free one.  Needs --token-file.
-    http_host: Address.
+    http_host: Address that --http listens on.
     token_file: File with the token that clients must send, mode 0600; made if missing.
     allow_remote: Allow any address for --http-host.
     """
