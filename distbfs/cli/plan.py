@@ -215,8 +215,14 @@ def run(asked: PlanOptions) -> None:
 
 GROUPS = ("stored", "building")
 GPU_COLUMNS = (
-    *("memory of a GPU", "graph", "to search", "at most", "fits"),
-    *("columns of a row", "of its host", "over the link"),
+    "memory of a GPU",
+    "graph",
+    "to search",
+    "at most",
+    "fits",
+    "columns of a row",
+    "of its host",
+    "over the link",
 )
 LABELS = {
     "stored": "stored arrays",
