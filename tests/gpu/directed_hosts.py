@@ -138,14 +138,19 @@ def symmetric(source):
     return Arcs(source.n, u, v, size=1 << 20)
 
 
-def roots_of(made, count=3):
+def ends_of(source, count=3):
     """Return ids: hubs of both directions, and some that others cannot be like."""
-    out, into = made.source.degrees, made.source.entering
+    out, into = source.degrees, source.entering
     kinds = (out > 0) & (into == 0), (out == 0) & (into > 0), (out == 0) & (into == 0)
     ends = [int(np.flatnonzero(kind)[0]) for kind in kinds if kind.any()]
-    some = np.random.default_rng(1).integers(0, made.source.n, count)
+    some = np.random.default_rng(1).integers(0, source.n, count)
     roots = [int(out.argmax()), int(into.argmax()), *ends, *some.tolist()]
     return list(dict.fromkeys(roots))
+
+
+def roots_of(made, count=3):
+    """Return the same of the source of a graph that is built."""
+    return ends_of(made.source, count)
 
 
 class Keeps(Room):

@@ -11,6 +11,7 @@ from directed_domains import (
     mask,
 )
 from directed_hosts import SHAPES, arcs_of, turned
+from directed_hosts import ends_of as roots_of
 from fast_graphs import HUGE, untils
 from graphs import kronecker, random_tuples
 from resident_parts import NOTHING, budgets, by_parts, devices_of, resident_parts
@@ -33,17 +34,6 @@ LARGE = ["kronecker-16", "hubs", "dead-ends", "layers"]
 
 def made(name):
     return (SHAPES | MORE)[name]()
-
-
-def roots_of(source, count=3):
-    """Hubs of both directions, a vertex of one direction alone, and some others."""
-    out = source.degrees
-    into = np.bincount(source.matrix.indices, minlength=source.n)
-    kinds = (out > 0) & (into == 0), (out == 0) & (into > 0), (out == 0) & (into == 0)
-    ends = [int(np.flatnonzero(kind)[0]) for kind in kinds if kind.any()]
-    some = np.random.default_rng(1).integers(0, source.n, count)
-    roots = [int(out.argmax()), int(into.argmax()), *ends, *some.tolist()]
-    return list(dict.fromkeys(roots))
 
 
 @by_parts(1, 2, 3, 4, 8)

@@ -1,7 +1,5 @@
 """Directed graphs in domains of several devices, which are the CPU, against SciPy."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from directed_domains import (
@@ -12,8 +10,14 @@ from directed_domains import (
     look_from_set,
     mask,
 )
-from directed_hosts import SHAPES, Arcs, ring, star, turned
-from directed_hosts import roots_of as ends_of
+from directed_hosts import (
+    SHAPES,
+    Arcs,
+    ends_of,
+    ring,
+    star,
+    turned,
+)
 from fast_graphs import HUGE, untils
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -49,9 +53,7 @@ def source_of(name):
 
 
 def roots_of(source, count=1):
-    entering = np.bincount(source.matrix.indices, minlength=source.n)
-    about = SimpleNamespace(n=source.n, degrees=source.degrees, entering=entering)
-    return ends_of(SimpleNamespace(source=about), count)
+    return ends_of(source, count)
 
 
 @pytest.mark.parametrize("way", WAYS)
