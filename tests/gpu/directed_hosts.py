@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from fast_graphs import wanted_levels
 from graphs import Tuples, fixed, kronecker, random_tuples, uniform
+from hypothesis import strategies as st
 
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room, Split
@@ -30,6 +31,15 @@ class Arcs(Tuples):
     def entering(self):
         """Edges in of each vertex."""
         return fixed(np.bincount(self.matrix.indices, minlength=self.n))
+
+
+@st.composite
+def any_arcs(draw):
+    """Up to 40 vertices with any arcs, loops and repeats among them."""
+    n = draw(st.integers(1, 40))
+    vertex = st.integers(0, n - 1)
+    pairs = draw(st.lists(st.tuples(vertex, vertex), max_size=120))
+    return Arcs(n, [p[0] for p in pairs], [p[1] for p in pairs])
 
 
 def arcs_of(source):

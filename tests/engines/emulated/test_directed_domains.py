@@ -13,6 +13,7 @@ from directed_domains import (
 from directed_hosts import (
     SHAPES,
     Arcs,
+    any_arcs,
     ends_of,
     ring,
     star,
@@ -245,14 +246,13 @@ def test_tails_in_host_memory(device, monkeypatch, name, internal):
 )
 @given(data=st.data())
 def test_any_directed_graph(device, data):
-    n = data.draw(st.integers(1, 40))
-    vertex = st.integers(0, n - 1)
-    pairs = data.draw(st.lists(st.tuples(vertex, vertex), max_size=120))
-    source = Arcs(n, [p[0] for p in pairs], [p[1] for p in pairs])
+    source = data.draw(any_arcs())
     way = WAYS[data.draw(st.sampled_from(sorted(WAYS)))]
     form = {"internal_ids": data.draw(st.booleans()), **way}
     driver = directed_driver(source, data.draw(st.integers(1, 4)), **form)
-    for root in data.draw(st.lists(vertex, min_size=1, max_size=3)):
+    for root in data.draw(
+        st.lists(st.integers(0, source.n - 1), min_size=1, max_size=3)
+    ):
         look(driver, source, root)
         if "levels" not in way:
             depth = data.draw(st.integers(0, 4))

@@ -10,6 +10,7 @@ from directed_hosts import (
     SHAPES,
     Arcs,
     DirectedHost,
+    any_arcs,
     masks_of,
     records_fault,
     ring,
@@ -323,10 +324,7 @@ def test_masks(device, name, in_ids):
 )
 @given(data=st.data())
 def test_any_directed_graph(device, data):
-    n = data.draw(st.integers(1, 40))
-    vertex = st.integers(0, n - 1)
-    pairs = data.draw(st.lists(st.tuples(vertex, vertex), max_size=120))
-    made = DirectedHost(Arcs(n, [p[0] for p in pairs], [p[1] for p in pairs]))
+    made = DirectedHost(data.draw(any_arcs()))
     way = data.draw(st.sampled_from(sorted(WAYS)))
     in_ids = data.draw(st.booleans())
     options = WAYS[way]
@@ -334,7 +332,9 @@ def test_any_directed_graph(device, data):
     if data.draw(st.booleans()):
         search._cluster = None
     faults = Faults()
-    for root in data.draw(st.lists(vertex, min_size=1, max_size=3)):
+    for root in data.draw(
+        st.lists(st.integers(0, made.source.n - 1), min_size=1, max_size=3)
+    ):
         look(faults, made, search, root, way, **options)
         depth = data.draw(st.integers(0, 4))
         form = {k: x for k, x in options.items() if k in ("levels", "parents")}
