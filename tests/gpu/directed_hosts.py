@@ -42,6 +42,11 @@ def any_arcs(draw):
     return Arcs(n, [p[0] for p in pairs], [p[1] for p in pairs])
 
 
+def some_of(source):
+    """One to three of its vertices, with repeats."""
+    return st.lists(st.integers(0, source.n - 1), min_size=1, max_size=3)
+
+
 def arcs_of(source):
     """Return the tuples of a source as arcs."""
     return Arcs(source.n, source.u, source.v, size=1 << 20)

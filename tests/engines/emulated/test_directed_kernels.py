@@ -16,6 +16,7 @@ from directed_hosts import (
     ring,
     roots_of,
     seen_of,
+    some_of,
     split_at_eight,
     star,
     turned,
@@ -332,9 +333,7 @@ def test_any_directed_graph(device, data):
     if data.draw(st.booleans()):
         search._cluster = None
     faults = Faults()
-    for root in data.draw(
-        st.lists(st.integers(0, made.source.n - 1), min_size=1, max_size=3)
-    ):
+    for root in data.draw(some_of(made.source)):
         look(faults, made, search, root, way, **options)
         depth = data.draw(st.integers(0, 4))
         form = {k: x for k, x in options.items() if k in ("levels", "parents")}
