@@ -14,7 +14,6 @@ from distbfs.cli.plan_input import PlannedGraph
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.engines.cuda.xbfs.memory import (
-    box_words,
     member_bytes,
     part_bytes,
     part_problem,
@@ -147,7 +146,7 @@ def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """
     every = []
     for shape in graph.shapes:
-        table = streams_table(shape.parts, box_words(shape), shape.delegates)
+        table = streams_table(shape.parts, shape.owned, shape.delegates)
         streams = total_bytes(table)
         sizes = part_bytes(shape)
         more = {x: sizes[x] + streams for x in ("searching", "total")}

@@ -11,6 +11,8 @@ from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, DirectionName, World
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
+FIRST = 1 << 14  # words for all others together that are sent before sizes are known
+LEAST_FIRST = 64  # and for one
 
 
 def streams_serve(parts: int) -> bool:
@@ -18,22 +20,21 @@ def streams_serve(parts: int) -> bool:
     return 1 < parts <= MOST_STREAMED
 
 
+def first_words(boxes: int) -> int:
+    """Return the number of words of a box that are sent before its size is known."""
+    return max(FIRST // max(boxes, 1), LEAST_FIRST)
+
+
 class LevelCounts(NamedTuple):
     """Counts of all parts at the end of a level.
 
-    over: whether any box had more than its first words; most: words in the fullest box
+    over: whether any box had more than its first words
     unknown: items in the fullest box of ``ask``
-    edges: number of edges of the frontier, 0 if not counted
-    found: number of vertices in the frontier; left: number of unvisited vertices
     """
 
     work: Work
     over: int
-    most: int
     unknown: int
-    edges: int
-    found: int
-    left: int
 
 
 class StreamedSearch(PullingSearch, DelegateSearch, Protocol):

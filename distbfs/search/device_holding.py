@@ -300,8 +300,8 @@ def share_room(
         local = share.layout.local_count(share.index)
         need += beside(local, share.active, devices, share.targets)
         if streamed:
-            box = int(max(outer.max(), share.owned.max()))
-            table = streams_table(share.layout.parts, box, share.delegates)
+            owned = int(share.owned.max())
+            table = streams_table(share.layout.parts, owned, share.delegates)
             need += total_bytes(table)
         if masked:
             for columns in (share.m, int(outer.sum())):

@@ -46,11 +46,12 @@ if TYPE_CHECKING:
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
 
+ROOTS_TRIED = 128  # for one with edges
+
 IN_HOST_MEMORY = NoPaths(
     "counts and sets of shortest paths need the whole graph on the device, and some of "
     "its edges are in host memory; search with --engine openmp"
 )
-LEARNT_FROM = 16  # searches of a session that predicts levels, when it opens
 
 
 def open_device(opening: Opening) -> Session:
@@ -197,20 +198,16 @@ def open_separated(opening: Opening) -> Session:
         shares = [search.part for search in searches]
         session.separated = Separated(shares, placement, runner.exchange)
     session.at_close.extend(closing)
-    if runner.predicts:
-        learn_levels(clocked, session)
+    if runner.captures:
+        warm_up(clocked, session)
     return session
 
 
-def learn_levels(runner: Runner, session: Session) -> None:
-    """Search from some vertices, to predict the boxes of later searches (collective).
-
-    This also captures launches with boxes of these sizes.
-    """
-    n = session.n
-    ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)
-    vertices = session.vertices
-    for vertex in ids[vertices.connected(ids)][:LEARNT_FROM] if n else ():
+def warm_up(runner: Runner, session: Session) -> None:
+    """Search once, which captures the launches of later searches (collective)."""
+    n, vertices = session.n, session.vertices
+    ids = np.random.default_rng(1).integers(max(n, 1), size=ROOTS_TRIED)
+    for vertex in ids[vertices.connected(ids)][:1] if n else ():
         runner.search(vertices.one_inside(int(vertex)))
 
 

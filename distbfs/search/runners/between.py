@@ -42,7 +42,6 @@ from distbfs.search.parents import (
     ParentCost,
 )
 from distbfs.search.runners.base import Found
-from distbfs.search.runners.expected import LevelKey
 from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
@@ -184,7 +183,6 @@ class BetweenDomains:
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found yet
-        self._before = LevelKey.of_root(None)  # counts preceding the first level
         self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
         self._loop: Loop | None = None
@@ -206,8 +204,8 @@ class BetweenDomains:
         return self._exchange
 
     @property
-    def predicts(self) -> bool:
-        """Whether box sizes are predicted from earlier searches."""
+    def captures(self) -> bool:
+        """Whether the first search captures launches for the later ones."""
         return self._streamed is not None and self._loop is None
 
     def _levels_on_streams(self) -> StreamedLevels | None:
@@ -227,9 +225,7 @@ class BetweenDomains:
         exchange = cast("StreamedExchange", self._exchange)
         streams = exchange.streams([int(search.device) for search in searches])
         policy = cast("OuterPolicy", self._policy)
-        room = max((x.room(k) for x in searches for k in x.others), default=0)
-        room = int(self._world.allreduce(np.array([room]), "max")[0])
-        return StreamedLevels(searches, streams, placement.domains, policy, room)
+        return StreamedLevels(searches, streams, placement.domains, policy)
 
     def _in_a_launch(self) -> tuple[Loop | None, str]:
         """Return the loop of one-launch searches, or None and a reason (collective)."""
@@ -295,7 +291,7 @@ class BetweenDomains:
         every = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
-            stream = self._streamed.levels(self._before)
+            stream = self._streamed.levels()
         with every, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
@@ -500,7 +496,6 @@ class BetweenDomains:
         if delegate == -1:
             delegate = None
         normal = delegate is None
-        self._before = LevelKey.of_root(delegate)
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         every = zip(self._searches, starts, targets, strict=True)
@@ -520,7 +515,6 @@ class BetweenDomains:
         """Start the search in every domain from roots, int64 [k], ascending."""
         numbers = self._delegates.of(roots)
         normals, delegates = roots[numbers < 0], numbers[numbers >= 0]
-        self._before = LevelKey.of_set(len(roots))
         self._root = Work(len(normals), len(delegates), len(normals), open=WIDE)
         owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
         every = zip(self._searches, starts, targets, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.engines.streamed import streams_serve
+from distbfs.engines.streamed import first_words, streams_serve
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Rests = list[tuple[int, int]]  # part, words of its box
 
-WIDEST = 1 << 26  # words of all boxes sent at first
 LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 
 
@@ -28,16 +27,16 @@ def space_plan(others: int, room: int) -> ArrayPlan:
     return ArrayPlan(np.uint64, (2, others * (1 + room)))
 
 
-def streams_table(parts: int, box: int, delegates: int) -> ArrayTable:
+def streams_table(parts: int, owned: int, delegates: int) -> ArrayTable:
     """Return the arrays of a seat at their largest; buffers come in doubling sizes.
 
-    parts: number of parts, each of one device; box: words of the largest box
-    delegates: number of delegates, d
+    parts: number of parts, each of one device; delegates: number of delegates, d
+    owned: most delegates of a part, whose parents it may ask for
     """
     if not streams_serve(parts):
         return {}
     others = parts - 1
-    words = max(min(box, WIDEST // others), LEAST_UNKNOWN)
+    words = max(owned, LEAST_UNKNOWN, first_words(others))
     rooms = [1 << k for k in range((words - 1).bit_length() + 1)]
     return {
         "spaces": [space_plan(others, room) for room in rooms],

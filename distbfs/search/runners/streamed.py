@@ -4,8 +4,7 @@ All steps of a level run on the streams of the exchange, one per device, capture
 CUDA graphs in the first searches. The devices derive each level from the counts of all
 parts; so the host launches the next level before it waits for those counts. The first
 words of each box are sent before their number is known. If a box has more, the level
-launched ahead does nothing, and the remaining words follow. Levels that are similar to
-such a level send more words at first (``Expected``). MPI is not used.
+launched ahead does nothing, and the remaining words follow. MPI is not used.
 """
 
 from __future__ import annotations
@@ -13,15 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from distbfs.device import cuda
-from distbfs.search.runners.expected import Expected, LevelKey
 from distbfs.search.runners.replays import Replays
-from distbfs.search.runners.seat import LEAST_UNKNOWN, WIDEST, Seat
-
-WIDEST_CAPTURED = 1 << 20  # words of a box; above, the device's work hides the launch
+from distbfs.search.runners.seat import LEAST_UNKNOWN, Seat
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Work
@@ -38,10 +33,7 @@ NOWHERE = nullcontext()
 
 
 class StreamedLevels:
-    """The levels of this rank's parts, each of which has its own device.
-
-    room: words of the largest box of any rank
-    """
+    """The levels of this rank's parts, each of which has its own device."""
 
     def __init__(
         self,
@@ -49,7 +41,6 @@ class StreamedLevels:
         streams: Streams,
         domains: Domains,
         policy: OuterPolicy,
-        room: int,
     ) -> None:
         self._exchange = streams
         alone = len(searches) == 1  # then everything runs inside ``stream``
@@ -76,10 +67,8 @@ class StreamedLevels:
         self._slot = self._turn = 0  # of the last level; of the next launch
         self._asked = 0  # words of the boxes of parents that were requested
         self._launched: Launched | None = None  # ahead
-        rows = max(domains.most_apart, 1)
-        self._expected = Expected(self._first.first, WIDEST // rows, room)
-        self._known = LevelKey.of_root(None)  # of the last level whose counts are known
-        # bytes of first words and of answers to them, by place
+        self._words = self._first.first  # of each box, sent at first
+        # bytes of first words and of answers to them, by place and words
         self._volumes: dict[int, list[tuple[int, int]]] = {}
 
     @contextmanager
@@ -94,12 +83,11 @@ class StreamedLevels:
                 cuda.cupy().cuda.get_current_stream().wait_event(seat.done)
 
     @contextmanager
-    def levels(self, before: LevelKey) -> Iterator[None]:
-        """Run the levels of a search in a block; before: key of its root or roots."""
+    def levels(self) -> Iterator[None]:
+        """Run the levels of a search in a block."""
         with self.stream():
             self._turn = self._asked = 0
             self._counted = self._counted._replace(unknown=0)
-            self._known = before
             try:
                 yield
             finally:
@@ -122,21 +110,17 @@ class StreamedLevels:
         form = this.form
         pulls = form.asks and (pull or not form.pushes)
         numbers = "questions" if pulls else "normals"
-        self._count(numbers, form, this.words)
+        self._count(numbers, form, self._words)
         for seat in self._seats:
             seat.search.depth += 1
         if ahead:
             self._start(None, masks=masks)
-        counted = self._wait(this.slot)
-        if counted.over:
+        if self._wait(this.slot).over:
             self._drop()  # the level ahead does nothing
             self._replays.land()
-            self._rest(numbers, this.words, pull=pulls)
+            self._rest(numbers, pull=pulls)
             self._gather()
-            counted = self._wait(self._mark())
-        if this.key is not None:
-            self._expected.learn(this.key, counted.most, chosen)
-        self._known = LevelKey.of(counted.edges, counted.found, counted.left)
+            self._wait(self._mark())
         if not counting:
             return [()] * len(self._seats)
         return [seat.search.checks(self._report(seat)) for seat in self._seats]
@@ -161,14 +145,10 @@ class StreamedLevels:
 
     def _start(self, way: DirectionName | None, *, masks: bool) -> None:
         """Launch a level; way: its direction, None if not yet known."""
-        key = self._known if way is None else None
-        words, likely = self._expected.level(key)
-        way = self._forced or way or likely
+        way = self._forced or way
         form = Form(way != "pull", way != "push", masks)
-        launch = partial(self._launch, form, words)
-        self._replays((form, words), self._form(), launch)
-        self._launched = Launched(form, words, key, self._mark())
-        self._known = self._known.after_root()
+        self._replays(form, self._form(), partial(self._launch, form))
+        self._launched = Launched(form, self._mark())
 
     def _form(self) -> Hashable:
         """Return the key of launches, None if no later search can reuse them."""
@@ -186,11 +166,12 @@ class StreamedLevels:
     def _drop(self) -> None:
         """Discard the level that was launched ahead."""
         if self._launched is not None:
-            self._count("normals", self._launched.form, self._launched.words)
+            self._count("normals", self._launched.form, self._words)
         self._launched = None
 
-    def _launch(self, form: Form, words: int) -> None:
-        """Launch a level, with the first ``words`` of each box."""
+    def _launch(self, form: Form) -> None:
+        """Launch a level, with the first words of each box."""
+        words = self._words
         masks = self._masks if form.masks else ([], [])
         came, replied = self._spaces(words, self._first.answer_words(words))
 
@@ -300,28 +281,22 @@ class StreamedLevels:
             self._exchange.wait(seat.done)
 
     def _prepare(self) -> None:
-        """Capture all launches that may follow, except very wide ones."""
+        """Capture all launches that may follow."""
         replays, form = self._replays, self._form()
         if form is None or not replays.lacks(form):
             return
         ways = [(True, True), (True, False), (False, True)]
         masks = [False] if self._first.mask is None else [True, False]
-        sizes = self._expected.sizes(WIDEST_CAPTURED)
-        for (pushes, asks), mask, words in product(ways, masks, sizes):
-            kind = Form(pushes, asks, mask)
-            self._spaces(words, words)
-            launch = partial(self._launch, kind, words)
-            replays.capture((kind, words), form, launch)
-        words = LEAST_UNKNOWN
-        while words <= max(sizes[-1], LEAST_UNKNOWN):
-            self._spaces(words, words)
-            launch = partial(self._launch_parents, words)
-            replays.capture(("parents", words), form, launch)
-            words *= 2
+        self._spaces(self._words, self._words)
+        for kind in [Form(*way, mask) for way in ways for mask in masks]:
+            replays.capture(kind, form, partial(self._launch, kind))
+        self._spaces(LEAST_UNKNOWN, LEAST_UNKNOWN)
+        launch = partial(self._launch_parents, LEAST_UNKNOWN)
+        replays.capture(("parents", LEAST_UNKNOWN), form, launch)
 
-    def _rest(self, numbers: str, first: int, *, pull: bool) -> None:
+    def _rest(self, numbers: str, *, pull: bool) -> None:
         """Exchange and merge the words after the first; numbers: kind of the words."""
-        seats = self._seats
+        seats, first = self._seats, self._words
         pairs = [seat.rests(self._slot, first, pull=pull) for seat in seats]
         away, rests = ([pair[k] for pair in pairs] for k in range(2))
         came = self._swap(numbers, first, away, rests)
@@ -402,13 +377,7 @@ class Form(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """A launched level.
-
-    words: words of each box that are sent first; key: that of the level two before
-    slot: slot of its report
-    """
+    """A launched level; slot: that of its report."""
 
     form: Form
-    words: int
-    key: LevelKey | None
     slot: int

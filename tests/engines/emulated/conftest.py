@@ -56,8 +56,6 @@ def device(kernels, monkeypatch, request):
     # each of two multiprocessors sees as much
     for module in (graph_engine, host_loop):
         monkeypatch.setattr(module, "BLOCKS", 1)
-    # searches as sessions open, which take longer than those that tests ask for
-    monkeypatch.setattr(device_opening, "LEARNT_FROM", 2)
     yield found
     found.check("the end")
 

@@ -28,18 +28,16 @@ from distbfs.device.array_table import total_bytes
 from distbfs.engines import streamed as streams
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
-from distbfs.engines.cuda.xbfs.memory import box_words
 from distbfs.errors import UsageError
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
-from distbfs.plan.memory import PartShape
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.domains import split_by_domain
 from distbfs.search.masked_rows import target_ids
-from distbfs.search.runners import expected, seat
+from distbfs.search.runners import seat
 from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.types import SUBGRAPHS
@@ -148,8 +146,9 @@ def short_boxes(request, monkeypatch):
     """Let boxes have room for few words, so that levels are sent in rounds."""
     for module in (between_params, streams):
         monkeypatch.setattr(module, "MOST_STREAMED", 1)
-    for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
-        monkeypatch.setattr(between_params, name, request.param)
+    monkeypatch.setattr(between_params, "MOST_BOXED", request.param)
+    for name in ("FIRST", "LEAST_FIRST"):
+        monkeypatch.setattr(streams, name, request.param)
     return request.param
 
 
@@ -419,28 +418,18 @@ def test_boxes_with_more_than_their_first_items(
 ):
     """What is left of them follows, of some ranks and levels."""
     limit = {"kronecker": 3, "tree": 2}.get(name, 1)
-    monkeypatch.setattr(between_params, "FIRST", limit)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+    monkeypatch.setattr(streams, "FIRST", limit)
+    monkeypatch.setattr(streams, "LEAST_FIRST", limit)
     source = GRAPHS[name]
     assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
 
 
 def test_boxes_with_one_question_more_than_their_first_words(device, monkeypatch):
     """Two a word; a question that is not sent is asked a level too late."""
-    monkeypatch.setattr(between_params, "FIRST", 1)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", 1)
+    monkeypatch.setattr(streams, "FIRST", 1)
+    monkeypatch.setattr(streams, "LEAST_FIRST", 1)
     for n in range(4, 9):
         streamed(star(n), (1, 1), threshold=LARGE, direction="pull", count=n)
-
-
-def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
-    """Then few levels have to exchange a second time."""
-    monkeypatch.setattr(between_params, "FIRST", 3)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", 3)
-    options = {"aims": [(None, None)] * 3, "threshold": LARGE, "count": 1}
-    thrice = streamed(GRAPHS["kronecker"], (1, 1), **options)
-    monkeypatch.setattr(expected, "ALIKE", -1)
-    assert 0 < thrice < streamed(GRAPHS["kronecker"], (1, 1), **options)
 
 
 def test_ends_and_records_on_the_stream(device):
@@ -507,9 +496,8 @@ def test_counts_of_more_parts_than_a_warp_has_lanes(device):
     p.shares, p.sizes = parts, sizes.data.ptr
     search.choose()
     wanted = counts.sum(axis=0)
-    for name in ("most", "unknown"):
-        at = between_params.COUNTED.index(name)
-        wanted[at] = counts[:, at].max()
+    at = between_params.COUNTED.index("unknown")
+    wanted[at] = counts[:, at].max()
     np.testing.assert_array_equal(report[:words], wanted)
 
 
@@ -534,8 +522,8 @@ def test_ranks_of_several_devices(
     owners = SEVERAL_A_RANK[how]
     placement = Placement.of_domains(owners, 1 + owners[-1][-1])
     device.one_rank = True
-    monkeypatch.setattr(between_params, "FIRST", limit)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+    monkeypatch.setattr(streams, "FIRST", limit)
+    monkeypatch.setattr(streams, "LEAST_FIRST", limit)
     streamed(GRAPHS[name], (), owners=placement, threshold=threshold)
 
 
@@ -625,8 +613,8 @@ def test_rounds_of_several_ranks_and_devices(
 @pytest.mark.parametrize("parts", [2, 3])
 def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
     """At least what there is after searches whose boxes were full."""
-    monkeypatch.setattr(between_params, "FIRST", 4)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", 4)
+    monkeypatch.setattr(streams, "FIRST", 4)
+    monkeypatch.setattr(streams, "LEAST_FIRST", 4)
     monkeypatch.setattr(seat, "LEAST_UNKNOWN", 4)
     monkeypatch.setattr(ahead, "LEAST_UNKNOWN", 4)
     source = GRAPHS["kronecker"]
@@ -634,10 +622,7 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
     planned, took = 0, []
     for one in made:
         owned = int((one.layout.part_of(one.delegates) == one.index).sum())
-        edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
-        counts = source.n, parts, len(one.delegates), one.local_count, one.active
-        words = box_words(PartShape(*counts, owned, edges, 0))
-        table = seat.streams_table(parts, words, len(one.delegates))
+        table = seat.streams_table(parts, owned, len(one.delegates))
         planned = max(planned, total_bytes(table))
         masks = total_bytes({"masks": table["masks"]})
     space = seat.Seat.space

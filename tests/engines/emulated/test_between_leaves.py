@@ -61,8 +61,9 @@ def run(form, monkeypatch):
     if form == "host":
         for module in (between_params, streams):
             monkeypatch.setattr(module, "MOST_STREAMED", 1)
-        for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
-            monkeypatch.setattr(between_params, name, 500)
+        monkeypatch.setattr(between_params, "MOST_BOXED", 500)
+        for name in ("FIRST", "LEAST_FIRST"):
+            monkeypatch.setattr(streams, name, 500)
     by = looped if form == "launch" else streamed
 
     def searched(source, parts, **options):

@@ -13,6 +13,7 @@ from test_between_kernels import each_pair, streamed
 from test_sets import some_sets
 from test_split_between import WAYS, split  # noqa: F401 - a fixture
 
+from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import between_loop, between_params, shared
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.memory import symmetric_bytes
@@ -101,8 +102,8 @@ def test_what_is_sent_is_counted(device):
 @pytest.mark.parametrize("threshold", [0, 6, LARGE])
 def test_the_plan_knows_the_symmetric_memory(device, monkeypatch, parts, threshold):
     """As much as is allocated, but for boxes that are larger than the mean."""
-    monkeypatch.setattr(between_params, "FIRST", 4)
-    monkeypatch.setattr(between_params, "LEAST_FIRST", 4)
+    monkeypatch.setattr(streams, "FIRST", 4)
+    monkeypatch.setattr(streams, "LEAST_FIRST", 4)
     source, sizes = GRAPHS["kronecker"], []
     made, _ = build(source, parts, threshold=threshold)
     planned = []

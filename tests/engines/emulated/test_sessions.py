@@ -24,6 +24,7 @@ from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda.inner import InnerBuilder
 from distbfs.device import cuda
 from distbfs.device.take import FEW
+from distbfs.engines import streamed as streams
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs import between_params
@@ -950,8 +951,8 @@ def test_the_plan_knows_what_is_allocated(
     """
     if words is not None:
         monkeypatch.setattr(between_params, "MOST_STREAMED", 0)
-        for name, size in (("MOST_BOXED", words * (parts - 1)), ("FIRST", 4)):
-            monkeypatch.setattr(between_params, name, size)
+        monkeypatch.setattr(between_params, "MOST_BOXED", words * (parts - 1))
+        monkeypatch.setattr(streams, "FIRST", 4)
     source = kronecker(12)
     graph = Source(
         source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)

@@ -152,7 +152,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     }
     /* mutant: (b.first -> (false : test_boxes_with_more_than_their_first_items */
     const bool over = __syncthreads_or(b.first && most > b.first);
-    if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
     const State s = *p.state;

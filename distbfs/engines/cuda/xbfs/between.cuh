@@ -23,13 +23,12 @@
  * all shares have counted, and kernels that are launched without knowing look at it. */
 enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
 
-/* What is counted between two levels.  OVER: a box had more than its first words; MOST: words
- * that one had; INSIDE: edges of the frontier, while levels push; UNKNOWN:
+/* What is counted between two levels.  OVER: a box had more than its first words; UNKNOWN:
  * vertices of this share whose parents others have, of all levels; LEAVES: of DELEGATES, those
  * that are left out: the next level has found them, and they are NORMALS of it. */
 enum Count {
-    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, LEAVES, FAILED, CHECKS, OVER, MOST,
-    INSIDE, UNKNOWN, COUNTS
+    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, LEAVES, FAILED, CHECKS, OVER, UNKNOWN,
+    COUNTS
 };
 
 /* Its parts are the devices of the domain, zeros where there is one. */

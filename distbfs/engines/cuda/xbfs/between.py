@@ -43,7 +43,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
     BetweenShape,
     box_bounds,
     box_limit,
-    first_words,
     replies_at,
 )
 from distbfs.engines.cuda.xbfs.search import (
@@ -55,6 +54,7 @@ from distbfs.engines.cuda.xbfs.search import (
 from distbfs.engines.cuda.xbfs.search_table import words_of
 from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
+from distbfs.engines.streamed import first_words
 from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import ISOLATED

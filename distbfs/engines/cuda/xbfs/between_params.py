@@ -8,14 +8,12 @@ import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.xbfs.arrays import THREADS
-from distbfs.engines.streamed import MOST_STREAMED
+from distbfs.engines.streamed import MOST_STREAMED, first_words
 from distbfs.partition.layout import Domains, Index
 from distbfs.partition.part import mask_words
 from distbfs.types import Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
-FIRST = 1 << 14  # words for all others together that are sent before sizes are known
-LEAST_FIRST = 64  # and for one
 QUESTIONS, ANSWERS = 2, 64  # in a word
 MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
@@ -32,15 +30,8 @@ COUNTED = (
     "failed",
     "checks",
     "over",
-    "most",
-    "inside",
     "unknown",
 )
-
-
-def first_words(boxes: int) -> int:
-    """Return the number of words of a box that are sent before its size is known."""
-    return max(FIRST // max(boxes, 1), LEAST_FIRST)
 
 
 def box_limit(shares: int, boxes: int) -> int | None:

@@ -187,7 +187,7 @@ INLINE void make_frontier(const Between &b, State s) {
     const Params &p = b.own;
     const u32 left = (u32)__ldcg(b.counts + LEFT);
     *b.below = __ldcg(b.counts + LEAVES);
-    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1)), b.counts[INSIDE] = s.edges;
+    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
 #if SEVERAL /* `level` asks all devices of the domain */
     *b.open = left;
     b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);
@@ -204,11 +204,11 @@ INLINE void make_frontier(const Between &b, State s) {
     *p.state = s;
 }
 
-/* The sums over all shares of what each has counted, in `sums`, shared; largest: of MOST, UNKNOWN.
+/* The sums over all shares of what each has counted, in `sums`, shared; of UNKNOWN the largest.
  * One block. */
 INLINE void sum_counts(const Between &b, const u64 *gathered, u64 *sums) {
     for (u32 c = threadIdx.x >> 5; c < COUNTS; c += WARPS) {
-        const bool largest = c == MOST || c == UNKNOWN;
+        const bool largest = c == UNKNOWN;
         const auto with = [&](u64 x, u64 y) { return !largest ? x + y : x > y ? x : y; };
         u64 all = 0;
         /* mutant: b.shares -> 32 : test_counts_of_more_parts_than_a_warp_has_lanes */

@@ -26,7 +26,7 @@ from distbfs.exchange.base import SymmetricMemory
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName, World
 
-AT = [COUNTED.index("inside" if x == "edges" else x) for x in LevelCounts._fields[1:]]
+AT = [COUNTED.index(name) for name in LevelCounts._fields[1:]]
 
 
 class BetweenSearch(BetweenLevels):

@@ -23,7 +23,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
     BetweenShape,
     box_bounds,
     box_limit,
-    first_words,
     symmetric_table,
 )
 from distbfs.engines.cuda.xbfs.cluster import cluster_table
@@ -36,7 +35,7 @@ from distbfs.engines.cuda.xbfs.search_table import (
     words_of,
 )
 from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, RANGES, shared_table
-from distbfs.engines.streamed import MOST_STREAMED
+from distbfs.engines.streamed import MOST_STREAMED, first_words
 from distbfs.generate.cuda import MAX_VERTICES, id_type, id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
