@@ -96,7 +96,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
-        """Start a level that pushes or asks; if both are set, the counts decide."""
+        """Start a level that may push or ask; the counts decide."""
 
     def room(self, part: int) -> int:
         """Return the capacity in words of the boxes to and from a part."""
@@ -144,7 +144,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         answers: Sequence[Any],
         *,
         first: int,
-        pulls: bool | None,
+        pulled: bool = False,
     ) -> None:
         """Merge what all parts found, and count.
 
@@ -152,7 +152,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         items, answers: boxes that other parts pushed or answered, [k, words] each
         first: number of words of a box that were sent, 0 for the whole box; counts say
         ``over`` if a box has more
-        pulls: whether the level pulled; None if the counts decided
+        pulled: whether the level pulled, where first is 0; else the counts decide
         """
 
     def choose(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import OuterPolicy
     from distbfs.search.runners.seat import Rests
-    from distbfs.types import Array, DirectionName
+    from distbfs.types import Array
 
     Piece = tuple[int, int, Any]  # place, part, array
 
@@ -62,7 +62,8 @@ class StreamedLevels:
         self._first = self._seats[0].search  # every part has the counts of all
         captured = streams.streams if streams.captures else ()
         self._replays = Replays(captured, streams.here, streams.wait)
-        self._forced = policy.forced
+        # what boxes may contain: pushed vertices, questions
+        self._pushes, self._asks = policy.forced != "pull", policy.forced != "push"
         self._counted = self._first.counted(self._seats[0].slots[0].report)
         self._slot = self._turn = 0  # of the last level; of the next launch
         self._asked = 0  # words of the boxes of parents that were requested
@@ -103,18 +104,16 @@ class StreamedLevels:
         ahead: whether the next level may be launched before this one has ended
         """
         masks = reduces and self._first.mask is not None
-        chosen: DirectionName = "pull" if pull else "push"
         if self._launched is None:
-            self._start(None if ahead else chosen, masks=masks)
+            self._start(masks=masks)
         this, self._launched = cast("Launched", self._launched), None
-        form = this.form
-        pulls = form.asks and (pull or not form.pushes)
+        pulls = self._asks and (pull or not self._pushes)
         numbers = "questions" if pulls else "normals"
-        self._count(numbers, form, self._words)
+        self._count(numbers, self._words, masks=this.masks, asks=self._asks)
         for seat in self._seats:
             seat.search.depth += 1
         if ahead:
-            self._start(None, masks=masks)
+            self._start(masks=masks)
         if self._wait(this.slot).over:
             self._drop()  # the level ahead does nothing
             self._replays.land()
@@ -143,12 +142,10 @@ class StreamedLevels:
         """Return the last level's report of a part."""
         return seat.slots[self._slot].report
 
-    def _start(self, way: DirectionName | None, *, masks: bool) -> None:
-        """Launch a level; way: its direction, None if not yet known."""
-        way = self._forced or way
-        form = Form(way != "pull", way != "push", masks)
-        self._replays(form, self._form(), partial(self._launch, form))
-        self._launched = Launched(form, self._mark())
+    def _start(self, *, masks: bool) -> None:
+        """Launch a level; masks: whether masks of delegates are exchanged."""
+        self._replays(masks, self._form(), partial(self._launch, masks=masks))
+        self._launched = Launched(masks, self._mark())
 
     def _form(self) -> Hashable:
         """Return the key of launches, None if no later search can reuse them."""
@@ -166,29 +163,28 @@ class StreamedLevels:
     def _drop(self) -> None:
         """Discard the level that was launched ahead."""
         if self._launched is not None:
-            self._count("normals", self._launched.form, self._words)
+            masks = self._launched.masks
+            self._count("normals", self._words, masks=masks, asks=self._asks)
         self._launched = None
 
-    def _launch(self, form: Form) -> None:
+    def _launch(self, *, masks: bool) -> None:
         """Launch a level, with the first words of each box."""
         words = self._words
-        masks = self._masks if form.masks else ([], [])
         came, replied = self._spaces(words, self._first.answer_words(words))
 
         def begin(seat: Seat) -> None:
-            seat.search.begin_level(pushes=form.pushes, asks=form.asks)
+            seat.search.begin_level(pushes=self._pushes, asks=self._asks)
 
         def end(seat: Seat) -> None:
-            boxes = [came[seat.place]] * form.pushes
-            answers = [replied[seat.place]] * form.asks
-            masks = seat.masks if form.masks else None
-            pulls = None if form.pushes and form.asks else form.asks
-            seat.search.end_level(masks, boxes, answers, first=words, pulls=pulls)
+            boxes = [came[seat.place]] * self._pushes
+            answers = [replied[seat.place]] * self._asks
+            there = seat.masks if masks else None
+            seat.search.end_level(there, boxes, answers, first=words)
 
         self._each(begin)
-        self._first_words(came, words, *masks)
+        self._first_words(came, words, *(self._masks if masks else ()))
         self._each(lambda seat: seat.search.told(came[seat.place], parents=False))
-        if form.asks:
+        if self._asks:
             self._each(lambda seat: seat.search.reply(came[seat.place], parents=False))
             self._first_words(replied, words, answers=True)
         self._each(end)
@@ -227,7 +223,7 @@ class StreamedLevels:
                 back.append((seat.place, part, space[row, :end]))
         self._exchange.cross((), away, back)
 
-    def _count(self, numbers: str, form: Form, words: int) -> None:
+    def _count(self, numbers: str, words: int, *, masks: bool, asks: bool) -> None:
         """Count the traffic of a launch; numbers: the kind of its messages."""
         count = self._exchange.traffic.count
         sizes = self._volumes.get(words)
@@ -235,12 +231,12 @@ class StreamedLevels:
             sizes = self._volumes[words] = [x.volumes(words) for x in self._seats]
         for seat, (size, answers) in zip(self._seats, sizes, strict=True):
             place, messages = seat.place, len(seat.others)
-            if form.masks:
+            if masks:
                 pieces = len(seat.mask_pieces)
                 count(seat.mask_bytes, "masks", part=place, messages=pieces)
             count(size, numbers, part=place, messages=messages)
             back = (size, numbers) if numbers == "parents" else (answers, "answers")
-            if form.asks:
+            if asks:
                 count(*back, part=place, messages=messages)
 
     def complete(self) -> None:
@@ -253,7 +249,7 @@ class StreamedLevels:
         launch = partial(self._launch_parents, words)
         with self._whole(0):
             self._replays(("parents", words), form, launch)
-        self._count("parents", Form(pushes=False, asks=True, masks=False), words)
+        self._count("parents", words, masks=False, asks=True)
         self._asked = words
 
     def _launch_parents(self, words: int) -> None:
@@ -285,11 +281,9 @@ class StreamedLevels:
         replays, form = self._replays, self._form()
         if form is None or not replays.lacks(form):
             return
-        ways = [(True, True), (True, False), (False, True)]
-        masks = [False] if self._first.mask is None else [True, False]
         self._spaces(self._words, self._words)
-        for kind in [Form(*way, mask) for way in ways for mask in masks]:
-            replays.capture(kind, form, partial(self._launch, kind))
+        for masks in (False, True) if self._first.mask is not None else (False,):
+            replays.capture(masks, form, partial(self._launch, masks=masks))
         self._spaces(LEAST_UNKNOWN, LEAST_UNKNOWN)
         launch = partial(self._launch_parents, LEAST_UNKNOWN)
         replays.capture(("parents", LEAST_UNKNOWN), form, launch)
@@ -316,7 +310,7 @@ class StreamedLevels:
                         seat.search.learn_from(part, some, first)
                     else:
                         seat.search.take_from(part, some)
-                seat.search.end_level(None, (), (), first=0, pulls=pull)
+                seat.search.end_level(None, (), (), first=0, pulled=pull)
 
     def _swap(
         self, kind: str, first: int, leaving: list[Rests], coming: list[Rests]
@@ -364,20 +358,8 @@ class StreamedLevels:
         return self._counted
 
 
-class Form(NamedTuple):
-    """The contents of a level's launch.
-
-    pushes, asks: whether boxes may contain pushed vertices, or questions
-    masks: whether masks of delegates are exchanged
-    """
-
-    pushes: bool
-    asks: bool
-    masks: bool
-
-
 class Launched(NamedTuple):
-    """A launched level; slot: that of its report."""
+    """A launched level; masks: whether it has masks; slot: that of its report."""
 
-    form: Form
+    masks: bool
     slot: int

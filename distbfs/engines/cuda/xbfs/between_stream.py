@@ -33,7 +33,6 @@ class BetweenSearch(BetweenLevels):
     """Searches on a device of a domain, by level or on a stream: ``StreamedSearch``."""
 
     streamed = True
-    _pushes, _asks = PUSHES, ASKS  # what a level must do to push, or to ask
 
     @property
     def form(self) -> int | None:
@@ -69,13 +68,11 @@ class BetweenSearch(BetweenLevels):
         Afterwards the messages are in ``mask`` and in boxes; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
-        both = PUSHES | ASKS
-        self._pushes, self._asks = (PUSHES, ASKS) if pushes and asks else (both, both)
         if pushes:
-            self._run("outer", main, self._pushes)
+            self._run("outer", main, PUSHES)
         self._run("level", main, GOES)
         if asks:
-            self._run("ask", main, self._asks)
+            self._run("ask", main, ASKS)
 
     def room(self, part: int) -> int:
         """Return the words of the box for a part, as many as of its box for this."""
@@ -126,7 +123,7 @@ class BetweenSearch(BetweenLevels):
         if parents:
             self._take("answer_parents", questions, main)
         else:
-            self._take("answer", questions, main, self._asks)
+            self._take("answer", questions, main, ASKS)
 
     def learn(self, answers: Any) -> None:
         """Accept parents of delegates, after ``finish``; see ``_take``."""
@@ -158,7 +155,7 @@ class BetweenSearch(BetweenLevels):
         answers: Sequence[Any],
         *,
         first: int,
-        pulls: bool | None,
+        pulled: bool = False,
     ) -> None:
         """Mark the vertices that all parts found, and count them in ``counts``.
 
@@ -166,12 +163,12 @@ class BetweenSearch(BetweenLevels):
         items: what other parts pushed; answers: answers of other parts; see ``_take``
         first: words of a box that have come, where counts say ``over`` if there are
         more; 0 if nothing more comes
-        pulls: whether the level pulled; None: as the counts said
+        pulled: whether the level pulled, where first is 0
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
-        does = (GOES, self._pushes, self._asks) if first else (0, 0, 0)
+        does = (GOES, PUSHES, ASKS) if first else (0, 0, 0)
         self._admit(masks, items, answers, main, *does)
-        p.first, p.way = first, {None: 0, False: PUSHES, True: ASKS}[pulls]
+        p.first, p.way = first, 0 if first else ASKS if pulled else PUSHES
         self._run("settle", main, does[0])
         p.first = p.way = 0
 
