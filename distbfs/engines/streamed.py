@@ -185,8 +185,16 @@ class Loop(StartedSearch, Protocol):
 class LoopedSearch(StreamedSearch, Protocol):
     """A domain of one device whose searches may be one launch."""
 
-    def loop(self, memory: SymmetricMemory, world: World) -> Loop:
+    def loop(
+        self,
+        memory: SymmetricMemory,
+        world: World,
+        forced: DirectionName | None,
+        pull_share: int,
+    ) -> Loop:
         """Return a ``Loop``, which runs each search in one launch (collective).
+
+        forced, pull_share: see ``search.direction.OuterPolicy``
 
         Raises OutOfMemory on all ranks if messages from others do not fit.
         """

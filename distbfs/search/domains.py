@@ -264,14 +264,17 @@ def exchange_kind(name: str) -> Any:
 
 
 def choose_exchange(
-    world: World, name: str, devices: Sequence[int] = ()
+    world: World, name: str, devices: Sequence[int] = (), *, one_launch: bool = False
 ) -> tuple[str, str]:
     """Return (registry name, reason) of the exchange between domains (collective).
 
     devices: the devices of this rank, none where arrays are in host memory
+    one_launch: whether a search may be one launch on each device
 
     ``auto`` means host for one rank and for arrays in host memory. Otherwise it means
-    nccl if CuPy has it and every rank has its own device, else host.
+    nvshmem if a search may be one launch, all devices map each other's memory and
+    NVSHMEM is installed; nccl if CuPy has it and every rank has its own device; else
+    host.
     """
     if name != "auto":
         if exchange_kind(name).needs_devices and not devices:
@@ -286,12 +289,14 @@ def choose_exchange(
         if missing:
             return "nccl", f"exchange nccl: {missing}"
         return name, f"exchange {name} as requested"
-    if world.size == 1:
-        return "host", "one rank"
-    if not devices:
-        return "host", "arrays are in host memory"
+    if world.size == 1 or not devices:
+        return "host", "arrays are in host memory" if world.size > 1 else "one rank"
     several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
     reason = first_reason(world, several) or nccl_link.nccl_problem(world)
     if reason:
         return "host", f"exchange host: {reason}"
+    if one_launch and not (
+        peer_memory.peer_problem(world, devices) or symmetric.nvshmem_problem(world)
+    ):
+        return "nvshmem", "exchange nvshmem: the devices map each other's memory"
     return "nccl", "exchange nccl: every rank has a device of its own"

@@ -8,7 +8,7 @@ import device_stand_in
 import pytest
 
 from distbfs.errors import DeviceMissing, LaunchError, UsageError
-from distbfs.exchange import cuda_aware
+from distbfs.exchange import cuda_aware, symmetric
 from distbfs.exchange import nccl_link as link
 from distbfs.exchange import peer_memory as peers
 from distbfs.exchange.cuda_aware import (
@@ -75,6 +75,21 @@ def test_an_unknown_name(world: Ranks) -> None:
         UsageError, match="unknown exchange 'p2p'; allowed: cuda_aware, host"
     ):
         choose_exchange(world, "p2p", [0])
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("missing", ["", "peers", "library"])
+def test_auto_where_a_search_may_be_one_launch(
+    world: Ranks, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVSHMEM is taken where it is installed and devices map each other's memory."""
+    install(world, monkeypatch, uuid=world.rank)
+    some = {name: "no" if name == missing else "" for name in ("peers", "library")}
+    monkeypatch.setattr(peers, "peer_problem", lambda *_: some["peers"])
+    monkeypatch.setattr(symmetric, "nvshmem_problem", lambda _: some["library"])
+    taken = "nccl" if missing else "nvshmem"
+    assert choose_exchange(world, "auto", [0], one_launch=True)[0] == taken
+    assert choose_exchange(world, "auto", [0])[0] == "nccl"
 
 
 @pytest.mark.mpi(min_size=2)

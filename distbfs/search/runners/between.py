@@ -30,7 +30,7 @@ from distbfs.engines.base import (
     Work,
 )
 from distbfs.engines.streamed import streams_serve
-from distbfs.errors import OutOfMemory, SearchStopped
+from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
@@ -186,14 +186,14 @@ class BetweenDomains:
         self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
         self._loop: Loop | None = None
-        if searches[0].streamed and exchange.streamed:
-            self._streamed = self._levels_on_streams()
         self.why = ""
         if exchange.symmetric:
             self._loop, self.why = self._in_a_launch()
         if self._loop is not None:
             self.mode = "resident"
         self._parents = self._finder()
+        if self._loop is None:
+            self._stream()
         leaves = any(search.leaves is not None for search in searches)
         leaves = bool(world.allreduce(np.array([leaves], np.int64), "max")[0])
         self._leaves_out = leaves  # in any domain
@@ -206,17 +206,26 @@ class BetweenDomains:
     @property
     def captures(self) -> bool:
         """Whether the first search captures launches for the later ones."""
-        return self._streamed is not None and self._loop is None
+        return self._streamed is not None
 
-    def _levels_on_streams(self) -> StreamedLevels | None:
-        """Return the levels that run ahead on streams, if that pays (collective).
+    def _can_stream(self) -> bool:
+        """Return whether levels can run ahead on streams, and that pays.
 
         They require a device for each part, and not too many parts.
         """
+        if not (self._searches[0].streamed and self._exchange.streamed):
+            return False
         placement = self._placement
-        own = placement.per_rank == 1 or placement.owners
-        if not own or not streams_serve(placement.parts):
-            return None
+        own = placement.per_rank == 1 or bool(placement.owners)
+        return own and streams_serve(placement.parts)
+
+    def _stream(self) -> None:
+        """Let levels run ahead on streams, if they can, from now on (collective).
+
+        This connects the devices, which takes seconds.
+        """
+        if self._streamed is not None or not self._can_stream():
+            return
         from distbfs.search.runners.streamed import (  # noqa: PLC0415 - of CUDA
             StreamedLevels,
         )
@@ -224,24 +233,27 @@ class BetweenDomains:
         searches = cast("Sequence[StreamedSearch]", self._searches)
         exchange = cast("StreamedExchange", self._exchange)
         streams = exchange.streams([int(search.device) for search in searches])
-        policy = cast("OuterPolicy", self._policy)
-        return StreamedLevels(searches, streams, placement.domains, policy)
+        policy, domains = cast("OuterPolicy", self._policy), self._placement.domains
+        self._streamed = StreamedLevels(searches, streams, domains, policy)
+        self._parents = self._finder()
 
     def _in_a_launch(self) -> tuple[Loop | None, str]:
         """Return the loop of one-launch searches, or None and a reason (collective)."""
         placement = self._placement
         if self._options.stepwise:
             return None, "levels by NCCL: levels led by the host were requested"
-        if self._streamed is None:
+        if not self._can_stream():
             return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
             why = "levels by NCCL: a launch is for a domain of one device per rank"
             return None, why
         search = cast("LoopedSearch", self._searches[0])
         exchange = cast("SymmetricExchange", self._exchange)
+        policy = cast("OuterPolicy", self._policy)
+        rule = policy.forced, policy.share
         try:
-            return search.loop(exchange.memory(), self._world), ""
-        except OutOfMemory as error:  # on all ranks; levels on streams take less
+            return search.loop(exchange.memory(), self._world, *rule), ""
+        except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
     def _finder(self) -> Finder:
@@ -283,6 +295,8 @@ class BetweenDomains:
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
         whole = self._loop if self._ahead else None
+        if whole is None:
+            self._stream()
         with clock("start"):
             starts = self._searches if whole is None else [whole]
             self._start(root, until, starts, counting=records)

@@ -341,7 +341,8 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         d, form = searches[0].part.delegate_count, ExchangeOptions()
         exchange = kind(world, placement, d, form, **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
-        assert (runner._streamed is None) == searches[0].in_rounds
+        ahead = not searches[0].in_rounds and runner.mode == "stepwise"
+        assert runner.captures == ahead
         if before is not None:
             before(runner, world)
         results = []

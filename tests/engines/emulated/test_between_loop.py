@@ -17,7 +17,7 @@ from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import between_loop, between_params, shared
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.memory import symmetric_bytes
-from distbfs.errors import DistbfsError, OutOfMemory
+from distbfs.errors import DistbfsError, LaunchError, OutOfMemory
 from distbfs.exchange.traffic import KINDS
 from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
@@ -215,9 +215,25 @@ def test_stages_are_noted(device):
     looped(GRAPHS["kronecker"], 2, threshold=4, before=before)
 
 
-def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
+def test_searches_with_an_end_between_those_in_one_launch(device):
+    """Devices are connected for levels when a search first needs them."""
+    captured = []
+
+    def before(runner, world):
+        assert (runner.mode, runner.captures) == ("resident", False)
+        captured.append(runner)
+
+    source = GRAPHS["kronecker"]
+    aims = ((None, None), (1, None), (None, None), (2, None))
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    streamed(source, [1, 1], aims, **form)
+    assert all(runner.captures for runner in captured)
+
+
+@pytest.mark.parametrize("error", [OutOfMemory, LaunchError])
+def test_levels_on_streams_where_a_launch_is_not_to_be_had(device, monkeypatch, error):
     def refuse(*_):
-        raise OutOfMemory("boxes")
+        raise error("boxes")
 
     monkeypatch.setattr(BetweenLoop, "__init__", refuse)
 

@@ -41,8 +41,15 @@ class BetweenSearch(BetweenLevels):
             return None
         return int(self.own.snapshot)
 
-    def loop(self, memory: SymmetricMemory, world: World) -> Loop:
+    def loop(
+        self,
+        memory: SymmetricMemory,
+        world: World,
+        forced: DirectionName | None,
+        pull_share: int,
+    ) -> Loop:
         """Return these searches in one launch each; see ``LoopedSearch``."""
+        self._choose_by(forced, pull_share)
         return BetweenLoop(self, memory, world)
 
     def follow(
@@ -57,10 +64,14 @@ class BetweenSearch(BetweenLevels):
         gathered: uint64 [parts, words], where these counts will be; report: pinned
         memory, see ``StreamedSearch``
         """
+        self._choose_by(forced, pull_share)
+        self.params.gathered = gathered.data.ptr
+        self.params.report = report.ctypes.data
+
+    def _choose_by(self, forced: DirectionName | None, pull_share: int) -> None:
+        """Set the rule by which devices choose directions; see ``OuterPolicy``."""
         ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
-        p = self.params
-        p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
-        p.report = report.ctypes.data
+        self.params.rule, self.params.pull_share = ways[forced], pull_share
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level and its messages to other parts on the current stream.
