@@ -10,6 +10,7 @@ from typing import Any
 from distbfs.errors import UsageError, WrongTypeError
 
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
+RELAY_FROM = 1024  # ranks: fewer messages save more time than two hops cost
 MOST_THREADS = 4096
 INPUT, CONNECTIONS, SEARCH, BUILDING, DEVICES, OUTPUT, REQUEST_LIMITS, ADVANCED = (
     GROUPS  # of options in the help of a command
@@ -298,6 +299,8 @@ class ExchangeOptions:
     uniquify: Drop repeated vertices before they are sent.
     trust_mpi: Allow exchange cuda_aware to give device pointers to MPI even if MPI does
         not report that it takes them.
+    relay_from: Number of ranks from which on vertices travel in two hops, along rows
+        and columns of a grid of ranks, so that each rank sends few messages.
     """
 
     name: str = option(DEVICES, "--exchange", default="auto", kind="exchange")
@@ -307,12 +310,16 @@ class ExchangeOptions:
     local_all2all: bool = option(ADVANCED, default=False)
     uniquify: bool = option(ADVANCED, default=False)
     trust_mpi: bool = option(ADVANCED, default=False)
+    relay_from: int = option(ADVANCED, metavar="RANKS", default=RELAY_FROM, low=2)
     chunk_elements: int = (1 << 31) - 1
 
     def __post_init__(self) -> None:
         check_declared(self)
         if self.trust_mpi and self.name != "cuda_aware":
             raise UsageError("trust_mpi is for exchange cuda_aware")
+        asked = [x for x in ("local_all2all", "uniquify") if getattr(self, x)]
+        if asked and self.relay_from != RELAY_FROM:
+            raise UsageError(f"{asked[0]} is for messages of one hop, not relay_from")
         check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
 
 

@@ -12,6 +12,7 @@ from distbfs.cli.shared import Terminal
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
+from distbfs.options import RELAY_FROM
 from distbfs.plan import memory
 from distbfs.plan.host_memory import NO_EDGES, kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
@@ -259,7 +260,13 @@ def search_time(
     streamed = parts <= MOST_STREAMED and exchange != "host"
     if exchange == "nvshmem" and (devices > 1 or not streamed):
         exchange = "nccl"
-    layout = PlannedLayout(graph.domains, devices, graph.threshold, streamed)
+    layout = PlannedLayout(
+        graph.domains,
+        devices,
+        graph.threshold,
+        streamed,
+        relayed=not streamed and parts >= RELAY_FROM,
+    )
     device, between = device_of(gpu), None
     if graph.domains > 1:
         between = exchange_of(

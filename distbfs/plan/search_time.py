@@ -9,7 +9,8 @@ The terms are those of one device, in a domain of D devices, which is one of p:
     results    finish n / (p D): levels and parents in the input's ids
     if p > 1, between domains:
     meetings   L level of the exchange: counts of all, nearly empty boxes
-    partners   each device, after the first, that receives messages on a level
+    partners   each device, after the first, that receives messages on a level; in two
+               hops (``exchange.relay``) only those of a row and a column of a grid
     hops       messages between hosts for which a level waits one after another
     wire       bytes of masks, vertices, questions, answers and parents over bandwidth
     counting   vertex for each vertex of the domain that is searched
@@ -103,12 +104,14 @@ class PlannedLayout:
     domains: number p of domains; devices: number D of devices in each
     threshold: TH; it has no effect if p is 1
     streamed: whether devices, and not hosts, begin the levels
+    relayed: whether vertices, questions and answers travel in two hops
     """
 
     domains: int
     devices: int
     threshold: int
     streamed: bool = True
+    relayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -341,10 +344,15 @@ def _between(
     more = partners * (others - 1) / others
     rounds = 1.0 if layout.streamed else math.log2(shares)
     hops = SIGNALS * rounds * HOP * exchange.hosts
+    crossing = sum(sent.values())
+    if layout.relayed:
+        more = min(more, work.levels * 2 * (math.sqrt(shares) - 1))
+        crossing += crossing - sent["masks"]
+        hops += HOP * exchange.hosts
     return {
         "meetings": work.levels * exchange.level,
         "partners": more * PARTNER[exchange.name],
         "hops": work.levels * hops,
-        "wire": sum(sent.values()) / exchange.bandwidth,
+        "wire": crossing / exchange.bandwidth,
         "counting": device.vertex * work.vertices / layout.devices,
     }

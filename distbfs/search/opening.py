@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory
+from distbfs.exchange.relay import RelayExchange
 from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
 from distbfs.plan.host_memory import RAW_BYTES, has_room_for_rows
@@ -225,4 +226,7 @@ def between_domains(
         options.exchange,
         on_device=kind_of(options.engine).on_device,
     )
+    form = options.exchange
+    if world.size >= form.relay_from and not (form.local_all2all or form.uniquify):
+        made = RelayExchange(made, placement, world.rank)
     return BetweenDomains(world, searches, made, options, placement)

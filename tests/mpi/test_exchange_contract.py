@@ -19,6 +19,7 @@ from distbfs.distinct import distinct
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange import nccl
 from distbfs.exchange.bins import NUMBER_AT, Bins
+from distbfs.exchange.relay import RelayExchange
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement, in_turn
@@ -228,6 +229,20 @@ def test_levels_in_a_row(
             np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
             assert mask.dtype == np.uint64
             same_normals(received, expected_normals(world, level[1]), unique=uniquify)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("per_rank", [1, 3])
+def test_levels_in_two_hops(world: Ranks, name: str, per_rank: int) -> None:
+    placement = Placement(per_rank * world.size, world.size)
+    with exchange_of(name, world, per_rank) as exchange:
+        exchange.exchange = RelayExchange(exchange.exchange, placement, world.rank)
+        exchange.finish_normals = exchange.exchange.finish_normals
+        for seed in range(4):
+            level = random_level(placement.parts, seed)
+            mask, received = run_level(exchange, world, level)
+            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
+            same_normals(received, expected_normals(world, level[1]))
 
 
 @pytest.mark.parametrize("name", NAMES)

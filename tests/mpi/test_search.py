@@ -89,6 +89,18 @@ def test_options_of_the_exchange(
     check(world, name, parts, SearchOptions.named(threads=1, stepwise=True, **options))
 
 
+@pytest.mark.parametrize("name", ["kronecker", "random", "path"])
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("threshold", [4, OWN_ROWS])
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+def test_vertices_in_two_hops(
+    world: Ranks, name: str, per_rank: int, threshold: int | str, direction: str
+) -> None:
+    parts, _ = parts_of(world, name, per_rank, threshold)
+    form = {"threads": 1, "stepwise": True, "direction": direction}
+    check(world, name, parts, SearchOptions.named(relay_from=2, **form))
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("per_rank", [1, 2])
 @pytest.mark.parametrize("threshold", [None, 0, 10**9, OWN_ROWS])

@@ -129,6 +129,21 @@ def test_terms_add_up():
         predicted(PlannedLayout(2, 1, 100))
 
 
+def test_two_hops():
+    """Few partners a level; all but masks crosses the wire twice."""
+    exchange = exchange_of("nccl", "H200", hosts=True, streamed=False)
+    one = predicted(PlannedLayout(512, 8, 900, streamed=False), exchange, scale=38)
+    form = {"streamed": False, "relayed": True}
+    two = predicted(PlannedLayout(512, 8, 900, **form), exchange, scale=38)
+    most = two.work.levels * 2 * 63 * PARTNER["nccl"]
+    assert two.terms["partners"] == pytest.approx(most)
+    assert two.terms["partners"] < one.terms["partners"] / 10
+    twice = 2 * sum(two.bytes.values()) - two.bytes["masks"]
+    assert two.terms["wire"] == pytest.approx(twice / exchange.bandwidth)
+    more = two.work.levels * HOP
+    assert two.terms["hops"] == pytest.approx(one.terms["hops"] + more)
+
+
 def test_each_term_is_its_constant_times_its_count():
     layout, exchange = PlannedLayout(4, 2, 200), exchange_of("nccl", "H200", hosts=True)
     time, device = predicted(layout, exchange), device_of("H200")

@@ -30,6 +30,7 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.errors import UsageError
 from distbfs.exchange.host import HostExchange
+from distbfs.exchange.relay import RelayExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
@@ -341,7 +342,8 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         d, form = searches[0].part.delegate_count, ExchangeOptions()
         exchange = kind(world, placement, d, form, **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
-        ahead = not searches[0].in_rounds and runner.mode == "stepwise"
+        ahead = exchange.streamed and not searches[0].in_rounds
+        ahead = ahead and runner.mode == "stepwise"
         assert runner.captures == ahead
         if before is not None:
             before(runner, world)
@@ -352,7 +354,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
                 found = runner.search(root, until=until, records=records)
                 arrays = [[x.get() for x in y] for y in (found.level, found.parent)]
                 results.append((root, until, found, *arrays))
-        return results, exchange.rooms
+        return results, getattr(exchange, "rooms", 0)
 
     ranks, noted, source = on_ranks(placement.ranks, work), [], left
     places = [(placement.rank_of(k), placement.device_of(k)) for k in range(parts)]
@@ -431,6 +433,24 @@ def test_boxes_with_one_question_more_than_their_first_words(device, monkeypatch
     monkeypatch.setattr(streams, "LEAST_FIRST", 1)
     for n in range(4, 9):
         streamed(star(n), (1, 1), threshold=LARGE, direction="pull", count=n)
+
+
+def relayed(world, placement, *form, **facts):
+    return RelayExchange(
+        StreamedThreads(world, placement, *form, **facts), placement, world.rank
+    )
+
+
+@each_pair(
+    "short_boxes, threshold, direction, sizes, name",
+    *((3, 12), (0, 5, LARGE), ("auto", "push", "pull"), ((1,) * 5, (2, 1, 1))),
+    ("kronecker", "random", "grid"),
+)
+def test_rounds_in_two_hops(
+    device, id_bits, short_boxes, threshold, direction, sizes, name
+):
+    form = {"threshold": threshold, "direction": direction, "exchange": relayed}
+    streamed(GRAPHS[name], sizes, **form)
 
 
 def test_ends_and_records_on_the_stream(device):
