@@ -466,14 +466,18 @@ def predictions() -> list[list[str]]:
     rows = []
     for gpu, hosts in product(sorted(CAPACITY), HOSTS):
         graphs = largest(hosts * A_HOST, gpu)
-        times = [search_time(graph, gpu, "nccl", hosts=True) for graph in graphs]
+        times = [
+            search_time(graph, gpu, exchange, hosts=True)
+            for graph in graphs
+            for exchange in ("nccl", "host")
+        ]
         time = min((x for x in times if x is not None), key=lambda x: x.seconds)
         scale = (graphs[0].n - 1).bit_length()
         terms = [f"{1e3 * time.terms[x]:.2f}" for x in (*TERMS, *BETWEEN)]
         totals = f"{1e3 * time.seconds:.1f}", f"{time.teps / 1e12:.1f}"
-        rows.append(
-            [gpu, f"{hosts:,}", str(time.layout.devices), str(scale), *terms, *totals]
-        )
+        wire = "" if time.exchange is None else time.exchange.name
+        form = str(time.layout.devices), wire, str(scale)
+        rows.append([gpu, f"{hosts:,}", *form, *terms, *totals])
     return rows
 
 
@@ -495,6 +499,7 @@ def main() -> int:
             "GPU",
             "hosts",
             "domain",
+            "exchange",
             "scale",
             *TERMS,
             *BETWEEN,

@@ -45,7 +45,10 @@ WIDE_IDS = 1 << 32  # vertices from which on the parent of one takes 8 bytes, no
 NARROW_RESULT, WIDE_RESULT = 8, 12  # bytes of a level and a parent; ``result_bytes``
 HOP = 5e-6  # seconds of a small message between hosts, assumed
 SIGNALS = 3  # messages of a level that wait for each other: boxes, answers, counts
-PARTNER = {"nvshmem": 1e-7, "nccl": 2e-6, "host": 2e-6}  # seconds of one more, assumed
+# seconds of a message to one more partner: of levels that hosts begin, and of others
+PARTNER = {"nccl": 14.5e-6, "host": 3.5e-6}
+STREAMED_PARTNER = {"nccl": 2e-6, "nvshmem": 1.9e-9}
+PARTNER_ORIGIN = "measured between two H200 of one host"  # scripts/bench_messages.py
 LINK = 51e9  # bytes a second that kernels read of host memory in place, measured
 VISITS = 37e6  # lines a second that they read of it in random order, measured
 LINK_ORIGIN = "measured on an H200"
@@ -209,7 +212,7 @@ class SearchTime:
         if exchange is not None:
             used["exchange_level"] = (exchange.level, exchange.origins["level"])
             used["bandwidth"] = (exchange.bandwidth, exchange.origins["bandwidth"])
-            used["partner"] = (PARTNER[exchange.name], ASSUMED)
+            used["partner"] = partner_of(exchange.name, streamed=self.layout.streamed)
             if exchange.hosts:
                 used["hop"] = (HOP, ASSUMED)
         return {
@@ -265,6 +268,15 @@ def exchange_of(
     return ExchangeConstants(
         name, float(level["value"]), float(wire["value"]), origins, hosts
     )
+
+
+def partner_of(name: str, *, streamed: bool) -> tuple[float, str]:
+    """Return the seconds of a message to one more partner, and their origin.
+
+    Launches of NCCL that are captured, as levels on streams are, were not measured.
+    """
+    seconds = (STREAMED_PARTNER if streamed else PARTNER)[name]
+    return seconds, ASSUMED if streamed and name == "nccl" else PARTNER_ORIGIN
 
 
 def result_bytes(n: int) -> int:
@@ -351,7 +363,7 @@ def _between(
         hops += HOP * exchange.hosts
     return {
         "meetings": work.levels * exchange.level,
-        "partners": more * PARTNER[exchange.name],
+        "partners": more * partner_of(exchange.name, streamed=layout.streamed)[0],
         "hops": work.levels * hops,
         "wire": crossing / exchange.bandwidth,
         "counting": device.vertex * work.vertices / layout.devices,

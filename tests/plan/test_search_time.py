@@ -24,6 +24,7 @@ from distbfs.plan.search_time import (
     NETWORK,
     PARTNER,
     SIGNALS,
+    STREAMED_PARTNER,
     TERMS,
     PlannedLayout,
     device_of,
@@ -157,7 +158,7 @@ def test_each_term_is_its_constant_times_its_count():
     assert terms["wire"] == pytest.approx(sum(time.bytes.values()) / NETWORK)
     assert terms["hops"] == pytest.approx(work.levels * SIGNALS * HOP)
     others = 6
-    partners = work.levels * (others - 1) * PARTNER["nccl"]
+    partners = work.levels * (others - 1) * STREAMED_PARTNER["nccl"]
     assert terms["partners"] == pytest.approx(partners)
     masks = DEGREES.above(200) / 8
     assert masks < time.bytes["masks"] < work.levels * masks * 3 / 2
