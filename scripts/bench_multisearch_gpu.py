@@ -27,11 +27,12 @@ from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
 
+LEVELS = Wanted(levels=True, counts=False)
 PARTS = ("bits", "methods", "betweenness", "diameter")
 MUST = {"levels": 0.4, "hybrid": 4.0, "betweenness": 4.0, "diameter": 60.0}
 AIM = {"levels": 0.1, "hybrid": 1.5, "betweenness": 1.5, "diameter": 10.0}
@@ -58,8 +59,9 @@ class Bench:
         self.edges, self.deepest = many.traversed(self.graph, self.sources)
         shape, dtype = (len(self.sources), self.graph.n), level_dtype(self.deepest)
         self.levels = cuda.cupy().empty(shape, dtype)
-        for first, last, batch in BitSearches(self.graph).batches(self.sources):
-            batch.levels(self.levels[first:last])
+        searches = many.bit_searches(self.graph)
+        for first, last in many.batches(searches, self.sources, LEVELS):
+            searches.levels_by_id(self.levels[first:last])
         self.checked = many.check_levels(
             self.source, self.sources, self.levels, args.checked, "bit-parallel"
         )
@@ -68,7 +70,7 @@ class Bench:
         """All levels into one matrix, and vertices by level."""
         rows = []
         for width in (512, 256, 128):
-            searches = BitSearches(self.graph, width=width)
+            searches = many.bit_searches(self.graph, width)
             out = cuda.cupy().empty(
                 (len(self.sources), self.graph.n), level_dtype(self.deepest)
             )
@@ -76,11 +78,11 @@ class Bench:
 
             def run(searches: Any = searches, out: Any = out) -> float:
                 nonlocal pulls, pushes
-                seconds = 0.0
-                for first, last, batch in searches.batches(self.sources):
-                    batch.levels(out[first:last])
-                    seconds += batch.seconds
-                    pulls, pushes = batch.pulls, batch.pushes
+                seconds, made = 0.0, searches.launched
+                for first, last in many.batches(searches, self.sources, LEVELS):
+                    searches.levels_by_id(out[first:last])
+                    seconds += made.seconds
+                    pulls, pushes = made.pulls, made.pushes
                 return seconds
 
             run()
@@ -91,11 +93,11 @@ class Bench:
             rows.append({"width": width, **more, **measured.as_dict()})
             del searches, out
             cuda.release()
-        counts = BitSearches(self.graph, levels=False, counts=True)
+        counts: Any = many.bit_searches(self.graph)
 
         def count() -> float:
-            done = counts.batches(self.sources)
-            return sum(batch.seconds for _, _, batch in done)
+            done = many.batches(counts, self.sources, Wanted())
+            return sum(counts.launched.seconds for _ in done)
 
         count()
         measured = many.timed(count, len(self.sources), self.edges, self.args.seconds)

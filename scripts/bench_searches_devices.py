@@ -21,7 +21,6 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, UsageError, ValidationError
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import BuildOptions, SearchOptions
@@ -69,15 +68,16 @@ class Bench:
 
     def _whole(self, graph: Any) -> None:
         """Measure searches of the whole graph, on one device and on all."""
-        searches = BitSearches(graph, counts=self.args.counts)
+        searches = many.bit_searches(graph)
+        wanted = Wanted(levels=True, counts=self.args.counts)
 
         def run(sources: Any, kept: list[Any] | None = None) -> None:
-            for _, _, batch in searches.batches(sources):
+            for first, last in many.batches(searches, sources, wanted):
                 if self.args.counts:
-                    batch.counts()
+                    searches.counts()
                 if kept is not None:
-                    rows, targets = self._pairs(len(batch.sources))
-                    kept.append(batch.levels_at(rows, targets))
+                    rows, targets = self._pairs(last - first)
+                    kept.append(searches.levels_at(rows, targets))
             cuda.cupy().cuda.Device().synchronize()
 
         first = self.world.rank == 0

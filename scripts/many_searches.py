@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,13 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_bits import LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import DeviceRunner
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.energy import energy_figures, energy_values, joined
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -93,18 +97,34 @@ def sources_of(graph: DeviceGraph, count: int, seed: int) -> Any:
     return take(graph.vertices, numbers).astype(np.int64)
 
 
+def bit_searches(graph: DeviceGraph, width: int = LARGEST) -> DomainBitSearches:
+    """Return bit-parallel searches of a whole graph on one device."""
+    lanes = width // SEARCHES
+    return DomainBitSearches(SoloWorld(), [Member.of_graph(graph)], lanes=lanes)
+
+
+def batches(
+    searches: DomainBitSearches, sources: Any, wanted: Wanted
+) -> Iterator[tuple[int, int]]:
+    """Search from all sources; yield (first, last + 1) of each batch."""
+    for first in range(0, len(sources), searches.width):
+        some = sources[first : first + searches.width]
+        searches.run(some, wanted)
+        yield first, first + len(some)
+
+
 def traversed(graph: DeviceGraph, sources: Any) -> tuple[int, int]:
     """Return (directed edges that searches from all sources go over, largest level)."""
     cp = cuda.cupy()
     degrees = cp.diff(graph.offsets).astype(np.float64)
-    bits = BitSearches(graph, levels=False)
+    bits = bit_searches(graph)
     edges, deepest = 0.0, 0
-    for _, _, batch in bits.batches(sources):
-        deepest = max(deepest, batch.deepest)
-        seen = bits._seen.reshape(graph.active, -1)
+    for first, last in batches(bits, sources, Wanted(counts=False)):
+        deepest = max(deepest, bits.deepest)
+        seen = bits._shares[0]._seen.reshape(graph.active, -1)
         for word in range(seen.shape[1]):
             for bit in range(32):
-                if 32 * word + bit >= len(batch.sources):
+                if 32 * word + bit >= last - first:
                     break
                 there = (seen[:, word] >> np.uint32(bit)) & np.uint32(1)
                 edges += float((degrees * there).sum())

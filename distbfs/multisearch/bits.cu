@@ -43,8 +43,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) begin_level(const Begin
     const Params &p = b.p;
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
         const u32 v = b.number[i];
-        if (p.counts) p.counts[i] = 1;
         if (v == NONE) continue;
+        if (p.counts) p.counts[i] = 1;
         add_sums(p, v, 1, 0);
         put_first(p, v, i);
     }

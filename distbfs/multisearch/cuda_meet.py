@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped, UsageError
@@ -21,7 +22,8 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     check_ids,
 )
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.started import Started
 from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
@@ -54,9 +56,6 @@ class MeetingSearches:
             raise UsageError("searches for pairs need all columns on the device")
         if pull_edges is None:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
-        self._bits = BitSearches(
-            graph, levels=False, width=SEARCHES, pull_edges=pull_edges
-        )
         self._graph = graph
         module = programs.Module(
             SOURCE,
@@ -64,8 +63,11 @@ class MeetingSearches:
             DIRECTED=int(graph.directed),
             SPLIT=0,
         )
+        member = Member.of_graph(graph)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
+            memory = cuda.cupy().zeros(total_bytes(member.shared(1)), np.uint8)
+            self._bits = LaunchedShare(member, 1, memory, pull_edges)
         self._meet = structure(SOURCE, "Meet")(
             p=self._bits.params,
             numbers=graph.numbers,

@@ -21,12 +21,13 @@ from distbfs.multisearch.base import (
 from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
 from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
-from distbfs.multisearch.domain_members import bytes_beside
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member, bytes_beside, lanes_that_fit
 from distbfs.multisearch.numpy_runner import CheckedRunner, Outputs, kept_value
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.device_opening import where_rows_are
 from distbfs.types import DeviceArray, Ids
 
@@ -93,23 +94,23 @@ class CudaRunner(CheckedRunner):
     ) -> Results:
         """Run a problem in bit-parallel batches of up to ``at_once`` sources."""
         outputs = Outputs(problem, len(sources), graph.n)
-        wanted = wanted_of(problem, options)
-        widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= at_once]
-        searches = BitSearches(
-            graph,
-            levels=wanted.levels,
-            counts=wanted.counts,
-            sums=wanted.sums,
-            width=widths[0] if widths else None,
+        wanted = replace(wanted_of(problem, options), adds_up=True)
+        world, member = SoloWorld(), Member.of_graph(graph)
+        lanes = next((x for x in LANES[:-1] if SEARCHES * x >= at_once), 0)
+        searches = DomainBitSearches(
+            world,
+            [member],
+            lanes=lanes or lanes_that_fit(world, [member], levels=wanted.levels),
             pull_edges=PULL_EDGES[options.direction],
         )
         size = min(at_once, searches.width)
 
-        def search(some: Ids) -> tuple[BitSearches, int]:
-            searches.search(some[:size], options.depth, options.stop)
+        def search(some: Ids) -> tuple[DomainBitSearches, int]:
+            searches.run(some[:size], wanted)
             return searches, len(some[:size])
 
         facts = run_in_batches(problem, sources, outputs, search)
+        searches.close()
         about = {**self.describe(), "method": BITS, **facts}
         return Results(outputs.results(), about)
 

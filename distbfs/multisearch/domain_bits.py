@@ -1,6 +1,7 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
-The host launches a level on all devices of a domain and waits for all before the next.
+The host launches a level on all devices of a domain and waits for all before the next;
+a device that holds a whole graph makes all levels in one launch (``one_device``).
 ``domain_members`` describes their rows and the bytes that searches take. Between
 domains (``outer_bits``), each level sends the new words of delegates to all domains,
 and those of targets of outer edges to their owners.
@@ -13,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.cuda_bits import SEARCHES
+from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, Share
 from distbfs.multisearch.numpy_runner import check_sources
+from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.plan import pull_shares
@@ -32,7 +35,7 @@ from distbfs.types import UNREACHED
 if TYPE_CHECKING:
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.partition.layout import Placement
-    from distbfs.types import Array, Ids, Stop, World
+    from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
@@ -46,6 +49,9 @@ class DomainBitSearches(PartSearches):
     domain
     messages: sends messages between these domains
     pull_edges: pull frontiers of this many edges or more (default: a share of all)
+
+    launched: the share that makes all levels in one launch, None if the host leads
+    adds_up: whether sums are of all runs, as ``Wanted`` says
 
     Raises ResourceError on all ranks if device memory is short on one.
     """
@@ -72,8 +78,11 @@ class DomainBitSearches(PartSearches):
         share = pull_shares.MANY_IN_DOMAIN if to_peers else pull_shares.MANY
         self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
         self._shares: list[Share] = []
+        self.launched: LaunchedShare | None = None
+        self.adds_up = False
         self._sources: Ids = NO_IDS
         self._lone: Array = np.zeros(0, dtype=np.bool_)
+        self._lone_of_sums: Ids = NO_IDS
         self._levels = False
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
@@ -84,11 +93,17 @@ class DomainBitSearches(PartSearches):
             self._shares = self._group.make(
                 [total_bytes(member.shared(lanes)) for member in members],
                 "bit-parallel searches",
-                lambda place, held, at: Share(members[place], lanes, held, at),
+                lambda place, held, at: self._share(members[place], held, at),
             )
         except (LaunchError, ResourceError):
             self.close()
             raise
+
+    def _share(self, member: Member, memory: DeviceArray, bases: Ids) -> Share:
+        if not member.whole:
+            return Share(member, self.lanes, memory, bases)
+        self.launched = LaunchedShare(member, self.lanes, memory, self._pull_edges)
+        return self.launched
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
         return self._group.each(self._shares, work)
@@ -99,10 +114,12 @@ class DomainBitSearches(PartSearches):
         if len(sources) > self.width:
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
         self._sources, self._levels, self._blocks = sources, wanted.levels, None
+        self.adds_up = wanted.adds_up
         numbers = [share.member.numbers_of(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
-        self._lone = ~there
+        self._lone, before = ~there, self._lone_of_sums if wanted.adds_up else NO_IDS
+        self._lone_of_sums = np.concatenate([before, sources[self._lone]])
 
         def clear() -> None:
             for share, own in zip(self._shares, numbers, strict=True):
@@ -113,14 +130,17 @@ class DomainBitSearches(PartSearches):
         self._group.agreed(clear)
         self._group.meet()
 
+    def _search(self, wanted: Wanted) -> int:
+        """Search by one launch, or level by level; return the largest level."""
+        if self.launched is None:
+            return super()._search(wanted)
+        with on_device(self.launched.device):
+            return self.launched.search(wanted.limit, wanted.stop)
+
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
-        full = [share.lacks_room(depth, levels=self._levels) for share in self._shares]
-        if any(full):  # the same on all ranks
-            levels = self._levels
-            self._group.agreed(
-                lambda: self._each(lambda share: share.make_room(depth, levels=levels))
-            )
+        if any(share.lacks_room(depth) for share in self._shares):  # as on all ranks
+            self._group.agreed(lambda: self._each(lambda share: share.make_room(depth)))
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
@@ -179,11 +199,43 @@ class DomainBitSearches(PartSearches):
     def sums(self, name: str) -> list[Array]:
         """Return sums of ``base.SUMS`` of each part by local id."""
         values: list[Array] = self._each(lambda share: share.sums(name))
-        for share, sums in zip(self._shares, values, strict=True):
-            if name == "reached_from":
-                lone = self._sources[self._lone_of(share)]
-                np.add.at(sums, self._layout.local_of(lone), 1)
+        if name == "reached_from":
+            lone = self._lone_of_sums
+            for share, sums in zip(self._shares, values, strict=True):
+                own = lone[self._layout.part_of(lone) == share.part]
+                np.add.at(sums, self._layout.local_of(own), 1)
         return values
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS`` over a whole graph by id, [n] on the host."""
+        return self.sums(name)[0]
+
+    def levels_by_id(self, out: DeviceArray | None = None) -> DeviceArray:
+        """Return the levels of a whole graph, CuPy [k, n], on its device.
+
+        Their dtype is ``level_dtype(deepest)``. If levels are not kept, they are 0 for
+        reached vertices. out: a C-contiguous array [k, n] of that dtype or a wider one,
+        for the result
+        """
+        cp, share, shape = cuda.cupy(), self._shares[0], (self._count, self._layout.n)
+        dtype = level_dtype(self.deepest if self._levels else 0)
+        if out is None:
+            with cuda.memory_of("levels"):
+                out = cp.empty(shape, dtype)
+        if out.shape != shape or out.dtype.itemsize < dtype.itemsize:
+            raise UsageError(f"levels {out.shape} {out.dtype} for {shape} of {dtype}")
+        share.write_levels(out, share.numbers_by_id(), self.deepest)
+        if len(lone := np.flatnonzero(self._lone)):
+            out[cp.asarray(lone), cp.asarray(self._sources[lone])] = 0
+        return out
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels of a whole graph by id; see ``bit_batches.Searched``."""
+        levels = self.levels_by_id()
+        if out.dtype.kind == "i":
+            levels.astype(out.dtype, copy=False).get(out=out)
+        else:
+            out[...] = (levels >= 0).get()
 
     def dependencies(self, stop: Stop | None) -> list[Array]:
         """Return the dependencies of the sources of the last run, which kept levels.
@@ -229,5 +281,5 @@ class DomainBitSearches(PartSearches):
 
     def close(self) -> None:
         """Free the shared memory (collective)."""
-        self._shares, self._paths = [], None
+        self._shares, self._paths, self.launched = [], None, None
         self._group.close()

@@ -107,6 +107,7 @@ class Member:
     delegates: ids of delegates by position, int64, -1 in gaps; normals: first number of
     a normal vertex; outer: see ``InnerPart``
     domains: number of all domains; domain: index of this one
+    whole: whether this is a whole graph, which may be directed
     """
 
     layout: Layout
@@ -120,6 +121,7 @@ class Member:
     outer: OuterEdges | None = None
     domains: Domains | None = None
     domain: int = 0
+    whole: bool = False
 
     @classmethod
     def of_rows(cls, rows: MemberRows) -> Member:
@@ -132,7 +134,7 @@ class Member:
     def of_graph(cls, graph: DeviceGraph) -> Member:
         """Return the only member, which holds a whole graph."""
         granules = max(-(-graph.active // GRANULE), 1)
-        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
+        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules, whole=True)
 
     @classmethod
     def of_share(cls, share: InnerPart) -> Member:

@@ -59,6 +59,7 @@ class Share:
     The host launches the steps of a level on all devices of the domain; ``one_device``
     runs all steps in one launch.
 
+    wanted: results of the searches
     memory: uint8 zeros, as many bytes as ``Member.shared`` needs
     bases: addresses of the memory of the domain's devices, [devices]
     """
@@ -73,6 +74,7 @@ class Share:
         cp = cuda.cupy()
         self._shared = allocate(member.shared(lanes), pieces(memory))
         self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
+        self.wanted = Wanted()
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
@@ -138,6 +140,7 @@ class Share:
 
     def clear(self, wanted: Wanted) -> None:
         """Reset the state of searches, and their sums and counts."""
+        self.wanted = wanted
         cp, stream = cuda.cupy(), cuda.cupy().cuda.get_current_stream()
         if not wanted.levels:
             self._planes = []
@@ -152,7 +155,8 @@ class Share:
             if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
         self.params.set(counts=self._counts)
-        self._begin_sums(wanted)
+        if not wanted.adds_up or self._sums.keys() != {*wanted.sums}:
+            self._begin_sums()
         if self.tails is not None:
             # mutant: clear -> counts
             #   : test_domains_from_the_least_to_all_on_the_devices
@@ -166,16 +170,14 @@ class Share:
             self.outside.clear()
         return [self._tally]
 
-    def _begin_sums(self, wanted: Wanted) -> None:
+    def _begin_sums(self) -> None:
         self._sums = {}
         self.params.set(**dict.fromkeys(SUMS))  # they go before others come
-        with cuda.memory_of("sums of bit-parallel searches"):
-            self._sums = self._zero_sums(wanted)
-        self.params.set(**self._sums)
-
-    def _zero_sums(self, wanted: Wanted) -> dict[str, DeviceArray]:
         active = max(self.member.graph.active, 1)
-        return {name: cuda.cupy().zeros(active, SUMS[name]) for name in wanted.sums}
+        with cuda.memory_of("sums of bit-parallel searches"):
+            for name in self.wanted.sums:
+                self._sums[name] = cuda.cupy().zeros(active, SUMS[name])
+        self.params.set(**self._sums)
 
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
@@ -209,15 +211,15 @@ class Share:
         edges, size = self._tally_copy.wait()[at : at + 2].tolist()
         return (size & 0xFFFFFFFF) + (size >> 32), edges
 
-    def lacks_room(self, depth: int, *, levels: bool) -> bool:
+    def lacks_room(self, depth: int) -> bool:
         """Return whether a level needs more memory; the same for all shares."""
         counted = self._counts is not None and depth >= len(self._counts)
-        return counted or (levels and depth >> len(self._planes) > 0)
+        return counted or (self.wanted.levels and depth >> len(self._planes) > 0)
 
-    def make_room(self, depth: int, *, levels: bool) -> None:
+    def make_room(self, depth: int) -> None:
         """Allocate room for a level."""
         cp = cuda.cupy()
-        if levels and depth >> len(self._planes) > 0:
+        if self.wanted.levels and depth >> len(self._planes) > 0:
             with cuda.memory_of("levels of bit-parallel searches"):
                 for _ in range(MORE_PLANES):
                     self._planes.append(cp.zeros(max(self._seen.size, 1), np.uint32))
@@ -303,14 +305,14 @@ class Share:
         if not self.member.graph.active:
             return levels
         for low in range(0, n, IDS_AT_ONCE):
-            numbers = self._numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
+            numbers = self.numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
             with cuda.memory_of("levels"):
                 out = cuda.cupy().empty((some, len(numbers)), levels.dtype)
             self.write_levels(out, numbers, deepest, block)
             levels[:, low : low + len(numbers)] = out.get()
         return levels
 
-    def _numbers_by_id(self) -> DeviceArray:
+    def numbers_by_id(self) -> DeviceArray:
         """Return the number of each local id, uint32, ISOLATED for none."""
         cp, graph = cuda.cupy(), self.member.graph
         if graph.members is None:

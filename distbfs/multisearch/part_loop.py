@@ -31,6 +31,7 @@ class Wanted:
     sums: names in ``base.SUMS``; limit: the last level to search
     stop: function that is called before each level; SearchStopped is raised on all
     ranks if it returns True on one
+    adds_up: whether sums on devices are of all runs since they were first wanted
     """
 
     levels: bool = False
@@ -38,6 +39,7 @@ class Wanted:
     sums: tuple[str, ...] = ()
     limit: int | None = None
     stop: Stop | None = None
+    adds_up: bool = False
 
 
 class PartSearches(ABC):
@@ -59,6 +61,10 @@ class PartSearches(ABC):
         """Search from up to ``width`` vertices, internal ids int64 [k]."""
         self._count = len(sources)
         self._begin(sources, wanted)
+        self.deepest = self._search(wanted)
+
+    def _search(self, wanted: Wanted) -> int:
+        """Search level by level; return the largest level."""
         depth, size = 0, self._next(0, wanted.stop)
         while size and depth != wanted.limit:
             self._world.doing = f"level {depth}"
@@ -67,7 +73,7 @@ class PartSearches(ABC):
             self._push(depth)
             size = self._next(depth, wanted.stop)
         self._world.doing = ""
-        self.deepest = depth if size or not depth else depth - 1
+        return depth if size or not depth else depth - 1
 
     def _next(self, depth: int, stop: Stop | None) -> int:
         """Make the pushed bits the frontier; count its vertices on all ranks."""

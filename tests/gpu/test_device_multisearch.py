@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from device_graphs import HostGraph, hubs, small
 from device_problems import PROBLEMS, device_problem, run_problem
 from fast_graphs import path, shuffled
@@ -17,7 +18,6 @@ from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -61,7 +61,7 @@ def test_bits(name, pull_edges):
         searches = BitSearches(made.graph, counts=True, sums=SUMS, **ways)
         for _ in range(2):
             batch = searches.search(roots)
-            np.testing.assert_array_equal(signed(batch.levels()), wanted)
+            np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted)
             counts = [
                 np.bincount(x[x >= 0], minlength=batch.deepest + 1) for x in wanted
             ]
@@ -80,7 +80,7 @@ def test_many_batches():
     roots = np.arange(1300) * 3 % source.n
     wanted = distances(source, roots)
     for first, last, batch in BitSearches(made.graph).batches(roots):
-        np.testing.assert_array_equal(signed(batch.levels()), wanted[first:last])
+        np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted[first:last])
     batch = BitSearches(made.graph, levels=False).search(roots[:512])
     rng = np.random.default_rng(5)
     rows, targets = rng.integers(0, 512, 9999), rng.integers(0, source.n, 9999)

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from device_graphs import HostGraph
 from device_problems import device_problem, run_problem
 from fast_graphs import fault, path, shuffled
@@ -13,7 +14,6 @@ from sessions import open_tuples
 
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.search.choose import Request
 
 pytestmark = pytest.mark.solitary
@@ -111,7 +111,7 @@ def test_bit_parallel_searches():
     for _ in range(2):
         level, _ = stopped(searches.search, sources)
         assert 0 < level < batch.deepest
-    levels = searches.search(sources, stop=never).levels().get()
+    levels = searches.search(sources, stop=never).levels_by_id().get()
     for row, root in zip(levels, sources.tolist(), strict=True):
         np.testing.assert_array_equal(row, source.distances(root))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from device_graphs import HostGraph
 from device_parts import LARGE, check, driver_of
 from fast_faults import Faults
@@ -28,7 +29,6 @@ from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
@@ -104,11 +104,14 @@ def test_many_searches_with_tails_in_host_memory(name, kept):
             ways = {"width": width, "pull_edges": pull_edges}
             searches = BitSearches(graph, counts=True, sums=SUMS, **ways)
             for first, last, batch in searches.batches(roots):
-                levels = batch.levels().get()
+                levels = batch.levels_by_id().get()
                 np.testing.assert_array_equal(levels, wanted[first:last])
                 read = batch.tail_counts()["tail_edges"]
                 assert 0 < 4 * read <= batch.tail_counts()["tail_bytes"]
-                assert read <= (batch.pulls + batch.pushes) * graph.held_back
+                assert (
+                    read
+                    <= (batch.launched.pulls + batch.launched.pushes) * graph.held_back
+                )
             reached = searches.sum_by_id("reached_from")
             np.testing.assert_array_equal(reached, (wanted >= 0).sum(axis=0))
 

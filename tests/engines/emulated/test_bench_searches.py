@@ -80,8 +80,8 @@ def test_four_devices(device, monkeypatch, tmp_path):
 def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
     at = domain_bits.DomainBitSearches.levels_at
 
-    def wrong(*arguments):
-        return at(*arguments) + 1
+    def wrong(searches, *pairs):
+        return at(searches, *pairs) + (searches.launched is None)
 
     monkeypatch.setattr(domain_bits.DomainBitSearches, "levels_at", wrong)
     with pytest.raises(ValidationError, match="other levels"):

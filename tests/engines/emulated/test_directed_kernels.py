@@ -2,9 +2,11 @@
 
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from device_graphs import HostGraph
 from directed_hosts import (
     SHAPES,
@@ -33,7 +35,9 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.holding import held_graph
+from distbfs.service.shared_traversal import together
 
 MADE = {}
 WAYS = {
@@ -287,6 +291,17 @@ def test_tails_in_host_memory(device, name, in_ids):
         SeenMaker(rows_of_graph(graph))
     with pytest.raises(UsageError, match="many searches of a directed graph need all"):
         BitSearches(graph)
+    held = held_graph(SoloWorld(), made.source.n, graph)
+    session = SimpleNamespace(
+        world=SoloWorld(),
+        held=held,
+        vertices=held.vertices,
+        layout=held.vertices.layout,
+        options=SimpleNamespace(engine="xbfs"),
+        separated=None,
+        at_close=[],
+    )
+    assert together(session) is None, "queries of a service are answered one by one"
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])

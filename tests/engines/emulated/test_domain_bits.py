@@ -200,10 +200,10 @@ def test_one_rank_without_memory(device, monkeypatch):
     source, short = GRAPHS["random"], []
 
     class Share(domain_bits.Share):
-        def make_room(self, depth, *, levels):
+        def make_room(self, depth):
             if short and self.part == 1:
                 raise ResourceError("no room for levels")
-            super().make_room(depth, levels=levels)
+            super().make_room(depth)
 
     def rank(world):
         made, _ = resident_parts(source, 2, world)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from allocations import allocated
+from bit_searches import BitSearches
 from covering import covered
 from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
@@ -16,7 +17,7 @@ from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch import domain_members, one_device
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import level_dtype
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.ranks.world import SoloWorld
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
 GRAPHS["wide-star"] = Tuples(1003, [7] * 1003, range(1003))
@@ -61,7 +62,7 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
         batch = searches.search(roots)
         wanted = distances(source, roots)
         assert batch.deepest == max(wanted.max(), 0), name
-        np.testing.assert_array_equal(signed(batch.levels()), wanted, name)
+        np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted, name)
         counts = np.stack(
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
@@ -98,8 +99,8 @@ def test_levels_of_many_edges_are_pulled(device, pull_edges):
             source.degrees[(wanted == level).any(axis=0)].sum()
             for level in range(batch.deepest + 1)
         ]
-        assert batch.pulls == sum(count >= pull_edges for count in edges)
-        assert batch.pushes == len(edges) - batch.pulls
+        assert batch.launched.pulls == sum(count >= pull_edges for count in edges)
+        assert batch.launched.pushes == len(edges) - batch.launched.pulls
 
 
 def test_levels_beyond_a_byte_and_again(device):
@@ -109,7 +110,7 @@ def test_levels_beyond_a_byte_and_again(device):
     searches = BitSearches(made.graph, counts=True)
     for roots in ([5, 9, 600], [699, 0], [77]):
         batch = searches.search(roots)
-        levels = batch.levels()
+        levels = batch.levels_by_id()
         assert levels.dtype == level_dtype(batch.deepest)
         np.testing.assert_array_equal(signed(levels), distances(source, roots))
         assert (batch.counts().sum(axis=1) == 700).all()
@@ -139,7 +140,7 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
         ways = {"width": width, "pull_edges": pull_edges}
         searches = BitSearches(graph, counts=True, sums=SUMS, **ways)
         batch, wanted = searches.search(roots), distances(source, roots)
-        np.testing.assert_array_equal(signed(batch.levels()), wanted, name)
+        np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted, name)
         counts = np.stack(
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
@@ -154,7 +155,7 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
         read = batch.tail_counts()["tail_edges"]
         if pull_edges == NEVER_PULL:
             assert read == pushed
-        assert read <= (batch.pulls + batch.pushes) * graph.held_back
+        assert read <= (batch.launched.pulls + batch.launched.pushes) * graph.held_back
         assert 128 * -(-read // 32) <= batch.tail_counts()["tail_bytes"] <= 128 * read
         before, again = batch.tail_counts(), searches.search(roots).tail_counts()
         assert again == before or pull_edges != NEVER_PULL, "counted anew"
@@ -167,8 +168,10 @@ def test_pulls_read_no_tail_without_need(device, width):
     def read(source, roots):
         ways = {"width": width, "pull_edges": ALWAYS_PULL}
         batch = BitSearches(split_after(source, 8), **ways).search(roots)
-        np.testing.assert_array_equal(signed(batch.levels()), distances(source, roots))
-        return batch.pulls, batch.tail_counts()["tail_edges"]
+        np.testing.assert_array_equal(
+            signed(batch.levels_by_id()), distances(source, roots)
+        )
+        return batch.launched.pulls, batch.tail_counts()["tail_edges"]
 
     assert read(complete(60), [0, 1]) == (2, 0)
     # a hub with 198 leaves and a path of ten vertices; two vertices apart
@@ -186,7 +189,7 @@ def test_levels_up_to(device, most):
     wanted[wanted > most] = -1
     batch = BitSearches(made.graph).search([0, 7], most)
     assert batch.deepest == min(most, wanted.max())
-    np.testing.assert_array_equal(signed(batch.levels()), wanted)
+    np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted)
 
 
 @pytest.mark.parametrize("name", ["isolated", "two-components", "kronecker"])
@@ -196,7 +199,7 @@ def test_all_sources_in_batches(device, name):
     roots = np.arange(source.n)[:300]
     wanted, searches = distances(source, roots), BitSearches(made.graph, width=128)
     for first, last, batch in searches.batches(roots):
-        np.testing.assert_array_equal(signed(batch.levels()), wanted[first:last])
+        np.testing.assert_array_equal(signed(batch.levels_by_id()), wanted[first:last])
 
 
 def test_the_second_batch_is_deeper(device):
@@ -205,7 +208,7 @@ def test_the_second_batch_is_deeper(device):
     roots = [500] * 128 + [0, 510]
     wanted, searches = distances(source, roots), BitSearches(made.graph, width=128)
     for first, last, batch in searches.batches(roots):
-        levels = batch.levels()
+        levels = batch.levels_by_id()
         assert levels.dtype == (np.int16 if first else np.int8)
         np.testing.assert_array_equal(signed(levels), wanted[first:last])
 
@@ -213,7 +216,7 @@ def test_the_second_batch_is_deeper(device):
 def test_no_source_and_no_vertex(device):
     made = HostGraph(GRAPHS["grid"])
     batch = BitSearches(made.graph).search([])
-    assert (batch.deepest, batch.levels().shape) == (0, (0, made.source.n))
+    assert (batch.deepest, batch.levels_by_id().shape) == (0, (0, made.source.n))
     assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
 
 
@@ -243,10 +246,11 @@ def test_reached(device):
     wanted = distances(source, roots) >= 0
     found = batch.levels_at(rows, targets) >= 0
     np.testing.assert_array_equal(found, wanted.ravel())
-    assert not len(batch.levels_at([], []))
+    assert not len(batch.levels_at(rows[:0], targets[:0]))
     alone = HostGraph(NAMED["no-edges"])
     batch = BitSearches(alone.graph).search([4, 5])
-    assert (batch.levels_at([0, 0, 1], [4, 5, 5]) >= 0).tolist() == [True, False, True]
+    found = batch.levels_at(np.array([0, 0, 1]), np.array([4, 5, 5]))
+    assert found.tolist() == [0, -1, 0]
 
 
 def test_refusals(device):
@@ -259,14 +263,10 @@ def test_refusals(device):
     with pytest.raises(UsageError, match="600 searches at once; allowed: 512"):
         searches.search([0] * 600)
     batch = searches.search([0, 288])
-    assert not batch.levels().get().any(), "0 where a vertex was reached"
-    assert batch.levels_at([1], [0]).tolist() == [0]
+    assert not batch.levels_by_id().get().any(), "0 where a vertex was reached"
+    assert batch.levels_at(np.array([1]), np.array([0])).tolist() == [0]
     with pytest.raises(UsageError, match="ran without counts"):
         searches.search([0]).counts()
-    with pytest.raises(UsageError, match="width is 64; allowed: 128, 256, 512"):
-        BitSearches(made.graph, width=64)
-    with pytest.raises(UsageError, match="search 1 of 1"):
-        searches.search([0]).levels_at([1], [0])
 
 
 @pytest.mark.parametrize("width", [128, 512])
@@ -274,13 +274,11 @@ def test_memory_is_what_was_counted(device, width):
     made = HostGraph(uniform(500, 2000))
     searches = BitSearches(made.graph, sums=SUMS, width=width)
     for levels in (False, True):
-        if levels:
-            searches.search([0])  # which adds planes once
-        held = allocated(
-            [searches._shared, searches._queues, searches._planes, searches._sums], []
-        )
+        searches.search([0], 1 if levels else 0)  # of which one adds planes once
+        share = searches.launched
+        held = allocated([share._shared, share._queues, share._planes, share._sums], [])
         lanes = width // 128
-        need = searches.member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
+        need = share.member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
         spare = 4 * 16 * lanes * made.active  # planes of deeper levels
         by_id = 4 * (made.source.n + 1)  # of a graph without all numbers by id
         assert held == need - levels * (spare + by_id)
@@ -291,10 +289,11 @@ def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     member = domain_members.Member.of_graph(made.graph)
     need = member.bytes_needed(1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
-    assert BitSearches(made.graph).width == 128
+    fits = domain_members.lanes_that_fit
+    assert fits(SoloWorld(), [member], levels=True) == 1
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
     with pytest.raises(OutOfMemory, match=r"need \d+ bytes of device"):
-        BitSearches(made.graph)
+        fits(SoloWorld(), [member], levels=True)
 
 
 @settings(
@@ -307,4 +306,6 @@ def test_any_graph(device, source, pull):
     made = HostGraph(source)
     roots = np.arange(source.n)
     batch = BitSearches(made.graph, width=128, pull_edges=pull).search(roots)
-    np.testing.assert_array_equal(signed(batch.levels()), distances(source, roots))
+    np.testing.assert_array_equal(
+        signed(batch.levels_by_id()), distances(source, roots)
+    )

@@ -28,7 +28,7 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
-from distbfs.multisearch.one_device import BitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.ranks.world import SoloWorld
@@ -187,16 +187,15 @@ def test_turns_where_memory_does_not_last(device, monkeypatch, most):
     source, every = SMALL["random"], np.arange(130)
     states = (*FROM.state, State("level", "int16", "pair"))
     problem = Problem("both", states, bits=True)
-    search, sizes = BitSearches.search, []
+    run, sizes = DomainBitSearches.run, []
 
-    def scarce(self, sources, *more):
+    def scarce(self, sources, wanted):
         sizes.append(len(sources))
-        batch = search(self, sources, *more)
+        run(self, sources, wanted)
         if len(sources) > most:
             raise OutOfMemory("not enough")
-        return batch
 
-    monkeypatch.setattr(BitSearches, "search", scarce)
+    monkeypatch.setattr(DomainBitSearches, "run", scarce)
     on = searcher(source, "xbfs")
     results = on.run(problem, every)
     wanted = searcher(source, "reference").run(problem, every)

@@ -302,11 +302,11 @@ def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
     level = levels_of(source)[roots]
     problem = Problem("levels", (State("level", "int8", "pair", -1),), bits=True)
 
-    def some_room(share, depth, *, levels):
+    def some_room(share, depth):
         tried.append(share.lanes)
         if share.lanes > 1 and share.part == 1:
             raise OutOfMemory("no room for levels")
-        make_room(share, depth, levels=levels)
+        make_room(share, depth)
 
     def rank(world):
         session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from device_graphs import HostGraph, hubs
 from device_problems import device_problem, run_problem
 from emulated_device import ask_once
@@ -25,7 +26,6 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
-from distbfs.multisearch.one_device import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices
@@ -324,7 +324,7 @@ def test_bit_parallel_searches(device, pull_edges):
         assert (level == 0) == (k == 1)
         assert level < wanted.max()
         batch = searches.search(sources, stop=never)
-        np.testing.assert_array_equal(batch.levels().get(), wanted)
+        np.testing.assert_array_equal(batch.levels_by_id().get(), wanted)
         assert batch.counts().sum() == wanted.size
 
 

@@ -1,0 +1,35 @@
+"""Many searches of a whole graph on one device, whose results are wanted once."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from distbfs.multisearch.cuda_bits import SEARCHES
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
+from distbfs.ranks.world import SoloWorld
+
+
+class BitSearches(DomainBitSearches):
+    """Searches of which ``search`` returns the last; sums are of all of them."""
+
+    def __init__(
+        self, graph, *, width=4 * SEARCHES, pull_edges=None, levels=True, **wanted
+    ):
+        self.results = Wanted(levels, **{"counts": False, **wanted}, adds_up=True)
+        lanes = width // SEARCHES
+        members = [Member.of_graph(graph)]
+        super().__init__(SoloWorld(), members, lanes=lanes, pull_edges=pull_edges)
+
+    def search(self, sources, limit=None, stop=None):
+        """Search from ids; return this."""
+        wanted = replace(self.results, limit=limit, stop=stop)
+        self.run(np.asarray(sources, dtype=np.int64), wanted)
+        return self
+
+    def batches(self, sources):
+        """Yield (first, last + 1, these searches) over all sources."""
+        for first in range(0, len(sources), self.width):
+            last = min(first + self.width, len(sources))
+            yield first, last, self.search(sources[first:last])
