@@ -37,12 +37,7 @@ INLINE void make_level(const Params &p, Level &l, State &s, Grid &g, uint4 full)
     const u32 side = s.depth & 1;
     Barrier *b = &p.control->barrier;
     clear_mark(p, l.depth);
-    clear_live(p, l.depth);
     if (s.edges >= p.pull_edges) { /* mutant: >= -> < : test_levels_of_many_edges_are_pulled */
-        if (SPLIT) {
-            note_live(p, l);
-            grid_sum(b, g.turn, 0);
-        }
         const u32 edges = pull(p, l, g.room, full);
         s.edges = grid_sum(b, g.turn, edges, 0, 0, 0, p.stop, g.stop);
         s.dense = 1, s.pulls++;

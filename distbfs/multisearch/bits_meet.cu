@@ -10,7 +10,7 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh and lookups.cuh.
  *
- * variants: PIECES=1 DIRECTED=0,1 SPLIT=0
+ * variants: PIECES=1 DIRECTED=0,1
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"

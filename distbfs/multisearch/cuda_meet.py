@@ -57,12 +57,7 @@ class MeetingSearches:
         if pull_edges is None:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
-        module = programs.Module(
-            SOURCE,
-            PIECES=1,
-            DIRECTED=int(graph.directed),
-            SPLIT=0,
-        )
+        module = programs.Module(SOURCE, PIECES=1, DIRECTED=int(graph.directed))
         member = Member.of_graph(graph)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)

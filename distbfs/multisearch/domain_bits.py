@@ -1,10 +1,10 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
-The host launches a level on all devices of a domain and waits for all before the next;
-a device that holds a whole graph makes all levels in one launch (``one_device``).
-``domain_members`` describes their rows and the bytes that searches take. Between
-domains (``outer_bits``), each level sends the new words of delegates to all domains,
-and those of targets of outer edges to their owners.
+The host launches a level on all devices of a domain and waits for all before the next.
+A device with a whole graph makes all levels in one launch (``one_device``), unless some
+of the graph is in host memory. ``domain_members`` describes the rows of devices and the
+bytes that searches take. Between domains (``outer_bits``), each level sends the new
+words of delegates to all domains, and those of targets of outer edges to their owners.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class DomainBitSearches(PartSearches):
             raise
 
     def _share(self, member: Member, memory: DeviceArray, bases: Ids) -> Share:
-        if not member.whole:
+        if not member.whole or member.graph.tails is not None:
             return Share(member, self.lanes, memory, bases)
         self.launched = LaunchedShare(member, self.lanes, memory, self._pull_edges)
         return self.launched

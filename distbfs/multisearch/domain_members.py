@@ -23,9 +23,9 @@ from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
-from distbfs.errors import OutOfMemory
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.peer_memory import on_device
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
     LANES,
@@ -132,7 +132,17 @@ class Member:
 
     @classmethod
     def of_graph(cls, graph: DeviceGraph) -> Member:
-        """Return the only member, which holds a whole graph."""
+        """Return the only member, which holds a whole graph.
+
+        Raises UsageError if it is too large, or directed and partly in host memory.
+        """
+        if graph.n > MAX_VERTICES:
+            raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.directed and graph.held_back:
+            raise UsageError(
+                "many searches of a directed graph need all of it on the device, and "
+                f"{graph.held_back} of its edges are in host memory"
+            )
         granules = max(-(-graph.active // GRANULE), 1)
         return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules, whole=True)
 

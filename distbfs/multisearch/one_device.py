@@ -13,8 +13,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
-from distbfs.errors import SearchStopped, UsageError
-from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
@@ -31,14 +30,12 @@ if TYPE_CHECKING:
 
 
 class LaunchedShare(Share):
-    """The only share of searches of a whole graph, which may be directed.
+    """The only share of searches of a whole graph, all of which is on the device.
 
     pull_edges: pull frontiers of this many edges or more
 
     control: uint64, counters of the barriers of blocks; to be cleared before a launch
     seconds: time of the last search's kernels; pulls, pushes: its levels by direction
-
-    Raises UsageError if the graph is too large, or directed and partly in host memory.
     """
 
     source = KERNELS / "bits.cu"
@@ -46,14 +43,6 @@ class LaunchedShare(Share):
     def __init__(
         self, member: Member, lanes: int, memory: DeviceArray, pull_edges: int
     ) -> None:
-        graph = member.graph
-        if graph.n > MAX_VERTICES:
-            raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        if graph.directed and graph.held_back:
-            raise UsageError(
-                "many searches of a directed graph need all of it on the device, and "
-                f"{graph.held_back} of its edges are in host memory"
-            )
         self._pull_edges, self._word = pull_edges, StopWord()
         self._host_state = structure(self.source, "State")
         self.control, self._state = (
@@ -75,10 +64,7 @@ class LaunchedShare(Share):
             pull_edges=self._pull_edges,
         )
         module = programs.Module(
-            self.source,
-            PIECES=self.lanes,
-            DIRECTED=int(graph.directed),
-            SPLIT=int(self.tails is not None),
+            self.source, PIECES=self.lanes, DIRECTED=int(graph.directed)
         )
         self._begin_level = module.kernel("begin_level").prepare(self.first, 1, THREADS)
         self._launch = module.kernel("search").prepare(

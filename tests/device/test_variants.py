@@ -232,15 +232,14 @@ LOADS = {
         (
             "multisearch",
             ("bits.cu",),
-            {"PIECES": LANES, "DIRECTED": FLAG, "SPLIT": (0,)},
-            {"PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
+            {"PIECES": LANES, "DIRECTED": FLAG},
         ),
     ],
     "multisearch/cuda_meet.py": [
         (
             "multisearch",
             ("bits_meet.cu",),
-            {"PIECES": (1,), "DIRECTED": FLAG, "SPLIT": (0,)},
+            {"PIECES": (1,), "DIRECTED": FLAG},
         )
     ],
     "multisearch/cuda_problems.py": [

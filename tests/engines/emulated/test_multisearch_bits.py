@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
-from distbfs.multisearch import domain_members, one_device
+from distbfs.multisearch import domain_members, domain_share, one_device
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.ranks.world import SoloWorld
@@ -131,8 +131,8 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
 
     A third of the graphs each: all of each width, and with as many columns kept.
     """
-    monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
-    monkeypatch.setattr(one_device, "WIDE_DEGREE", 12)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 300)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 12)
     turn = (KEPT.index(kept) + WIDTHS.index(width)) % 3
     for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         graph = split_after(source, kept)
@@ -155,7 +155,7 @@ def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
         read = batch.tail_counts()["tail_edges"]
         if pull_edges == NEVER_PULL:
             assert read == pushed
-        assert read <= (batch.launched.pulls + batch.launched.pushes) * graph.held_back
+        assert read <= (batch.deepest + 1) * graph.held_back
         assert 128 * -(-read // 32) <= batch.tail_counts()["tail_bytes"] <= 128 * read
         before, again = batch.tail_counts(), searches.search(roots).tail_counts()
         assert again == before or pull_edges != NEVER_PULL, "counted anew"
@@ -171,7 +171,7 @@ def test_pulls_read_no_tail_without_need(device, width):
         np.testing.assert_array_equal(
             signed(batch.levels_by_id()), distances(source, roots)
         )
-        return batch.launched.pulls, batch.tail_counts()["tail_edges"]
+        return batch.deepest + 1, batch.tail_counts()["tail_edges"]
 
     assert read(complete(60), [0, 1]) == (2, 0)
     # a hub with 198 leaves and a path of ten vertices; two vertices apart
