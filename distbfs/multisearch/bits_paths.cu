@@ -1,10 +1,11 @@
 /* Shortest paths of up to 32 searches over the rows of a domain of devices, which may be one of
  * several: their numbers forward, and Brandes' dependencies backward.
  *
- * Method: searches of one traversal (bits_domain.cu) have found all levels.  A sweep forward
- * makes the number of paths to each vertex, level by level, as the sum over its neighbours one
- * level before; a sweep backward makes (1 + dependency) / paths, from the sum of these over its
- * neighbours one level after.  Of each level the host launches on all devices
+ * Method: searches of one traversal (bits_domain.cu) have found all levels.  Own vertices are
+ * listed by level, on each level that a search finds them on, but hubs, which are few.  A sweep
+ * forward makes the number of paths to each vertex, level by level, as the sum over its
+ * neighbours one level before; a sweep backward makes (1 + dependency) / paths, from the sum of
+ * these over its neighbours one level after.  Of each level the host launches on all devices
  *   carry             own vertices of the level sum up their neighbours, read at home; each is
  *                     settled and written to all devices of the domain, but delegates, whose
  *                     edges are in all domains
@@ -34,6 +35,7 @@
 #define GROUP (32 / WIDTH) /* edges that a warp follows at a time */
 #define MOST_PARTS 8
 #define ITEM 2
+#define RUN 3 /* of a long list, a warp takes runs of 2^RUN vertices */
 
 struct Paths {
     Uints row;            /* [active + 1] */
@@ -54,16 +56,20 @@ struct Paths {
     const u32 *asked_first; /* [shares + 1] */
     u64 *box;             /* [(asked + normals) * WIDTH][ITEM] */
     u64 *sizes;           /* [shares + lanes], items of each */
+    u32 *order;           /* numbers by level, those of hubs left out; null: to be counted */
+    u64 *cursor;          /* [levels]: 0, then how many are on each, or where they begin */
+    u64 begin, end;       /* of the level that is made, in `order` */
+    u64 old_begin, old_end; /* of the one that was made two levels before */
     const u64 *items;     /* [count][ITEM], what has arrived */
     u64 count;
-    u32 active, hubs, wide, digits; /* rows for a block, for a warp: multiples of 32 */
+    u32 active, hubs, digits; /* hubs: rows for a block, a multiple of 32 */
     u32 parts, index;
     u32 normals;          /* the first number of a normal vertex */
     u32 several;          /* whether delegates have edges in other domains, too */
     u32 shares, lanes;    /* lanes of delegates on this device */
     u32 level;            /* the level that is made */
     u32 back, begins;     /* the sweep backward; its first level, which sums up nothing */
-    u32 delegates;        /* whether the items are of delegates */
+    u32 delegates, pad;   /* whether the items are of delegates */
 };
 
 /* What a part has where this device has p. */
@@ -71,20 +77,45 @@ template <class T> INLINE T *of_part(const Paths &p, T *at, u32 part) {
     return (T *)((const char *)at + p.shift[part]);
 }
 
-/* Searches that have v on the level that is made. */
-INLINE u32 on_level(const Paths &p, u32 v) {
+/* Searches that have v on a level. */
+INLINE u32 on_level(const Paths &p, u32 v, u32 level) {
     u32 bits = p.digit[v];
     for (u32 k = 0; k < p.digits; k++) {
         const u32 set = p.digit[(u64)(k + 1) * p.active + v];
-        bits &= p.level >> k & 1 ? set : ~set;
+        bits &= level >> k & 1 ? set : ~set;
     }
     return bits;
 }
 
-/* All devices of the domain learn which searches have v on the level; one lane calls it. */
-INLINE void announce(const Paths &p, u32 v, u32 bits) {
+/* All devices of the domain learn which searches have v on the level that is made, which are
+ * returned; one lane calls it. */
+INLINE u32 announce(const Paths &p, u32 v) {
+    const u32 bits = on_level(p, v, p.level);
     for (u32 k = 0; k < p.parts; k++)
         of_part(p, p.bits[p.level & 1], k)[position_of(p, v)] = bits;
+    return bits;
+}
+
+/* Counts the vertices of each level, or lists them. */
+extern "C" __global__ void __launch_bounds__(THREADS, 1) list_levels(const Paths p) {
+    const u32 lane = lane_id(), warps = gridDim.x * WARPS;
+    for (u64 base = p.hubs + ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; base < p.active;
+         base += warps * 32) {
+        const u32 v = (u32)base + lane;
+        u32 left = v < p.active ? p.digit[v] : 0;
+        while (__any_sync(ALL, left)) {
+            int level = left ? 0 : -1;
+            for (u32 k = 0; left && k < p.digits; k++) {
+                const u32 set = p.digit[(u64)(k + 1) * p.active + v];
+                level |= (set >> (__ffs(left) - 1) & 1) << k;
+            }
+            if (left) left &= ~on_level(p, v, (u32)level);
+            each_level(level, [&](int one, u32) {
+                const u64 at = take_place(level == one, p.cursor + one);
+                if (level == one && p.order) p.order[at] = v;
+            });
+        }
+    }
 }
 
 /* The sum of neighbours at, at + step … of a row, 32 edges each time, in the searches of `want`
@@ -156,9 +187,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
     __shared__ double room[WARPS][WIDTH];
     const u32 lane = lane_id(), own = threadIdx.x >> 5;
     const u32 warp = own * gridDim.x + blockIdx.x, warps = gridDim.x * WARPS;
+    for (u64 i = p.old_begin + thread_of(THREADS); i < p.old_end; i += threads_of(THREADS))
+        announce(p, p.order[i]); /* as below where they are on this level, too */
     for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
-        const u32 want = on_level(p, v);
-        if (threadIdx.x == 0) announce(p, v, want);
+        const u32 want = on_level(p, v, p.level);
+        if (threadIdx.x == 0) announce(p, v);
         if (!want) continue; /* the same for all threads of the block */
         double sum = sum_of(p, v, want, own, WARPS);
         if (lane < WIDTH) room[own][lane] = sum;
@@ -170,17 +203,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
         }
         __syncthreads();
     }
-    for (u32 v = p.hubs + warp; v < p.wide; v += warps) {
-        const u32 want = on_level(p, v);
-        if (lane == 0) announce(p, v, want);
-        if (want) finish(p, v, want, sum_of(p, v, want, 0, 1));
-    }
-    for (u32 base = p.wide + warp * 32; base < p.active; base += warps * 32) {
-        const u32 v = base + lane, want = v < p.active ? on_level(p, v) : 0;
-        if (v < p.active) announce(p, v, want);
+    const u32 run = p.end - p.begin < warps * 32 ? 0 : RUN; /* few: one for each warp */
+    for (u64 base = p.begin; base < p.end; base += warps * 32) {
+        const u64 i = base + (((lane >> run) * warps + warp) << run) + (lane & (1u << run) - 1);
+        const u32 v = i < p.end ? p.order[i] : 0, want = i < p.end ? announce(p, v) : 0;
         for (u32 left = __ballot_sync(ALL, want != 0); left; left &= left - 1) {
             const u32 k = __ffs(left) - 1, some = __shfl_sync(ALL, want, k);
-            finish(p, base + k, some, sum_of(p, base + k, some, 0, 1));
+            const u32 u = __shfl_sync(ALL, v, k);
+            finish(p, u, some, sum_of(p, u, some, 0, 1));
         }
     }
 }

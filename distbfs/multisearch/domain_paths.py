@@ -7,8 +7,8 @@ each level sends the value of each of its vertices once to every device that has
 to it, and a domain's share of a delegate's sum to the other domains.
 
 For each simultaneous search, a device takes 8 bytes for each position of any device of
-its domain, 8 for each own vertex, 8 for each target of outer edges, and 16 for each own
-vertex that is such a target and for each delegate.
+its domain, 8 for each own vertex and up to 4 to list it by level, 8 for each target of
+outer edges, and 16 for each own vertex that is such a target and for each delegate.
 
 Sources: Brandes, A faster algorithm for betweenness centrality, 2001; Then et al., The
 more the merrier, VLDB 2014.
@@ -116,10 +116,12 @@ def own_table(
     """Return the arrays that only this device accesses; see ``PathShare``."""
     active = max(member.graph.active, 1)
     digits = 1 + deepest.bit_length(), active
+    listed = min(width, deepest + 1) * active
     table: ArrayTable = {
         "paths": ArrayPlan(np.float64, active * width),
         "sums": ArrayPlan(np.float64, active),
         "digit": ArrayPlan(np.uint32, digits, later=True),
+        "order": ArrayPlan(np.uint32, listed, later=True),
     }
     if asked is not None and member.outer is not None:
         targets = max(len(member.outer.targets), 1)
@@ -165,7 +167,6 @@ class PathShare(Sender):
             magic=-(-(1 << 32) // member.devices),
             active=graph.active,
             hubs=share.params.hubs,
-            wide=share.params.wide,
             parts=member.devices,
             index=member.index,
         )
@@ -173,8 +174,9 @@ class PathShare(Sender):
         super().__init__(params, ITEM, starts, member.own_lanes, width)
         if asked is not None:
             self._open_outside(asked)
-        names = "carry", "collect", "take", "settle_delegates"
+        names = "list_levels", "carry", "collect", "take", "settle_delegates"
         self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
+        self._begins: list[int] = []  # where levels begin in ``order``
 
     def _open_outside(self, asked: AskedVertices) -> None:
         """Describe to kernels the messages to and from other domains."""
@@ -196,14 +198,30 @@ class PathShare(Sender):
         self._clear("sums")
 
     def begin(self, deepest: int, first: int) -> None:
-        """Read the levels of the searches from number ``first`` on."""
+        """Read the levels of the searches from number ``first`` on; list vertices."""
+        cp, params = cuda.cupy(), self._params
         digits = self.share.digits_of(deepest, first, self._width)
-        self._params.set(digit=digits, digits=len(digits) - 1)
+        cursor = cp.zeros(deepest + 1, np.uint64)
+        params.set(digit=digits, digits=len(digits) - 1, cursor=cursor, order=None)
+        self._steps["list_levels"]()
+        begins = np.append(0, np.cumsum(cursor.get()))
+        with cuda.memory_of("lists of betweenness"):
+            order = cp.empty(max(int(begins[-1]), 1), np.uint32)
+        cursor = cp.asarray(begins.astype(np.uint64))
+        params.set(cursor=cursor, order=order)
+        self._steps["list_levels"]()
+        self._begins = begins.astype(int).tolist()
+        for bits in params.held["bits"]:
+            cuda.clear(bits, cp.cuda.get_current_stream())
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
         """Sum up values of the level before, or after it if ``back``."""
-        p = self._params
+        p, old = self._params, level + 2 if back else level - 2
         p.level, p.back, p.begins = level, back, begins
+        p.begin, p.end = self._begins[level : level + 2]
+        p.old_begin, p.old_end = p.begin, p.begin
+        if 0 <= old < len(self._begins) - 1:
+            p.old_begin, p.old_end = self._begins[old : old + 2]
         self._steps["carry"]()
 
     def collect(self) -> None:
@@ -277,6 +295,7 @@ class DomainPaths:
                     self._each, partial(PathShare.begin, deepest=deepest, first=first)
                 )
             )
+            self._group.meet()
             for level in range(deepest + 1):
                 self._step(level, back=False, begins=level == 0)
             for level in range(deepest, 0, -1):

@@ -132,7 +132,7 @@ def test_any_graph(source, owners, threshold, kind):
 
 
 def test_more_levels_than_planned():
-    """Digits of levels are added from one call to the next."""
+    """Digits of levels are added; each vertex is listed on its one level."""
     source = shuffled(path(270))
     end = int(np.flatnonzero(source.degrees == 1)[0])
     middle = int(np.flatnonzero(source.distances(end) == 135)[0])
@@ -143,6 +143,8 @@ def test_more_levels_than_planned():
         for some in roots:
             searches.run(some, Wanted(levels=True))
             sums.append(by_id(world, members, searches.dependencies(None)))
+            listed = sum(paths._begins[-1] for paths in searches._paths._shares)
+            assert world.allreduce(np.array([listed]))[0] == source.n
         return sums
 
     wanted = [dependencies(source, some) for some in roots]
@@ -196,6 +198,9 @@ def test_memory_is_what_was_counted(owners):
             need = domain_paths.bytes_needed(
                 member, paths._width, searches.deepest, asked
             )
+            order = paths._params.held["order"]  # of which not all is needed
+            assert order.nbytes <= table["order"].nbytes
+            need -= table["order"].nbytes - order.nbytes
             assert bytes_of(paths._params, table) == need
         return True
 

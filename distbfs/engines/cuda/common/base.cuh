@@ -103,6 +103,17 @@ INLINE Index last_before(Index count, u64 at, const Before &before) {
     return low;
 }
 
+/* Call each(level, lanes with it) for each level that lanes have; a whole warp calls it. */
+template <class Each> INLINE void each_level(int level, const Each &each) {
+    u32 left = __ballot_sync(ALL, level >= 0);
+    while (left) {
+        const int one = __shfl_sync(ALL, level, __ffs(left) - 1);
+        const u32 who = __ballot_sync(ALL, level == one);
+        each(one, who);
+        left &= ~who;
+    }
+}
+
 /* A place at `tail` for each lane with `mine`; all lanes of a warp call it. */
 template <class T> INLINE T take_place(bool mine, T *tail) {
     const u32 who = __ballot_sync(ALL, mine);

@@ -79,17 +79,6 @@ INLINE u64 sum_wide(u32 x) {
     return ((u64)__reduce_add_sync(ALL, x >> 16) << 16) + __reduce_add_sync(ALL, x & 0xffff);
 }
 
-/* Call each(level, lanes with it) for each level that lanes have; a whole warp calls it. */
-template <class Each> INLINE void each_level(int level, const Each &each) {
-    u32 left = __ballot_sync(ALL, level >= 0);
-    while (left) {
-        const int one = __shfl_sync(ALL, level, __ffs(left) - 1);
-        const u32 who = __ballot_sync(ALL, level == one);
-        each(one, who);
-        left &= ~who;
-    }
-}
-
 /* Levels by number, counts of level 0, and the vertices and edges of each level. */
 INLINE void tally(const Params &p, u32 first, u32 last, u32 *sizes, u64 *out, u64 *in) {
     const u32 lane = lane_id();
