@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from device_graphs import hubs
+from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, random_tuples, sources, uniform
 from hypothesis import HealthCheck, given, settings
@@ -13,13 +13,19 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.multisearch import cuda_bits, domain_bits, domain_group, domain_share
+from distbfs.multisearch import (
+    cuda_bits,
+    domain_bits,
+    domain_group,
+    domain_share,
+    one_device,
+)
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 
-EACH = [1, 2, 3]
+EACH = [0, 1, 2, 3]  # devices of a domain; 0: one that holds a whole graph
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
 GRAPHS = {
     **NAMED,
@@ -35,6 +41,9 @@ def members(made):
 
 
 def searches_of(source, parts, *, wide=False, **options):
+    if not parts:
+        member = Member.of_graph(HostGraph(source, wide).graph)
+        return DomainBitSearches(SoloWorld(), [member], **options)
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:
         part.graph.offsets = part.graph.offsets.astype(np.uint64)
@@ -97,8 +106,9 @@ def test_levels_are_read_some_ids_at_a_time(device, monkeypatch, at_once):
 @pytest.mark.parametrize("parts", EACH)
 def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
     """Rows for all warps and for one, on every device."""
-    monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
-    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 8)
+    for module in (domain_share, one_device):
+        monkeypatch.setattr(module, "HUB_DEGREE", 12)
+        monkeypatch.setattr(module, "WIDE_DEGREE", 8)
     source = GRAPHS["granules"]
     searches = searches_of(source, parts, pull_edges=pull_edges)
     for share in searches._shares:
@@ -224,7 +234,7 @@ def test_one_rank_without_memory(device, monkeypatch):
 )
 @given(
     source=sources(),
-    parts=st.integers(1, 4),
+    parts=st.integers(0, 4),
     pull=st.sampled_from([None, 1, 30, NEVER_PULL]),
 )
 def test_any_graph(device, source, parts, pull):

@@ -7,9 +7,7 @@ from bit_searches import BitSearches
 from covering import covered
 from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
-from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, sources, uniform
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, uniform
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
@@ -220,23 +218,6 @@ def test_no_source_and_no_vertex(device):
     assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
 
 
-@pytest.mark.full_blocks(width=128)
-@pytest.mark.parametrize("width", [128, 512])
-def test_levels_of_pairs(device, width):
-    """Also those of sources without edges, and of the same pair twice."""
-    for name in ("two-components", "isolated", "path"):
-        source = GRAPHS[name]
-        roots = np.concatenate([some_sources(source, 5), np.arange(source.n)[:100]])
-        searches = BitSearches(HostGraph(source).graph, width=width)
-        batch = searches.search(roots)
-        rows, targets = np.divmod(np.arange(len(roots) * source.n), source.n)
-        order = np.random.default_rng(1).integers(0, len(rows), 2 * len(rows))
-        found = batch.levels_at(rows[order], targets[order])
-        assert found.dtype == np.int32
-        wanted = distances(source, roots).ravel()
-        np.testing.assert_array_equal(found, wanted[order])
-
-
 def test_reached(device):
     source = GRAPHS["two-components"]
     made = HostGraph(source)
@@ -294,18 +275,3 @@ def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
     with pytest.raises(OutOfMemory, match=r"need \d+ bytes of device"):
         fits(SoloWorld(), [member], levels=True)
-
-
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(source=sources(), pull=st.sampled_from([None, 1, 30, NEVER_PULL]))
-def test_any_graph(device, source, pull):
-    made = HostGraph(source)
-    roots = np.arange(source.n)
-    batch = BitSearches(made.graph, width=128, pull_edges=pull).search(roots)
-    np.testing.assert_array_equal(
-        signed(batch.levels_by_id()), distances(source, roots)
-    )
