@@ -188,7 +188,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
     const u32 lane = lane_id(), own = threadIdx.x >> 5;
     const u32 warp = own * gridDim.x + blockIdx.x, warps = gridDim.x * WARPS;
     for (u64 i = p.old_begin + thread_of(THREADS); i < p.old_end; i += threads_of(THREADS))
-        announce(p, p.order[i]); /* as below where they are on this level, too */
+        /* as below where they are on this level, too */
+        /* mutant: announce(p, p.order[i]) -> : test_domain_paths::test_domains_of_all_kinds */
+        announce(p, p.order[i]);
     for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
         const u32 want = on_level(p, v, p.level);
         if (threadIdx.x == 0) announce(p, v);

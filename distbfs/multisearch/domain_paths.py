@@ -211,7 +211,8 @@ class PathShare(Sender):
         params.set(cursor=cursor, order=order)
         self._steps["list_levels"]()
         self._begins = begins.astype(int).tolist()
-        for bits in params.held["bits"]:
+        for bits in params.held["bits"]:  # of searches before these
+            # mutant: cuda.clear -> print : test_domain_paths::test_domains_of_all_kinds
             cuda.clear(bits, cp.cuda.get_current_stream())
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
