@@ -21,11 +21,6 @@
 #include "bits_pull.cuh"
 #include "bits_push.cuh"
 
-/* What a part has where this device has p. */
-template <class T> INLINE T *of_part(const Domain &d, T *p, u32 part) {
-    return (T *)((const char *)p + d.shift[part]);
-}
-
 INLINE const uint4 *seen_row(const Domain &d, u32 u) {
     const Owner owner = owner_of(d, u);
     return of_part(d, d.seen, owner.part) + (u64)owner.number * PIECES;

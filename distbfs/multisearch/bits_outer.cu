@@ -102,10 +102,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) collect_delegates(const
     const Level l = level_of(o, o.depth);
     const u32 each = o.normals / o.lanes;
     for (u32 j = 0; j < o.lanes; j++) {
-        /* granules take turns in lanes; with one lane, all numbers are its own */
-        const auto number_of = [&](u32 k) {
-            return o.lanes == 1 ? k : ((k >> 10) * o.lanes + j) << 10 | (k & 1023);
-        };
+        /* granules take turns in lanes, as in a domain's devices */
+        const auto number_of = [&](u32 k) { return position_in(k, o.lanes, j); };
         each_set(l, 0, each, o.sizes + o.shares + j,
                  [&](u32 word) { return l.next_mark[word_place(o, number_of(word * 32) / 32)]; },
                  [&](u32 k, u32 to) {

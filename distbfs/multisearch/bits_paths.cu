@@ -72,11 +72,6 @@ struct Paths {
     u32 delegates, pad;   /* whether the items are of delegates */
 };
 
-/* What a part has where this device has p. */
-template <class T> INLINE T *of_part(const Paths &p, T *at, u32 part) {
-    return (T *)((const char *)at + p.shift[part]);
-}
-
 /* Searches that have v on a level. */
 INLINE u32 on_level(const Paths &p, u32 v, u32 level) {
     u32 bits = p.digit[v];
@@ -257,10 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) collect(const Paths p) 
     if (p.begins) return; /* delegates are settled in every domain */
     const u32 each = p.normals / p.lanes;
     for (u32 j = 0; j < p.lanes; j++) {
-        /* granules take turns in lanes; with one lane, all numbers are its own */
-        const auto number = [&](u32 k) {
-            return p.lanes == 1 ? k : ((k >> 10) * p.lanes + j) << 10 | (k & 1023);
-        };
+        const auto number = [&](u32 k) { return position_in(k, p.lanes, j); };
         pack(p, each, ((u64)first[p.shares] + (u64)j * each) * WIDTH, p.sizes + p.shares + j,
              number, [&](u32 k) { return position_of(p, number(k)); });
     }

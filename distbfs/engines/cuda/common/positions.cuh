@@ -18,6 +18,11 @@ template <class Domain> INLINE u32 place_of(const Domain &r, u32 word) {
     return ((word >> 5) * r.parts + r.index) << 5 | (word & 31);
 }
 
+/* What a part has where this device has p; r has the bytes between them, shift [parts]. */
+template <class Domain, class T> INLINE T *of_part(const Domain &r, T *p, u32 part) {
+    return (T *)((const char *)p + r.shift[part]);
+}
+
 struct Owner {
     u32 part, number;
 };
