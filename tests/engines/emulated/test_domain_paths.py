@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+from bit_searches import BitSearches
 from covering import covered
+from device_graphs import HostGraph
 from device_parts import LARGE
 from fast_graphs import path, shuffled
 from graphs import NAMED, Tuples, uniform
@@ -96,6 +98,18 @@ def test_domains_of_all_kinds(name, threshold, kind, owners):
     roots = np.random.default_rng(1).integers(0, source.n, 34)
     wanted = dependencies(source, roots)
     for sums in searching(source, PLACEMENTS[owners], threshold, kind, found_by(roots)):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kronecker", "two-hubs", "one-vertex"])
+def test_a_device_with_a_whole_graph(name):
+    """Whose levels one launch made."""
+    source = GRAPHS[name]
+    roots = np.random.default_rng(1).integers(0, source.n, 34)
+    searches = BitSearches(HostGraph(source).graph, width=128)
+    for some in (roots[:3], roots):
+        (sums,) = searches.search(some).dependencies(None)
+        wanted = dependencies(source, some)
         np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
 
 
