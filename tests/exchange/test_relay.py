@@ -83,7 +83,7 @@ def same(received, expected):
 
 @pytest.mark.parametrize("per_rank", [1, 3])
 @pytest.mark.parametrize("ranks", SOME)
-def test_levels_in_a_row(ranks, per_rank):
+def test_relayed_levels(ranks, per_rank):
     placement = Placement(ranks * per_rank, ranks)
     levels = [drawn(placement.parts, most, seed=most) for most in (0, 2, 40)]
 
