@@ -15,7 +15,6 @@ so that an end takes a search among the classes and a draw among the ranks of on
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -59,6 +58,7 @@ class ChungLu(ByFormula):
     """
 
     kernel = Path(__file__).with_name("chung_lu.cu")
+    family = "chung-lu"
     about = "degrees of a power law, and communities"
     parameters = PARAMETERS
 
@@ -83,7 +83,8 @@ class ChungLu(ByFormula):
         ):
             if not there:
                 raise UsageError(f"{name} is {value}; allowed: {allowed}")
-        self.n, self.tuples, self.seed = vertices, tuples, seed
+        self.n = self.vertices = vertices
+        self.tuples, self.seed = tuples, seed
         self.degree, self.exponent = float(degree), float(exponent)
         self.highest, self.inside = highest, float(inside)
         self.community = community
@@ -132,19 +133,6 @@ class ChungLu(ByFormula):
         self._first = first
         begins = [min(int(x * 2.0**SHARE_BITS), 2**SHARE_BITS) for x in share[:-1]]
         self._begins = np.array(begins, dtype=np.uint64)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "chung-lu",
-            "vertices": self.n,
-            "degree": self.degree,
-            "exponent": self.exponent,
-            "highest": self.highest,
-            "inside": self.inside,
-            "community": self.community,
-            "seed": self.seed,
-        }
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

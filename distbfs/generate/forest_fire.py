@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
 from distbfs.generate.parameters import Parameter
-from distbfs.generate.positions import CHUNK
+from distbfs.generate.positions import CHUNK, ByFormula
 from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
 
@@ -39,7 +38,7 @@ PARAMETERS = (
 )
 
 
-class ForestFire:
+class ForestFire(ByFormula):
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
@@ -47,6 +46,7 @@ class ForestFire:
     constructor
     """
 
+    family = "forest-fire"
     about = "grows vertex by vertex"
     parameters = PARAMETERS
 
@@ -66,7 +66,8 @@ class ForestFire:
         ):
             if not 0 <= value <= most:
                 raise UsageError(f"{name} is {value}; allowed: 0 to {most}")
-        self.n, self.seed = vertices, seed
+        self.n = self.vertices = vertices
+        self.seed = seed
         self.forward, self.backward = float(forward), float(backward)
         limits = [
             round(chance * 2.0**DRAW_BITS) for chance in (forward, forward * backward)
@@ -75,16 +76,6 @@ class ForestFire:
         made = burnt_by_c(vertices, key, limits, tell)
         self._u, self._v = made or burnt(vertices, key, limits, tell)
         self.tuples = len(self._u)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "forest-fire",
-            "vertices": self.n,
-            "forward": self.forward,
-            "backward": self.backward,
-            "seed": self.seed,
-        }
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1, in order."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from distbfs.errors import UsageError
@@ -17,18 +15,13 @@ MAX_COMPLETE = 1 << 26  # square roots of twice its tuples are exact
 class Shape(ByFormula):
     """A graph of n vertices that has no other parameters (a TupleSource)."""
 
-    family = ""
     most = MAX_VERTICES
 
     def __init__(self, vertices: int) -> None:
         if not 1 <= vertices <= self.most:
             raise UsageError(f"vertices is {vertices}; allowed: 1 to {self.most}")
-        self.n = vertices
+        self.n = self.vertices = vertices
         self.tuples = vertices - 1
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {"family": self.family, "vertices": self.n}
 
 
 class Complete(Shape):

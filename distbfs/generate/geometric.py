@@ -60,6 +60,7 @@ class Geometric(ByBlocks):
     """
 
     source = Path(__file__).with_name("geometric.c")
+    family = "geometric"
     about = "points in a square, edges where they are near"
     parameters = (DEGREE,)
     at_a_time = 1 << 18, PIECE // BLOCK
@@ -86,15 +87,6 @@ class Geometric(ByBlocks):
         self._keys = mix_seed(seed, 9), mix_seed(seed, 10)
         self._cells = self.side * self.side
         self._count_all(-(-self._cells // BLOCK), tell)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "geometric",
-            "vertices": self.vertices,
-            "degree": self.degree,
-            "seed": self.seed,
-        }
 
     def _plane(self) -> tuple[Any, ...]:
         """Return the struct ``plane`` for a kernel."""

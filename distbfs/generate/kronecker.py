@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -112,15 +111,6 @@ class Kronecker(ByPosition):
         }
         self._cutoff = np.concatenate([tables[bits][0] for bits in self._bits])
         self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": self.family,
-            "scale": self.scale,
-            "edge_factor": self.edge_factor,
-            "seed": self.seed,
-        }
 
     def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
         """Return (key, draws, last_bits, permutations, tables) for the kernel.

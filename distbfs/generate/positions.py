@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,23 @@ from distbfs.progress import Tell, progress_slices
 from distbfs.types import Ids
 
 CHUNK = 1 << 20
+RUNNING = ("threads", "tell")  # arguments that do not change the tuples
 
 
 class ByFormula(ABC):
-    """Tuples by position, from NumPy."""
+    """Tuples by position, from NumPy.
+
+    family: its name in the registry; all arguments of the class are attributes of the
+    same names, except for RUNNING
+    """
+
+    family: ClassVar[str]
+
+    def describe(self) -> dict[str, Any]:
+        """Return a description that ``from_description`` accepts: the arguments."""
+        taken = inspect.signature(type(self)).parameters
+        arguments = {x: getattr(self, x) for x in taken if x not in RUNNING}
+        return {"family": self.family, **arguments}
 
     @abstractmethod
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:

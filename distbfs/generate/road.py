@@ -66,6 +66,7 @@ class Road(ByBlocks):
 
     source = Path(__file__).with_name("road.c")
     kernel = source.with_suffix(".cu")
+    family = "road"
     about = "a thinned grid whose edges are chains, of many levels"
     at_a_time = 1 << 18, 1 << 12
 
@@ -82,10 +83,6 @@ class Road(ByBlocks):
         self.side = side_of(vertices)
         self._key = mix_seed(seed, 5)
         self._count_all(-(-self.side * self.side // BLOCK), tell)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {"family": "road", "vertices": self.vertices, "seed": self.seed}
 
     def device_arguments(self) -> tuple[np.uint64, np.uint64, Words, Words]:
         """Return (key, side, vertices, tuples), the arguments of ``road_tuples``.

@@ -7,8 +7,6 @@ uniformly. The resulting repeats and loops are kept as tuples.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from distbfs.errors import UsageError
@@ -34,6 +32,7 @@ class SmallWorld(ByFormula):
     seed: any integer
     """
 
+    family = "small-world"
     about = "a ring whose edges partly lead elsewhere"
     parameters = PARAMETERS
 
@@ -48,7 +47,7 @@ class SmallWorld(ByFormula):
             )
         if not 0 <= rewired <= 1:
             raise UsageError(f"rewired is {rewired}; allowed: 0 to 1")
-        self.n = vertices
+        self.n = self.vertices = vertices
         self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
         self.tuples = vertices * (neighbours // 2)
         self._key = mix_seed(seed, 6)
@@ -59,16 +58,6 @@ class SmallWorld(ByFormula):
     ) -> SmallWorld:
         """Return a ring of ``vertices`` vertices."""
         return cls(vertices, neighbours, rewired, seed)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "small-world",
-            "vertices": self.n,
-            "neighbours": self.neighbours,
-            "rewired": self.rewired,
-            "seed": self.seed,
-        }
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,6 +48,7 @@ class Stencil(ByFormula):
     """
 
     kernel = Path(__file__).with_name("stencil.cu")
+    family = "stencil"
     about = "a grid whose vertices are joined to their nearest"
     parameters = NEIGHBOURS, DIMENSIONS
 
@@ -92,15 +92,6 @@ class Stencil(ByFormula):
     ) -> Stencil:
         """Return a grid of about ``vertices`` vertices."""
         return cls(vertices, neighbours, dimensions)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "stencil",
-            "vertices": self.vertices,
-            "neighbours": self.neighbours,
-            "dimensions": self.dimensions,
-        }
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

@@ -10,7 +10,6 @@ order of the vertices.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ class Triangulation(ByFormula):
     seed: any integer
     """
 
+    family = "triangulation"
     about = "moved grid points, six neighbours on average"
 
     def __init__(self, vertices: int, seed: int = 1) -> None:
@@ -44,14 +44,6 @@ class Triangulation(ByFormula):
         self._ends = across, 2 * across
         self.tuples = 2 * across + (self.side - 1) ** 2
         self._key = mix_seed(seed, 7)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "triangulation",
-            "vertices": self.vertices,
-            "seed": self.seed,
-        }
 
     def points(self, vertices: Ids) -> tuple[Ids, Ids]:
         """Return the coordinates (x, y) of vertices, int64; a square's side is SIDE."""

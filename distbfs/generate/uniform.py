@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -43,6 +42,7 @@ class Uniform(ByPosition):
 
     source = Path(__file__).with_name("uniform.c")
     kernel = source.with_suffix(".cu")
+    family = "uniform"
     about = "tuples with independent uniform ends"
     parameters = EDGE_FACTOR, DEGREE
 
@@ -75,15 +75,6 @@ class Uniform(ByPosition):
     ) -> Uniform:
         """Return tuples of a mean degree; 0 means ``edge_factor`` tuples per vertex."""
         return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description that ``from_description`` accepts."""
-        return {
-            "family": "uniform",
-            "n": self.n,
-            "tuples": self.tuples,
-            "seed": self.seed,
-        }
 
     def device_arguments(self) -> tuple[np.uint64, np.uint64]:
         """Return (key, n), arguments of ``uniform_tuples`` after start and count."""

@@ -55,18 +55,15 @@ from distbfs.generate.positions import ByFormula
 class Wheel(ByFormula):
     """A ring whose vertex k has an edge to k + step."""
 
+    family = "wheel"
     about = "a ring with steps"
     parameters = (Parameter("step", int, "Vertices to go on", 1, 9, usual=2),)
 
     def __init__(self, vertices: int, step: int, seed: int = 1):
         if vertices < 9:
             raise UsageError(f"vertices is {vertices}; allowed: 9 or more")
-        self.n = self.tuples = vertices
+        self.n = self.tuples = self.vertices = vertices
         self.step, self.seed = step, seed
-
-    def describe(self):
-        values = {"vertices": self.n, "step": self.step, "seed": self.seed}
-        return {"family": "wheel", **values}
 
     def tuples_at(self, positions):
         return positions, (positions + self.step) % self.n
