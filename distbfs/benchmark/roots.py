@@ -14,13 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from distbfs.generate.hashing import GOLDEN, mix64
+from distbfs.generate.hashing import draws, mix64
 from distbfs.options import check_range
 from distbfs.types import Ids, Marks, TupleSource, World, slice_bounds
 
 Connected: TypeAlias = Callable[[Ids], Marks]
 
-NROOTS = 64
 FIRST_BATCH = 256
 LARGEST_BATCH = 1 << 20
 MOST_DRAWS = 1 << 22
@@ -33,11 +32,8 @@ def candidates(n: int, seed: int, start: int, stop: int) -> Ids:
     splitmix64 sequence from a mixed seed.
     """
     begin = mix64(np.array([seed % (1 << 64)], dtype=np.uint64))
-    counter = np.arange(start + 1, stop + 1, dtype=np.uint64)
-    ids: Ids = (mix64(begin + counter * np.uint64(GOLDEN)) % np.uint64(n)).astype(
-        np.int64
-    )
-    return ids
+    drawn = draws(int(begin[0]), np.arange(start + 1, stop + 1))
+    return (drawn % np.uint64(n)).astype(np.int64)
 
 
 def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:

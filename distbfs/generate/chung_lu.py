@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.hashing import Permutation, draws, mix_seed
 from distbfs.generate.parameters import DEGREE, Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
@@ -167,9 +167,7 @@ class ChungLu(ByFormula):
         return (high + low).astype(np.int64)
 
     def _draw(self, positions: Ids, draw: int) -> Words:
-        with np.errstate(over="ignore"):
-            counter = positions.view(np.uint64) * np.uint64(DRAWS) + np.uint64(draw)
-            return mix64(np.uint64(self._key) + counter * np.uint64(GOLDEN))
+        return draws(self._key, positions * DRAWS + draw)
 
     def device_arguments(self) -> tuple[np.generic | Array, ...]:
         """Return the arguments of ``chung_lu_tuples`` after start and count."""

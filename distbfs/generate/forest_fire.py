@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
 from distbfs.generate.parameters import Parameter
 from distbfs.generate.positions import CHUNK, ByFormula
+from distbfs.options import check_range
 from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
 
@@ -58,14 +58,9 @@ class ForestFire(ByFormula):
         seed: int = 1,
         tell: Tell = untold,
     ) -> None:
-        if not 1 <= vertices <= MAX_VERTICES:
-            raise UsageError(f"vertices is {vertices}; allowed: 1 to {MAX_VERTICES}")
-        for name, value, most in (
-            ("forward", forward, 0.9),
-            ("backward", backward, 1),
-        ):
-            if not 0 <= value <= most:
-                raise UsageError(f"{name} is {value}; allowed: 0 to {most}")
+        check_range("vertices", vertices, 1, MAX_VERTICES)
+        check_range("forward", forward, 0, 0.9)
+        check_range("backward", backward, 0, 1)
         self.n = self.vertices = vertices
         self.seed = seed
         self.forward, self.backward = float(forward), float(backward)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.generate.positions import ByFormula
+from distbfs.options import check_range
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 48
@@ -18,8 +18,7 @@ class Shape(ByFormula):
     most = MAX_VERTICES
 
     def __init__(self, vertices: int) -> None:
-        if not 1 <= vertices <= self.most:
-            raise UsageError(f"vertices is {vertices}; allowed: 1 to {self.most}")
+        check_range("vertices", vertices, 1, self.most)
         self.n = self.vertices = vertices
         self.tuples = vertices - 1
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.parameters import DEGREE
 from distbfs.generate.positions import ByBlocks
+from distbfs.options import check_range
 from distbfs.progress import Tell, untold
-from distbfs.types import Array, Ids, Words
+from distbfs.types import Ids, Words
 
 BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
@@ -73,12 +73,8 @@ class Geometric(ByBlocks):
         threads: int = 0,
         tell: Tell = untold,
     ) -> None:
-        if not MIN_VERTICES <= vertices <= MAX_VERTICES:
-            raise UsageError(
-                f"vertices is {vertices}; allowed: {MIN_VERTICES} to {MAX_VERTICES}"
-            )
-        if not 0 <= degree <= MAX_DEGREE:
-            raise UsageError(f"degree is {degree}; allowed: 0 to {MAX_DEGREE}")
+        check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
+        check_range("degree", degree, 0, MAX_DEGREE)
         self.vertices, self.degree, self.seed = vertices, float(degree), seed
         self.threads = cc.thread_count(threads)
         mean = (degree or usual_degree(vertices)) / math.pi  # points of a cell
@@ -106,9 +102,7 @@ class Geometric(ByBlocks):
 
     def counts(self, cells: Ids) -> Ids:
         """Return the number of points in cells, int64 of the same shape."""
-        with np.errstate(over="ignore"):
-            counter = cells.astype(np.uint64) * np.uint64(GOLDEN)
-            x = mix64(np.uint64(self._keys[0]) + counter)
+        x = draws(self._keys[0], cells)
         return np.searchsorted(self.limits, x, side="right").astype(np.int64)
 
     def points(self, cells: Ids, most: int) -> tuple[Ids, Ids]:
@@ -116,10 +110,7 @@ class Geometric(ByBlocks):
 
         A cell has the side RADIUS; entries beyond ``counts`` are undefined.
         """
-        with np.errstate(over="ignore"):
-            index: Array = cells.astype(np.uint64)[:, None] * np.uint64(MOST)
-            index = index + np.arange(most, dtype=np.uint64)
-            x = mix64(np.uint64(self._keys[1]) + index * np.uint64(GOLDEN))
+        x = draws(self._keys[1], cells[:, None] * MOST + np.arange(most))
         mask = np.uint64(RADIUS - 1)
         return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device.structures import structure
-from distbfs.types import Ids, Words
+from distbfs.types import Array, Ids, Words
 
 GOLDEN = 0x9E3779B97F4A7C15
 ROUNDS = 4
@@ -26,6 +26,15 @@ def mix64(x: Words) -> Words:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
+
+
+def draws(key: int, counters: Array) -> Words:
+    """Return the numbers of a key's stream at some counters, uint64.
+
+    counters: int64 or uint64, of any shape
+    """
+    with np.errstate(over="ignore"):
+        return mix64(np.uint64(key) + counters.view(np.uint64) * np.uint64(GOLDEN))
 
 
 def mix_seed(seed: int, stream: int) -> int:

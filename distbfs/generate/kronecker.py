@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.hashing import Permutation, draws, mix_seed
 from distbfs.generate.parameters import EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
+from distbfs.options import check_range
 from distbfs.types import Floats, Ids, Numbers, Words
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
@@ -90,10 +90,8 @@ class Kronecker(ByPosition):
     def __init__(
         self, scale: int, edge_factor: int = 16, seed: int = 1, threads: int = 0
     ) -> None:
-        if not 1 <= scale <= MAX_SCALE:
-            raise UsageError(f"scale is {scale}; allowed: 1 to {MAX_SCALE}")
-        if not 1 <= edge_factor <= 1 << 12:
-            raise UsageError(f"edge factor is {edge_factor}; allowed: 1 to 4096")
+        check_range("scale", scale, 1, MAX_SCALE)
+        check_range("edge factor", edge_factor, 1, 1 << 12)
         self.scale = scale
         self.edge_factor = edge_factor
         self.seed = seed
@@ -152,21 +150,19 @@ class Kronecker(ByPosition):
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
-        with np.errstate(over="ignore"):
-            base = self._edges.forward(positions).astype(np.uint64) * np.uint64(16)
-            u, v = np.zeros_like(base), np.zeros_like(base)
-            for draw, levels in enumerate(self._bits):
-                counter = (base + np.uint64(draw)) * np.uint64(GOLDEN)
-                x = mix64(np.uint64(self._key) + counter)
-                slot = (x >> np.uint64(CUTOFF_BITS)).astype(np.int64)
-                slot_in_table = slot + draw * SLOTS
-                below = x & np.uint64((1 << CUTOFF_BITS) - 1)
-                outcome = np.where(
-                    below < self._cutoff[slot_in_table],
-                    slot,
-                    self._alias[slot_in_table],
-                ).astype(np.uint64)
-                bits = np.uint64(levels)
-                u = u << bits | outcome >> bits
-                v = v << bits | outcome & np.uint64((1 << levels) - 1)
+        base = self._edges.forward(positions).view(np.uint64) * np.uint64(16)
+        u, v = np.zeros_like(base), np.zeros_like(base)
+        for draw, levels in enumerate(self._bits):
+            x = draws(self._key, base + np.uint64(draw))
+            slot = (x >> np.uint64(CUTOFF_BITS)).astype(np.int64)
+            slot_in_table = slot + draw * SLOTS
+            below = x & np.uint64((1 << CUTOFF_BITS) - 1)
+            outcome = np.where(
+                below < self._cutoff[slot_in_table],
+                slot,
+                self._alias[slot_in_table],
+            ).astype(np.uint64)
+            bits = np.uint64(levels)
+            u = u << bits | outcome >> bits
+            v = v << bits | outcome & np.uint64((1 << levels) - 1)
         return self._vertices.forward(u), self._vertices.forward(v)

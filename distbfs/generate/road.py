@@ -20,9 +20,9 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.distinct import distinct
-from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.positions import ByBlocks
+from distbfs.options import check_range
 from distbfs.progress import Tell, untold
 from distbfs.types import Floats, Ids, Marks, Words
 
@@ -73,10 +73,7 @@ class Road(ByBlocks):
     def __init__(
         self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
     ) -> None:
-        if not MIN_VERTICES <= vertices <= MAX_VERTICES:
-            raise UsageError(
-                f"vertices is {vertices}; allowed: {MIN_VERTICES} to {MAX_VERTICES}"
-            )
+        check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
         self.vertices = vertices
         self.seed = seed
         self.threads = cc.thread_count(threads)
@@ -135,9 +132,7 @@ class Road(ByBlocks):
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
         """Return the crossings of blocks, [k, BLOCK], and which of them exist."""
         crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
-        with np.errstate(over="ignore"):
-            counter = crossing.astype(np.uint64) * np.uint64(GOLDEN)
-            x = mix64(np.uint64(self._key) + counter)
+        x = draws(self._key, crossing)
         drawn = [(x >> np.uint64(k) & np.uint64(DRAW)) < KEEP for k in (4, 34)]
         links = [
             (x >> np.uint64(k) & np.uint64(3)).astype(np.int64) + 1 for k in (0, 2)

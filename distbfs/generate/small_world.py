@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.parameters import NEIGHBOURS, Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
-from distbfs.types import Ids, Words
+from distbfs.options import check_range
+from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 48
 DRAW_BITS = 53  # of a draw compared with p
@@ -39,14 +40,12 @@ class SmallWorld(ByFormula):
     def __init__(
         self, vertices: int, neighbours: int, rewired: float, seed: int = 1
     ) -> None:
-        if not 3 <= vertices <= MAX_VERTICES:
-            raise UsageError(f"vertices is {vertices}; allowed: 3 to {MAX_VERTICES}")
+        check_range("vertices", vertices, 3, MAX_VERTICES)
         if neighbours % 2 or not 2 <= neighbours < vertices:
             raise UsageError(
                 f"neighbours is {neighbours}; allowed: even, 2 to {vertices - 1}"
             )
-        if not 0 <= rewired <= 1:
-            raise UsageError(f"rewired is {rewired}; allowed: 0 to 1")
+        check_range("rewired", rewired, 0, 1)
         self.n = self.vertices = vertices
         self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
         self.tuples = vertices * (neighbours // 2)
@@ -64,13 +63,7 @@ class SmallWorld(ByFormula):
         u, step = np.divmod(positions, self.neighbours // 2)
         v = (u + step + 1) % self.n
         limit = np.uint64(round(self.rewired * 2.0**DRAW_BITS))
-        led = self._draws(2 * positions) >> np.uint64(64 - DRAW_BITS) < limit
-        anywhere = scaled(self._draws(2 * positions[led] + 1), self.n)
+        led = draws(self._key, 2 * positions) >> np.uint64(64 - DRAW_BITS) < limit
+        anywhere = scaled(draws(self._key, 2 * positions[led] + 1), self.n)
         v[led] = anywhere.astype(np.int64)
         return u, v
-
-    def _draws(self, counters: Ids) -> Words:
-        with np.errstate(over="ignore"):
-            return mix64(
-                np.uint64(self._key) + counters.view(np.uint64) * np.uint64(GOLDEN)
-            )

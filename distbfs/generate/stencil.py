@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.generate.parameters import NEIGHBOURS, Parameter
 from distbfs.generate.positions import ByFormula
+from distbfs.options import check_range
 from distbfs.types import Array, Ids
 
 MAX_VERTICES = 1 << 48
@@ -53,12 +54,8 @@ class Stencil(ByFormula):
     parameters = NEIGHBOURS, DIMENSIONS
 
     def __init__(self, vertices: int, neighbours: int, dimensions: int) -> None:
-        if not 2 <= vertices <= MAX_VERTICES:
-            raise UsageError(f"vertices is {vertices}; allowed: 2 to {MAX_VERTICES}")
-        if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise UsageError(
-                f"dimensions is {dimensions}; allowed: 1 to {MOST_DIMENSIONS}"
-            )
+        check_range("vertices", vertices, 2, MAX_VERTICES)
+        check_range("dimensions", dimensions, 1, MOST_DIMENSIONS)
         if neighbours % 2 or not 2 <= neighbours <= MOST_NEIGHBOURS:
             raise UsageError(
                 f"neighbours is {neighbours}; allowed: even, 2 to {MOST_NEIGHBOURS}"

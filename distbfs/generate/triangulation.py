@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
-from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.positions import ByFormula
+from distbfs.options import check_range
 from distbfs.types import Ids, Marks
 
 MAX_VERTICES = 1 << 48
@@ -34,8 +34,7 @@ class Triangulation(ByFormula):
     about = "moved grid points, six neighbours on average"
 
     def __init__(self, vertices: int, seed: int = 1) -> None:
-        if not 4 <= vertices <= MAX_VERTICES:
-            raise UsageError(f"vertices is {vertices}; allowed: 4 to {MAX_VERTICES}")
+        check_range("vertices", vertices, 4, MAX_VERTICES)
         self.vertices, self.seed = vertices, seed
         root = math.isqrt(vertices)
         self.side = root + (vertices - root * root > root)
@@ -47,9 +46,7 @@ class Triangulation(ByFormula):
 
     def points(self, vertices: Ids) -> tuple[Ids, Ids]:
         """Return the coordinates (x, y) of vertices, int64; a square's side is SIDE."""
-        with np.errstate(over="ignore"):
-            counter = vertices.astype(np.uint64) * np.uint64(GOLDEN)
-            x = mix64(np.uint64(self._key) + counter).view(np.int64)
+        x = draws(self._key, vertices).view(np.int64)
         mask = (1 << MOVE_BITS) - 1
         row, column = np.divmod(vertices, self.side)
         return column * SIDE + (x & mask), row * SIDE + (x >> MOVE_BITS & mask)

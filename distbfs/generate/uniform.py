@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import UsageError
-from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.parameters import DEGREE, EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
+from distbfs.options import check_range
 from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
@@ -47,10 +47,8 @@ class Uniform(ByPosition):
     parameters = EDGE_FACTOR, DEGREE
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
-        if not 1 <= n <= MAX_VERTICES:
-            raise UsageError(f"vertices is {n}; allowed: 1 to {MAX_VERTICES}")
-        if not 1 <= tuples <= MAX_TUPLES:
-            raise UsageError(f"tuples is {tuples}; allowed: 1 to {MAX_TUPLES}")
+        check_range("vertices", n, 1, MAX_VERTICES)
+        check_range("tuples", tuples, 1, MAX_TUPLES)
         self.n = n
         self.tuples = tuples
         self.seed = seed
@@ -95,13 +93,6 @@ class Uniform(ByPosition):
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
-        with np.errstate(over="ignore"):
-            counter = positions.astype(np.uint64) * np.uint64(2)
-            u, v = (
-                mix64(
-                    np.uint64(self._key)
-                    + (counter + np.uint64(end)) * np.uint64(GOLDEN)
-                )
-                for end in (0, 1)
-            )
-        return scaled(u, self.n).astype(np.int64), scaled(v, self.n).astype(np.int64)
+        ends = (draws(self._key, 2 * positions + end) for end in (0, 1))
+        u, v = (scaled(x, self.n).astype(np.int64) for x in ends)
+        return u, v
