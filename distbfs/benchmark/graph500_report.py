@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from distbfs.benchmark.statistics import (
-    RateStatistics,
-    Statistics,
     rate_statistics,
     statistics,
 )
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 VALUE_COLUMN = 32
-ORDER = ("min", "firstquartile", "median", "thirdquartile", "max")
+SHORT = {"minimum": "min", "maximum": "max"}
 MAX_ERRORS = 10
 SKIPPED = -1.0
 LARGE = 2  # a component is large with more than one in so many of the most tuples
@@ -103,7 +101,7 @@ def as_text(figures: BenchmarkFigures) -> str:
     Raises ValidationError for an invalid run, which has no figures.
     """
     check_valid(figures)
-    lines = [_line(name, text) for name, text in _official(figures)]
+    lines = [_line(name, f"{x:{form}}") for name, x, form in _official(figures)]
     lines += [_line(f"# {name}", text) for name, text in _additional(figures)]
     return "".join(line + "\n" for line in lines)
 
@@ -123,21 +121,9 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
     Raises ValidationError for an invalid run, which has no figures.
     """
     check_valid(figures)
-    time, nedge, teps, validate = _quantities(figures)
     large = large_rate(figures)
-    out: dict[str, Any] = {
-        "SCALE": figures.scale,
-        "edgefactor": figures.edgefactor,
-        "NBFS": len(figures.searches),
-        "graph_generation": figures.generation_seconds,
-        "num_mpi_processes": figures.processes,
-        "construction_time": figures.construction_seconds,
-    }
-    for what, of in (("time", time), ("nedge", nedge), ("validate", validate)):
-        out |= {f"{name}_{what}": value for name, value in _seven(of)}
-    out |= {f"{name}_TEPS": value for name, value in _rates(teps)}
-    out = {name: _defined(value) for name, value in out.items()}
-    return out | {
+    official = _official(figures)
+    return {name.removeprefix("bfs  "): _defined(x) for name, x, _ in official} | {
         "engine": figures.engine,
         "parts": figures.parts,
         "TH": figures.threshold,
@@ -200,55 +186,25 @@ def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
     return len(figures.searches) - len(large), rate.harmonic_mean
 
 
-def _quantities(
-    figures: BenchmarkFigures,
-) -> tuple[Statistics, Statistics, RateStatistics, Statistics]:
-    """Return the statistics of times, edges, TEPS and validation times."""
+def _official(figures: BenchmarkFigures) -> Iterator[tuple[str, float, str]]:
+    """Yield names, values and their formats in the order of the reference code."""
+    yield "SCALE", figures.scale, "d"
+    yield "edgefactor", figures.edgefactor, "d"
+    yield "NBFS", len(figures.searches), "d"
+    yield "graph_generation", figures.generation_seconds, "g"
+    yield "num_mpi_processes", figures.processes, "d"
+    yield "construction_time", figures.construction_seconds, "g"
     times = [x.seconds for x in figures.searches]
     edges = [float(x.nedge) for x in figures.searches]
     looked = [x.validate_seconds for x in figures.searches if x.validate_seconds >= 0]
-    return (
-        statistics(times),
-        statistics(edges),
-        rate_statistics(edges, times),
-        statistics(looked or [SKIPPED]),
-    )
-
-
-def _five(of: Statistics | RateStatistics) -> Iterator[tuple[str, float]]:
-    quantiles = (of.minimum, of.firstquartile, of.median, of.thirdquartile, of.maximum)
-    yield from zip(ORDER, quantiles, strict=True)
-
-
-def _seven(of: Statistics) -> Iterator[tuple[str, float]]:
-    yield from _five(of)
-    yield "mean", of.mean
-    yield "stddev", of.stddev
-
-
-def _rates(of: RateStatistics) -> Iterator[tuple[str, float]]:
-    yield from _five(of)
-    yield "harmonic_mean", of.harmonic_mean
-    yield "harmonic_stddev", of.harmonic_stddev
-
-
-def _official(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
-    """Yield names and printed values in the order of the reference code."""
-    time, nedge, teps, validate = _quantities(figures)
-    yield "SCALE", f"{figures.scale:d}"
-    yield "edgefactor", f"{figures.edgefactor:d}"
-    yield "NBFS", f"{len(figures.searches):d}"
-    yield "graph_generation", f"{figures.generation_seconds:g}"
-    yield "num_mpi_processes", f"{figures.processes:d}"
-    yield "construction_time", f"{figures.construction_seconds:g}"
-    for name, value in _seven(time):
-        yield f"bfs  {name}_time", f"{value:g}"
-    for name, value in _seven(nedge):
-        yield f"{name}_nedge", f"{value:.11g}"
-    for name, value in _rates(teps):
-        yield f"bfs  {name}_TEPS", f"{value:g}"
-    for name, value in _seven(validate):
-        yield f"bfs  {name}_validate", f"{value:g}"
+    for label, form, of in (
+        ("bfs  {}_time", "g", statistics(times)),
+        ("{}_nedge", ".11g", statistics(edges)),
+        ("bfs  {}_TEPS", "g", rate_statistics(edges, times)),
+        ("bfs  {}_validate", "g", statistics(looked or [SKIPPED])),
+    ):
+        for name, value in vars(of).items():
+            yield label.format(SHORT.get(name, name)), value, form
 
 
 def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:

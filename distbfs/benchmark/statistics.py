@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """Order statistics, mean and sample standard deviation of one quantity."""
+class OrderStatistics:
+    """Quartiles of one quantity, with its least and largest value."""
 
     minimum: float
     firstquartile: float
     median: float
     thirdquartile: float
     maximum: float
+
+
+@dataclass(frozen=True)
+class Statistics(OrderStatistics):
+    """Order statistics, mean and sample standard deviation of one quantity."""
+
     mean: float
     stddev: float
 
 
 @dataclass(frozen=True)
-class RateStatistics:
+class RateStatistics(OrderStatistics):
     """Order statistics of a rate, its harmonic mean and the standard error of that."""
 
-    minimum: float
-    firstquartile: float
-    median: float
-    thirdquartile: float
-    maximum: float
     harmonic_mean: float
     harmonic_stddev: float
 
