@@ -216,13 +216,15 @@ def figure_10(bench: Any, name: str) -> Row:
     early = every = pulls = 0
     for number in bench.numbers:
         log = search.search(number, records=True).records
-        first = next((k for k, r in enumerate(log) if r["direction"] == "pull"), None)
+        first = next((k for k, r in enumerate(log) if r.direction == "pull"), None)
         if first is None:
             continue
         pulls += 1
-        later = log[first + 1]["found"] if first + 1 < len(log) else 0
-        early += log[first]["found_early"]
-        every += log[first]["found_early"] + later
+        by_first = log[first].extra["found_early"]
+        early += by_first
+        every += by_first
+        if after := log[first + 1 : first + 2]:
+            every += after[0].found - after[0].extra["found_early"]
     share = early / every if every else 0.0
     counts = {"searches_with_a_pull": pulls, "early": early, "next_level": every}
     return bench.about("xbfs", name) | counts | {"share": share}
@@ -262,7 +264,7 @@ def shares(search: Any, numbers: Sequence[int]) -> dict[str, float]:
     spent = dict.fromkeys(MODES, 0.0)
     for number in numbers:
         for record in search.search(number, records=True).records:
-            spent[record["direction"]] += record["seconds"]
+            spent[record.direction] += record.seconds
     total = sum(spent.values()) or 1.0
     return {kind: seconds / total for kind, seconds in spent.items()}
 
@@ -371,7 +373,7 @@ def figure_15(bench: Any, name: str) -> Row:
     for way, chosen in (("synchronous", False), ("asynchronous", True)):
         search = PaperSearch(graph, asynchronous=chosen, parents=False)
         logs = [search.search(x, records=True).records for x in bench.numbers]
-        pulls = [r["checks"] for log in logs for r in log if r["direction"] == "pull"]
+        pulls = [r.checks for log in logs for r in log if r.direction == "pull"]
         pulled[way] = sum(pulls) / len(logs)
     before = pulled["synchronous"]
     fewer = 1 - pulled["asynchronous"] / before if before else 0.0

@@ -39,7 +39,7 @@ def short(scale):
         for options in AXES:
             search = PaperSearch(host.graph, blocks=1, **options)
             for records in (False, True):
-                host.check(1, search.search(1, records))
+                host.check(1, search.search(1, records=records))
     print("searches right")
 
 
@@ -67,7 +67,7 @@ def table(scale, count):
         found = PaperSearch(graph, **options).search(roots[0], records=True)
         print(options)
         for r in found.records:
-            print(" ", *(f"{key}={value}" for key, value in r.items()))
+            print(" ", *(f"{key}={value}" for key, value in vars(r).items()))
     print(
         "blocks:", searches[0][1]._program(counting=False).grid / cuda.multiprocessors()
     )

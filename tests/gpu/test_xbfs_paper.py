@@ -99,8 +99,8 @@ def test_asynchronous_pull_finds_the_next_level(balance):
         found = search.search(5, records=True)
         host.check(5, found)
         both[asynchronous] = found.records
-    early = sum(r["found_early"] for r in both[True])
-    checks = {key: sum(r["checks"] for r in log) for key, log in both.items()}
+    early = sum(r.extra["found_early"] for r in both[True])
+    checks = {key: sum(r.checks for r in log) for key, log in both.items()}
     assert early > 0
     if balance != "donation":
         assert checks[True] < checks[False]

@@ -110,7 +110,7 @@ def test_records_add_up(frontier, direction, stepwise, asynchronous):
             found = search.search(root, records=True)
             host.check(root, found)
             wanted, why = figure_7(host, root, frontier, direction)
-            names = [record["direction"] for record in found.records]
+            names = [record.direction for record in found.records]
             assert names == wanted
             seen |= set(names)
             reasons |= why
@@ -136,39 +136,39 @@ def test_records_add_up(frontier, direction, stepwise, asynchronous):
 def check_records(host, root, found, asynchronous):
     """Frontier, checks and found vertices of each level."""
     records = found.records
-    assert [r["level"] for r in records] == list(range(1, found.levels + 1))
+    assert len(records) == found.levels
     sizes = np.bincount(host.levels(root)[host.levels(root) >= 0])
     sizes = [*sizes.tolist(), 0]
     edges = edges_of_levels(host, root)
     known, pulled_before, work = 0, 0, np.zeros(2, np.int64)
-    for r in records:
-        depth = r["level"]
-        assert r["found"] + known == sizes[depth]
-        assert r["seconds"] >= 0
-        if r["direction"] == "pull":
+    for depth, r in enumerate(records, 1):
+        early = r.extra["found_early"]
+        assert r.found - early + known == sizes[depth]
+        assert r.seconds >= 0
+        if r.direction == "pull":
             checks = pull_checks(host, root, depth)
-            assert r["frontier"] == len(checks) - known
-            assert r["repeats"] == 0
+            assert r.frontier == len(checks) - known
+            assert r.extra["repeats"] == 0
             if asynchronous:
-                assert r["checks"] <= checks.sum()
+                assert r.checks <= checks.sum()
             else:
-                assert r["checks"] == checks.sum()
-                assert r["found_early"] == 0
-            work += r["frontier"], r["checks"]
-            pulled_before = r["frontier"]
+                assert r.checks == checks.sum()
+                assert r.extra["found_early"] == 0
+            work += r.frontier, r.checks
+            pulled_before = r.frontier
         else:
-            assert r["checks"] <= edges[depth - 1]
-            if not asynchronous or r["direction"] != "push-no-queue":
-                assert r["checks"] == edges[depth - 1]
-            assert r["found_early"] == r["handed_out"] == 0
+            assert r.checks <= edges[depth - 1]
+            if not asynchronous or r.direction != "push-no-queue":
+                assert r.checks == edges[depth - 1]
+            assert r.extra["found_early"] == r.extra["handed_out"] == 0
             wanted = sizes[depth - 1]
-            if r["direction"] == "push-no-queue":
+            if r.direction == "push-no-queue":
                 wanted = pulled_before
-            assert r["frontier"] == wanted
-            if r["direction"] != "push-single-scan":
-                assert r["repeats"] == 0
-            assert 0 <= r["repeats"] <= r["checks"]
-        known = r["found_early"]
+            assert r.frontier == wanted
+            if r.direction != "push-single-scan":
+                assert r.extra["repeats"] == 0
+            assert 0 <= r.extra["repeats"] <= r.checks
+        known = r.extra["found_early"]
     assert known == 0
     np.testing.assert_array_equal(found.work[:, :2].sum(axis=0), work)
     by_checks = found.work[:, 2:]
@@ -214,9 +214,9 @@ def test_donated_rows_are_looked_at_to_their_end(rungs):
         host.check(tail, found)
         second = found.records[1]
         donated = place >= BEFORE_COUNT
-        assert second["donations"] == donated
+        assert second.extra["donations"] == donated
         others = pull_checks(host, tail, 2)[1:].sum()
-        assert second["checks"] == others + shared_checks(place, rungs)
+        assert second.checks == others + shared_checks(place, rungs)
     assert seen >= {*near}
 
 
@@ -234,7 +234,7 @@ def test_classes_of_degrees_are_looked_at_together(device, rungs, step):
         place = np.flatnonzero(host.columns[: host.degrees[0]] == own[0])[0]
         others = pull_checks(host, tail, 2)[1:].sum()
         looked = min(step * (place // step + 1), rungs)
-        assert found.records[1]["checks"] == others + looked
+        assert found.records[1].checks == others + looked
 
 
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
@@ -247,17 +247,17 @@ def test_how_balances_hand_entries_out(balance, asynchronous):
     for root in roots_of(host):
         found = search.search(root, records=True)
         host.check(root, found)
-        for r in found.records:
-            size = r["frontier"]
+        for depth, r in enumerate(found.records, 1):
+            size = r.frontier
             bulks = WARP * -(-size // WARP)
             wanted = {"static": 0, "degree": 0, "thread": size}.get(balance, bulks)
-            assert r["handed_out"] == wanted
-            donations += r["donations"]
+            assert r.extra["handed_out"] == wanted
+            donations += r.extra["donations"]
             if asynchronous:
                 continue
-            least = pull_checks(host, root, r["level"]).sum()
-            more = size if balance == "degree" else r["donations"]
-            assert least <= r["checks"] <= least + (WARP - 1) * more
+            least = pull_checks(host, root, depth).sum()
+            more = size if balance == "degree" else r.extra["donations"]
+            assert least <= r.checks <= least + (WARP - 1) * more
     assert bool(donations) == (balance == "donation")
 
 
@@ -271,8 +271,8 @@ def test_an_asynchronous_pull_finds_the_next_level(balance):
         found = search.search(host.active - 1, records=True)
         host.check(host.active - 1, found)
         logs[asynchronous] = found.records
-    early = {key: sum(r["found_early"] for r in log) for key, log in logs.items()}
-    looked = {key: sum(r["frontier"] for r in log) for key, log in logs.items()}
+    early = {key: sum(r.extra["found_early"] for r in log) for key, log in logs.items()}
+    looked = {key: sum(r.frontier for r in log) for key, log in logs.items()}
     assert early[True] > 0
     assert early[False] == 0
     assert looked[True] == looked[False] - early[True]

@@ -10,20 +10,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from distbfs.device.array_table import ArrayTable
-from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.xbfs.search import (
-    ALLOWED,
     DIRECTIONS,
     PaperSearch,
     array_table,
+    check_frontier,
 )
-from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import BALANCES, FRONTIERS, SearchOptions, check_choice
-from distbfs.types import Stop
+from distbfs.options import BALANCES, FRONTIERS, check_choice
 
-COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
 # Default balance of pulls: Figure 14 of the paper, measured on an H200
 # (scripts/papers/run.py xbfs --figure 14). Where rows are long, one thread per vertex
 # is fastest; else warps that take vertices by turns and share out the last row.
@@ -69,17 +65,20 @@ class XbfsPaperEngine(GraphEngine):
     def check(self) -> None:
         """Raise UsageError for option values that the engine does not support."""
         super().check()
-        frontier, direction = self.own_options.frontier, self.options.direction
-        allowed = ALLOWED[direction]
-        if frontier not in allowed:
-            raise UsageError(
-                f"frontier is '{frontier}' with direction '{direction}'; allowed: "
-                f"{', '.join(allowed)}"
-            )
+        check_frontier(self.own_options.frontier, self.options.direction)
 
-    def by_number(self, graph: DeviceGraph) -> PaperByNumber:
+    def by_number(self, graph: DeviceGraph) -> PaperSearch:
         """Prepare searches by vertex number."""
-        return PaperByNumber(graph, self.options, self.own_options)
+        o, own = self.options, asdict(self.own_options)
+        if own["balance"] == "auto":
+            own["balance"] = default_balance(graph.m, graph.active)
+        return PaperSearch(
+            graph,
+            **own,
+            direction=o.direction,
+            parents=o.parents,
+            stepwise=o.stepwise,
+        )
 
     def table(self, graph: DeviceGraph) -> ArrayTable:
         """Return the arrays of searches by number."""
@@ -88,46 +87,3 @@ class XbfsPaperEngine(GraphEngine):
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""
         return {**super().describe(), "strategies": asdict(self.own_options)}
-
-
-class PaperByNumber:
-    """A ``PaperSearch`` as a ``NumberSearch``."""
-
-    def __init__(
-        self, graph: DeviceGraph, options: SearchOptions, own: PaperOptions
-    ) -> None:
-        self._search = PaperSearch(
-            graph,
-            frontier=own.frontier,
-            balance=default_balance(graph.m, graph.active)
-            if own.balance == "auto"
-            else own.balance,
-            asynchronous=own.asynchronous,
-            direction=options.direction,
-            parents=options.parents,
-            stepwise=options.stepwise,
-        )
-
-    def search(
-        self,
-        number: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> DeviceResult:
-        """Search from a vertex number; see ``PaperSearch.search``."""
-        result = self._search.search(number, records, until, stop)
-        log = [
-            LevelRecord(
-                r["direction"],
-                r["frontier"],
-                r["checks"],
-                r["found"] + r["found_early"],
-                r["seconds"],
-                {name: r[name] for name in COUNTED},
-            )
-            for r in result.records
-        ]
-        level, parent = result.level, result.parent
-        return DeviceResult(level, parent, result.levels, result.seconds, 1, log)

@@ -9,7 +9,7 @@ Search on GPUs, HPDC 2019, Sections 4 and 5.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,14 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import BALANCES, FRONTIERS, check_choice
-from distbfs.types import Array, DeviceArray, Stop
+from distbfs.types import Array, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
 THREADS = 256  # of a block; as in paper_state.cuh
@@ -59,6 +59,7 @@ STEPS = (
 )
 
 
+COUNTED = ("found_early", "repeats", "handed_out", "donations")
 RECORD = (
     "level",
     "mode",
@@ -74,31 +75,19 @@ RECORD = (
 
 
 @dataclass
-class PaperResult:
-    """One search, by vertex number; the arrays stay valid until the next search.
+class PaperResult(DeviceResult):
+    """One search by vertex number, and the work of its pulls by degree.
 
-    level: CuPy int32 [active], -1 = unreached
-    parent: CuPy int32 [active], vertex numbers, -1 = unreached; or None
-    levels: the largest level plus one
-    seconds: device time from the root to complete levels and parents, including the
-    initialisation of the arrays
-    records: one dict per level: ``level`` (the level that it finds, from 1),
-    ``direction`` ("push-scan-free", "push-single-scan", "push-no-queue", "pull"),
-    ``frontier`` (queue entries read), ``checks`` (edge checks), ``found`` (vertices of
-    the level found), ``found_early`` (vertices of the next level found by an
-    asynchronous pull), ``repeats`` (status writes beyond one a vertex), ``handed_out``
-    (queue entries that a pull distributed by its counter), ``donations`` (rows of a
-    pull that a warp took over from its last lane), ``seconds``
+    records: their ``direction`` is one of ``MODES``; ``found`` includes ``found_early``
+    (vertices of the next level found by an asynchronous pull), which is in ``extra``
+    with ``repeats`` (status writes beyond one a vertex), ``handed_out`` (queue entries
+    that a pull distributed by its counter) and ``donations`` (rows of a pull that a
+    warp took over from its last lane)
     work: int64 [32, 34], or None without records: pulled vertices by degree, of which
     row k has those of 2^k ... 2^(k+1) - 1: their number, their edge checks and, in
     column 2 + w, how many had 2^w ... 2^(w+1) - 1 checks (Figure 9)
     """
 
-    level: DeviceArray
-    parent: DeviceArray | None
-    levels: int
-    seconds: float
-    records: list[dict[str, Any]] = field(default_factory=list)
     work: Array | None = None
 
 
@@ -115,6 +104,15 @@ def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
         "records": ArrayPlan(np.uint64, (RECORDS, len(RECORD))),
         "work": ArrayPlan(np.uint64, (2 + BUCKETS, BUCKETS)),
     }
+
+
+def check_frontier(frontier: str, direction: str) -> None:
+    """Raise UsageError unless a way to form queues fits a direction."""
+    if frontier not in ALLOWED[direction]:
+        raise UsageError(
+            f"frontier is '{frontier}' with direction '{direction}'; allowed: "
+            f"{', '.join(ALLOWED[direction])}"
+        )
 
 
 class PaperSearch:
@@ -162,12 +160,7 @@ class PaperSearch:
         check_choice("frontier", frontier, FRONTIERS)
         check_choice("balance", balance, BALANCES)
         check_choice("direction", direction, DIRECTIONS)
-        if frontier not in ALLOWED[direction]:
-            names = ", ".join(ALLOWED[direction])
-            raise UsageError(
-                f"frontier is '{frontier}' with direction '{direction}'; allowed: "
-                f"{names}"
-            )
+        check_frontier(frontier, direction)
         if not 0 < alpha <= 1:
             raise UsageError(f"alpha is {alpha}; allowed: above 0, up to 1")
         if not 0 <= blocks <= MAX_BLOCKS:
@@ -215,6 +208,7 @@ class PaperSearch:
     def search(
         self,
         number: int,
+        *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
@@ -232,7 +226,7 @@ class PaperSearch:
         self._params.set(goal=goal, work=work)
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
-        log: list[dict[str, Any]] = []
+        log: list[LevelRecord] = []
         if self._stepwise:
             seconds, log = self._step(program, records, stop)
         else:
@@ -246,7 +240,7 @@ class PaperSearch:
             log = self._resident_log(state.level - 1)
         counts = work.get().T.astype(np.int64) if work is not None else None
         return PaperResult(
-            self._level, self._parent, state.levels, seconds, log, counts
+            self._level, self._parent, state.levels, seconds, 1, log, work=counts
         )
 
     def _read(self) -> Any:
@@ -260,7 +254,7 @@ class PaperSearch:
     def _read_state(self) -> Any:
         return self._read().state
 
-    def _resident_log(self, levels: int) -> list[dict[str, Any]]:
+    def _resident_log(self, levels: int) -> list[LevelRecord]:
         """Return the records that the device wrote."""
         if levels > RECORDS:
             raise UsageError(
@@ -274,13 +268,13 @@ class PaperSearch:
 
     def _step(
         self, program: _Program, records: bool, stop: Stop | None
-    ) -> tuple[float, list[dict[str, Any]]]:
+    ) -> tuple[float, list[LevelRecord]]:
         """Run a search level by level; return (seconds, records)."""
         event = cuda.cupy().cuda.Event
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, before, end = event(), event(), event()
         run = program.launches
-        log: list[dict[str, Any]] = []
+        log: list[LevelRecord] = []
         begin.record()
         run["start"]()
         end.record()
@@ -315,17 +309,17 @@ class PaperSearch:
             run[name]()
 
 
-def _record(row: Array, seconds: float) -> dict[str, Any]:
-    """Return the record of a level; see ``PaperResult``."""
-    record: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
-    mode = record.pop("mode")
-    del record["nanoseconds"]
-    return {
-        "level": record.pop("level"),
-        "direction": MODES[mode],
-        **record,
-        "seconds": float(seconds),
-    }
+def _record(row: Array, seconds: float) -> LevelRecord:
+    """Return the record of a level; row: its RECORD."""
+    values = dict(zip(RECORD, row.tolist(), strict=True))
+    return LevelRecord(
+        MODES[values["mode"]],
+        values["frontier"],
+        values["checks"],
+        values["found"] + values["found_early"],
+        float(seconds),
+        {name: values[name] for name in COUNTED},
+    )
 
 
 class _Program:
