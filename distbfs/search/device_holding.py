@@ -31,9 +31,10 @@ from distbfs.search.holding import Source, held_back
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
+from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
-from distbfs.store.cuda_rows import StoreRows, TupleEnds
+from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import permutation_of
 from distbfs.types import TupleSource, World

@@ -8,6 +8,7 @@ columns (cuda_rows.cu).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError
+from distbfs.generate.hashing import ROUNDS
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.progress import Sum
 from distbfs.store import hdf5, schema
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array, DeviceArray, Event, KernelArgument
+    from distbfs.types import Array, DeviceArray, Event, KernelArgument, Words
 
 BLOCK = 256
+NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 BUFFERS = 3  # one being read, one being hashed, one being copied
 INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
@@ -79,9 +82,19 @@ class Ring:
         self._taken += 1
 
 
+@dataclass
+class TupleEnds:
+    """Where ends of tuples go: array[id div owners], if id mod owners = owner."""
+
+    owners: int
+    owner: int
+    array: DeviceArray
+
+
 class PartFiles:
     """The part files of a store, for the current device.
 
+    words: the permutation from ids of the store to names, uint64 [11]
     done: called with the number of bytes to read, then with the bytes of each slice
     read
 
@@ -89,7 +102,7 @@ class PartFiles:
     memory is short.
     """
 
-    def __init__(self, store: Store, done: Sum | None) -> None:
+    def __init__(self, store: Store, done: Sum | None, words: Words = NO_WORDS) -> None:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self.manifest, self.done = store, manifest, done or Sum()
         self._kernel = programs.Module(KERNELS).kernel
@@ -99,7 +112,7 @@ class PartFiles:
         layout = manifest.layout
         counts = [layout.local_count(part) for part in range(layout.parts)]
         self.starts = np.cumsum([0, *counts]).astype(np.uint64)
-        self._starts = cupy.asarray(self.starts)
+        self._starts, self._words = cupy.asarray(self.starts), cupy.asarray(words)
 
     def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
         """Return the number of stored edges in some subgraphs of a part."""
@@ -194,6 +207,59 @@ class PartFiles:
         for _, values in hdf5.slices(dataset, name, digest, place):
             self._ring.skip()
             self.done(values.nbytes)
+
+    def vertices(
+        self,
+        part: int,
+        datasets: dict[str, h5py.Dataset],
+        names: DeviceArray,
+        place: tuple[int, int] = (0, 1),
+    ) -> DeviceArray:
+        """Return the local ids of a part by number, uint32 [local], and name them.
+
+        names: uint32 [local], written; place: the part and the number of parts of the
+        ids that are named, by default those of the part itself
+        """
+        vertices = self.whole(part, datasets, "vertices")
+        seen = cuda.cupy().zeros(-(-len(names) // 32) + 1, np.uint32)
+        own, parts = map(np.uint32, place)
+        self.launch(
+            "name_vertices", len(names), own, parts, vertices, self._words, seen, names
+        )
+        self.check("vertices")
+        return vertices
+
+    def ends(
+        self,
+        part: int,
+        datasets: dict[str, h5py.Dataset],
+        names: DeviceArray,
+        every: Sequence[TupleEnds],
+    ) -> None:
+        """Store the ends of tuples of a part's vertices; names: by number."""
+        for start, values in self.slices(part, datasets, "tuple_degrees"):
+            named = names[start : start + len(values)]
+            for ends in every:
+                place = np.uint32(ends.owners), np.uint32(ends.owner)
+                self.launch("keep_ends", len(values), values, named, *place, ends.array)
+        self.check("tuple_degrees")
+
+    def delegates(
+        self, part: int, datasets: dict[str, h5py.Dataset]
+    ) -> tuple[DeviceArray, DeviceArray]:
+        """Return the ids of delegates, int64 [d], and their names, uint32 [d].
+
+        Their degrees, and those of the part's vertices, are only checked.
+        """
+        for name in ("degrees", "delegate_degrees"):
+            self.skip(part, datasets, name)
+        delegates = self.whole(part, datasets, "delegates")
+        named, n = cuda.cupy().empty(len(delegates), np.uint32), self.manifest.n
+        self.launch(
+            "name_delegates", len(named), np.uint64(n), delegates, self._words, named
+        )
+        self.check("delegates")
+        return delegates, named
 
     def offsets(
         self,

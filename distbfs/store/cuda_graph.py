@@ -23,8 +23,8 @@ from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
 from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum
-from distbfs.store.cuda_files import INTO
-from distbfs.store.cuda_rows import StoreRows, TupleEnds
+from distbfs.store.cuda_files import INTO, TupleEnds
+from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, DeviceArray

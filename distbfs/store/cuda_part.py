@@ -13,9 +13,8 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
-from distbfs.store.cuda_files import PartFiles
-from distbfs.store.cuda_rows import NO_WORDS
-from distbfs.types import SUBGRAPHS, DeviceArray
+from distbfs.store.cuda_files import PartFiles, TupleEnds
+from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     import h5py
@@ -36,23 +35,12 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
     local = manifest.layout.local_count(index)
     files.done.more(manifest.records[index].array_bytes)
     with store.part_file(index) as datasets:
-        for name in ("degrees", "delegate_degrees"):
-            files.skip(index, datasets, name)
-        numbers = cupy.empty(local, np.uint32)
+        numbers, ends = (cupy.empty(local, np.uint32) for _ in range(2))
         rising = cupy.arange(local, dtype=np.uint32)
-        vertices, ends = _vertices(files, index, datasets, rising)
+        vertices = files.vertices(index, datasets, cupy.empty(local, np.uint32))
+        files.ends(index, datasets, rising, [TupleEnds(1, 0, ends)])
         numbers[vertices] = rising
-        delegates = files.whole(index, datasets, "delegates")
-        named = cupy.empty(len(delegates), np.uint32)
-        files.launch(
-            "name_delegates",
-            len(delegates),
-            np.uint64(manifest.n),
-            delegates,
-            cupy.asarray(NO_WORDS),
-            named,
-        )
-        files.check("delegates")
+        delegates, _ = files.delegates(index, datasets)
         graphs = {name: _rows(files, index, datasets, name) for name in SUBGRAPHS}
     return DevicePart(
         manifest.layout,
@@ -68,37 +56,6 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         numbers,
         ends,
     )
-
-
-def _vertices(
-    files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], rising: DeviceArray
-) -> tuple[DeviceArray, DeviceArray]:
-    """Return (local ids, ends of input tuples) by number, uint32 [local] each.
-
-    rising: uint32 [local], all numbers in ascending order
-    """
-    cupy, local = cuda.cupy(), len(rising)
-    vertices = files.whole(index, datasets, "vertices")
-    seen = cupy.zeros(-(-local // 32) + 1, np.uint32)
-    files.launch(
-        "name_vertices",
-        local,
-        np.uint32(0),
-        np.uint32(1),
-        vertices,
-        cupy.asarray(NO_WORDS),
-        seen,
-        cupy.empty(local, np.uint32),
-    )
-    files.check("vertices")
-    ends = cupy.empty(local, np.uint32)
-    for start, values in files.slices(index, datasets, "tuple_degrees"):
-        names = rising[start : start + len(values)]
-        files.launch(
-            "keep_ends", len(values), values, names, np.uint32(1), np.uint32(0), ends
-        )
-    files.check("tuple_degrees")
-    return vertices, ends
 
 
 def _rows(

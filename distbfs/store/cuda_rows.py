@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.generate.hashing import ROUNDS
 from distbfs.progress import Sum
-from distbfs.store.cuda_files import BY_NUMBER, INTO, PartFiles
+from distbfs.store.cuda_files import BY_NUMBER, INTO, NO_WORDS, PartFiles, TupleEnds
 from distbfs.store.tuples import permutation_of
 from distbfs.types import SUBGRAPHS, DeviceArray
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     Room = Callable[[int, int], tuple[DeviceArray, DeviceArray]]
 
 NAMED_BYTES = 12  # bytes read a vertex of any part: its id, its ends of tuples
-NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 
 
 @dataclass
@@ -38,15 +36,6 @@ class PartRows:
 
     offsets: dict[str, DeviceArray]
     delegates: DeviceArray
-
-
-@dataclass
-class TupleEnds:
-    """Where ends of tuples go: array[id div owners], if id mod owners = owner."""
-
-    owners: int
-    owner: int
-    array: DeviceArray
 
 
 class StoreRows(PartFiles):
@@ -72,16 +61,17 @@ class StoreRows(PartFiles):
         ends: Sequence[TupleEnds] = (),
         done: Sum | None = None,
     ) -> None:
-        super().__init__(store, done)
-        cupy, back = cuda.cupy(), permutation_of(store)
+        back, count = permutation_of(store), store.manifest.parts
         words = NO_WORDS if back is None else back.turned.words()
-        self._words, self._ends = cupy.asarray(words), ends
+        super().__init__(store, done, words)
         self.done.more(self._bytes(parts))
-        self.names = cupy.empty(self.manifest.n, np.uint32)
+        self.names = cuda.cupy().empty(self.manifest.n, np.uint32)
         self._rows: dict[int, PartRows] = {}
-        for part in range(self.manifest.parts):
+        for part in range(count):
+            own = self._named(part)
             with store.part_file(part) as datasets:
-                self._name(part, datasets)
+                self.vertices(part, datasets, own, (part, count))
+                self.ends(part, datasets, own, ends)
                 if part in parts:
                     self._rows[part] = self._measure(part, datasets, degrees)
 
@@ -149,37 +139,6 @@ class StoreRows(PartFiles):
     def _named(self, part: int) -> DeviceArray:
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
-    def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:
-        """Map the numbers of a part to ids, and store its vertices' ends of tuples."""
-        own = self._named(part)
-        vertices = self.whole(part, datasets, "vertices")
-        seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
-        parts = np.uint32(self.manifest.parts)
-        self.launch(
-            "name_vertices",
-            len(own),
-            np.uint32(part),
-            parts,
-            vertices,
-            self._words,
-            seen,
-            own,
-        )
-        self.check("vertices")
-        for start, values in self.slices(part, datasets, "tuple_degrees"):
-            names = own[start : start + len(values)]
-            for ends in self._ends:
-                self.launch(
-                    "keep_ends",
-                    len(values),
-                    values,
-                    names,
-                    np.uint32(ends.owners),
-                    np.uint32(ends.owner),
-                    ends.array,
-                )
-        self.check("tuple_degrees")
-
     def _measure(
         self,
         part: int,
@@ -187,19 +146,7 @@ class StoreRows(PartFiles):
         degrees: Sequence[DeviceArray],
     ) -> PartRows:
         """Return the offsets of a part; reads its file except for the columns."""
-        for name in ("degrees", "delegate_degrees"):
-            self.skip(part, datasets, name)
-        delegates = self.whole(part, datasets, "delegates")
-        named = cuda.cupy().empty(len(delegates), np.uint32)
-        self.launch(
-            "name_delegates",
-            len(delegates),
-            np.uint64(self.manifest.n),
-            delegates,
-            self._words,
-            named,
-        )
-        self.check("delegates")
+        _, named = self.delegates(part, datasets)
         offsets = {}
         for name in self.subgraphs(part):
             names = self._named(part) if name in BY_NUMBER else named

@@ -39,9 +39,10 @@ from distbfs.search import graph as library
 from distbfs.search import graph_input as arrays
 from distbfs.search.graph import Graph
 from distbfs.store import schema
+from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
-from distbfs.store.cuda_rows import StoreRows, TupleEnds
+from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
 
