@@ -113,7 +113,7 @@ def of_store(
     """Open a store; first_id: see ``Store.load_ids``."""
     store = open_store(path)
     manifest = store.manifest
-    digests = manifest.digests[0]
+    digests = manifest.records[0].digests
     facts = [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
     facts += [] if manifest.ids is None else [manifest.ids.digests]
     held = {

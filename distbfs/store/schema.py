@@ -13,7 +13,7 @@ import json
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import part_table
-from distbfs.types import SUBGRAPHS, Array, Bytes
+from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from typing_extensions import Self
 
     from distbfs.partition.part import Part
     from distbfs.types import Array
@@ -90,8 +92,31 @@ class DatasetSpec:
         return cls(dtypes, size, size)
 
 
+class FileRecord:
+    """The manifest's record of one file; subclasses are dataclasses."""
+
+    title: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values, without its frame if that is empty."""
+        values = asdict(self)
+        if not values[FRAME]:
+            del values[FRAME]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """Return the record from JSON values; raise StoreError for invalid ones."""
+        keys = [item.name for item in fields(cls)]
+        if isinstance(values, dict) and FRAME not in values:
+            keys.remove(FRAME)
+        check_mapping(cls.title, values, keys)
+        return cls(**values)
+
+
 @dataclass(frozen=True)
-class PartRecord:
+class PartRecord(FileRecord):
     """The manifest's record of one part.
 
     index: index of the part; active: number of its normal vertices with edges
@@ -101,6 +126,8 @@ class PartRecord:
     frame: xxh3_128 (hex) of the bytes of the file that are not values of datasets, ""
     in stores that were written without this digest
     """
+
+    title = "record of a part"
 
     index: int
     active: int
@@ -140,33 +167,16 @@ class PartRecord:
         """Whether the part has edges out and in."""
         return INCOMING[0] in self.digests
 
-    def encode(self) -> Bytes:
-        """Return the record as uint8 [bytes], for ``World.allgather``."""
-        return np.frombuffer(json.dumps(self.as_dict()).encode(), dtype=np.uint8)
-
-    @classmethod
-    def decode(cls, values: Bytes) -> PartRecord:
-        """Return the record from the bytes of :meth:`encode`."""
-        return cls.from_dict(json.loads(values.tobytes()))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
-        return with_frame(asdict(self))
-
-    @classmethod
-    def from_dict(cls, values: Any) -> PartRecord:
-        """Return the record from JSON values; raise StoreError for invalid ones."""
-        check_record("record of a part", values, cls)
-        return cls(**values)
-
 
 @dataclass(frozen=True)
-class IdsRecord:
+class IdsRecord(FileRecord):
     """The manifest's record of ``ids.h5``, the vertices' ids in their file.
 
     kind: "integer" or "text"; count: number of vertices
     digests, array_bytes, file_bytes, frame: as in ``PartRecord``
     """
+
+    title = "record of the ids"
 
     kind: str
     count: int
@@ -183,16 +193,6 @@ class IdsRecord:
             check_count(f"ids: {name}", getattr(self, name))
         check_digests("ids: digests", self.digests, IDS_DATASETS[self.kind])
         check_frame("ids", self.frame)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
-        return with_frame(asdict(self))
-
-    @classmethod
-    def from_dict(cls, values: Any) -> IdsRecord:
-        """Return the record from JSON values; raise StoreError for invalid ones."""
-        check_record("record of the ids", values, cls)
-        return cls(**values)
 
     def specs(self) -> dict[str, DatasetSpec]:
         """Return the specification of each dataset."""
@@ -376,11 +376,6 @@ class Manifest:
         """Number of stored directed edges of all parts."""
         return sum(self._total(name) for name in SUBGRAPHS)
 
-    @property
-    def digests(self) -> tuple[dict[str, str], ...]:
-        """For each part, the digest of each dataset by name."""
-        return tuple(record.digests for record in self.records)
-
     def _total(self, name: str) -> int:
         return sum(record.edges[name] for record in self.records)
 
@@ -546,20 +541,6 @@ def check_frame(name: str, digest: object) -> None:
     """Raise StoreError unless a frame is a digest, or "" for none."""
     if digest != "" and not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
         raise StoreError(f"{name}: frame is not 32 hex digits")
-
-
-def with_frame(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a record, without the key of the frame if it is empty."""
-    if not values[FRAME]:
-        del values[FRAME]
-    return values
-
-
-def check_record(name: str, values: Any, kind: type[PartRecord | IdsRecord]) -> None:
-    """Raise StoreError unless values have a record's fields; a frame is optional."""
-    keys = [item.name for item in fields(kind)]
-    old = isinstance(values, dict) and FRAME not in values
-    check_mapping(name, values, [key for key in keys if not (old and key == FRAME)])
 
 
 def check_mapping(name: str, value: Any, keys: Sequence[str]) -> None:

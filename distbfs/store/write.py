@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
@@ -15,6 +17,7 @@ from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.progress import Progress, Stages, Sum, no_progress
+from distbfs.ranks.agreement import gather_texts
 from distbfs.store.atomic_folder import new_token
 from distbfs.store.hdf5 import StoreWriter
 from distbfs.store.schema import Manifest, PartRecord
@@ -94,9 +97,7 @@ def write_graph(
                 on_host = with_attributes(source, world, list(on_host), seed)
             for part in on_host:
                 sink(part)
-        every: dict[int, PartRecord] = {}
-        for encoded in gather_records(world, records):
-            every[encoded.index] = encoded
+        every = gather_records(world, records)
         world.barrier()
         if counts is not None:
             tuples, loops, repeats = counts
@@ -115,7 +116,7 @@ def write_graph(
                     order_block=options.order_block,
                     loops=summary.loops,
                     repeats=summary.repeats,
-                    records=tuple(every[k] for k in range(parts)),
+                    records=tuple(every),
                     statistics=summary.histogram.summary(),
                     ids=kept,
                     first_id=first or 0,
@@ -127,10 +128,7 @@ def write_graph(
 
 
 def gather_records(world: World, records: list[PartRecord]) -> list[PartRecord]:
-    """Gather the records of all ranks (collective)."""
-    rounds = [world.allgather(record.encode()) for record in records]
-    return [
-        PartRecord.decode(values)
-        for round_of_ranks in rounds
-        for values in round_of_ranks
-    ]
+    """Return the records of all ranks in the order of parts (collective)."""
+    rounds = [gather_texts(world, json.dumps(one.as_dict())) for one in records]
+    every = (PartRecord.from_dict(json.loads(x)) for texts in rounds for x in texts)
+    return sorted(every, key=attrgetter("index"))
