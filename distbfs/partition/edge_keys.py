@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
+from distbfs.partition.part import Part, ids_of_nn
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Words, World
+    from distbfs.types import Ids, Words, World
 
 HALF = np.uint64(32)
 READ = ("nn", "nd", "dd")  # together all edges; dn repeats those of nd
@@ -63,20 +63,10 @@ class EdgeIds:
         if kind in ("nd", "dd"):
             v = delegates[column]
         elif kind == "nn" and part.layout.parts > 1:
-            v = self._targets(column)
+            v = ids_of_nn(column, self._ids.__getitem__)
         else:
             v = own[column]
         return (v, u) if name == "incoming" else (u, v)
-
-    def _targets(self, column: Array) -> Ids:
-        """Return the ids for nn columns that include parts, int64."""
-        owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
-        number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
-        ids = np.empty(len(column), dtype=np.int64)
-        for index, of_part in self._ids.items():
-            there = np.flatnonzero(owner == index)
-            ids[there] = of_part[number[there]]
-        return ids
 
     def keys(self, part: Part, name: str) -> Words:
         """Return the keys of the stored edges of a subgraph, uint64 [edges].

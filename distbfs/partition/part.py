@@ -19,7 +19,7 @@ dd     delegates           delegates (uint32)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -53,6 +53,20 @@ def bits_of(mask: Words, bits: int) -> Ids:
     """Return the positions of the set bits below ``bits``, int64 ascending."""
     flags = np.unpackbits(mask.view(np.uint8), bitorder="little")[:bits]
     return np.flatnonzero(flags)
+
+
+def ids_of_nn(columns: Words, ids_of: Callable[[int], Ids]) -> Ids:
+    """Return the ids for nn columns that include parts, int64.
+
+    ids_of: returns the ids of a part by number
+    """
+    owner = (columns >> np.uint64(PART_SHIFT)).astype(np.int64)
+    number = (columns & np.uint64(NUMBER_MASK)).astype(np.int64)
+    ids = np.empty(len(columns), dtype=np.int64)
+    for part in np.flatnonzero(np.bincount(owner)).tolist():
+        places = np.flatnonzero(owner == part)
+        ids[places] = ids_of(part)[number[places]]
+    return ids
 
 
 def part_table(

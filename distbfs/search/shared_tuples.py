@@ -15,11 +15,12 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
 from distbfs.exchange.peer_memory import PeerGroup, on_device
+from distbfs.partition.edge_keys import READ
 from distbfs.partition.layout import Layout
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_rows import StoreRows
-from distbfs.store.tuples import READ, StoreTuples
+from distbfs.store.tuples import StoreTuples
 from distbfs.types import Ids
 
 if TYPE_CHECKING:

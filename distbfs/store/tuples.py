@@ -12,13 +12,13 @@ from distbfs.exchange.router import send
 from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
 from distbfs.graph.csr import CSR
+from distbfs.partition.edge_keys import READ
 from distbfs.partition.layout import Layout, Placement
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
+from distbfs.partition.part import Part, ids_of_nn
 from distbfs.registry import FAMILIES
 from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, Ids, World
 
-READ = ("nn", "nd", "dd")  # dn repeats the edges of nd
 CHUNK = 1 << 20
 DEFAULT_SEED = 1  # of ids that no generator has permuted
 
@@ -139,13 +139,7 @@ class StoreTuples:
     def _nn_targets(self, index: int, column: Array) -> Ids:
         if self._store.manifest.parts == 1:
             return self._ids_of(index)[column]
-        out = np.empty(len(column), dtype=np.int64)
-        owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
-        number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
-        for part in np.unique(owner).tolist():
-            of_part = owner == part
-            out[of_part] = self._ids_of(part)[number[of_part]]
-        return out
+        return ids_of_nn(column, self._ids_of)
 
     def _outside(self, ids: Ids) -> Ids:
         return ids if self._permutation is None else self._permutation.inverse(ids)
