@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.device import portable
 from distbfs.device.cache import cache_folder, exclusive, is_sound
@@ -26,6 +26,9 @@ from distbfs.device.control_groups import usable_cores
 from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
 from distbfs.errors import DeviceMissing, DistbfsError
 from distbfs.timing import COMPILING
+
+if TYPE_CHECKING:
+    from distbfs.device.nvshmem import Nvshmem
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
@@ -54,25 +57,6 @@ def bindings() -> Any:
     return nvrtc
 
 
-class DeviceLibrary(Protocol):
-    """A device library that kernels are linked with.
-
-    options: options of the compiler; key: a text of everything besides the source on
-    which machine code depends
-    """
-
-    @property
-    def options(self) -> list[str]:
-        """Return the compiler's options, in addition to those of all kernels."""
-
-    @property
-    def key(self) -> str:
-        """Return a text of the versions and options on which machine code depends."""
-
-    def link(self, code: bytes, arch: str) -> bytes:
-        """Return machine code: relocatable code, linked with the library."""
-
-
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
     """Return the compiler options."""
     macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
@@ -93,7 +77,7 @@ def name_of(
     return f"{source.stem}-{arch}-{digest.hexdigest()}"
 
 
-def content_key(name: str, library: DeviceLibrary | None = None) -> str:
+def content_key(name: str, library: Nvshmem | None = None) -> str:
     """Return the cache key of a kernel that is compiled on this machine."""
     digest = hashlib.blake2b(name.encode(), digest_size=16)
     digest.update(repr(bindings().getVersion()).encode())
@@ -136,7 +120,7 @@ def compile_source(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
-    library: DeviceLibrary | None = None,
+    library: Nvshmem | None = None,
 ) -> bytes:
     """Compile a kernel file; return its machine code (cubin).
 
@@ -193,7 +177,7 @@ def cubin(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
-    library: DeviceLibrary | None = None,
+    library: Nvshmem | None = None,
     *,
     waits: bool = True,
 ) -> bytes:

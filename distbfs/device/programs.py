@@ -18,6 +18,7 @@ from distbfs.device import cuda, nvrtc
 from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
+    from distbfs.device.nvshmem import Nvshmem
     from distbfs.device.stop_word import StopWord
     from distbfs.types import DeviceArray, KernelArgument
 
@@ -94,7 +95,7 @@ class Module:
     texts, library: see ``nvrtc.compile_source``
     """
 
-    library: nvrtc.DeviceLibrary | None = None
+    library: Nvshmem | None = None
 
     def __init__(
         self,

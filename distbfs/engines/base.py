@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from distbfs.engines.path_sums import PathSums
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, depth_limit
-from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
@@ -480,9 +478,13 @@ class NoOptions:
 class Engine(Protocol):
     """Creates searches; one per rank.
 
-    on_device: whether graphs and results are in the memory of CUDA devices
-    alone: whether it searches whole graphs, in one part without delegates
-    domains: whether it searches parts level by level, as a ``DomainEngine``
+    on_device: whether graphs and results are in the memory of CUDA devices; if not, it
+    has ``path_sums(level, depth, dtype)``, see ``PathSums``
+    alone: whether it searches whole graphs: those in device memory by
+    ``on_graph(graph)``, which returns a ``DeviceSearch``, and one part without
+    delegates by ``whole(part)``, which returns a ``WholeSearch``
+    domains: whether it searches parts level by level: ``domain(part, placement)``
+    returns a ``DomainSearch`` of a ``Part``, or of a ``DevicePart`` on devices
     directed: whether it searches directed graphs as well
     masks: whether it searches views of a graph. Its searches of parts in host memory
     are then ``ViewingSearch``, those of a graph on one device ``MaskedSearch``; on
@@ -514,44 +516,13 @@ class Engine(Protocol):
     devices: int
 
     def __init__(self, options: SearchOptions) -> None:
-        """Check the options; raise UsageError, which names the allowed ones."""
+        """Check the options; raise UsageError, which names the allowed ones.
+
+        Raises DeviceMissing if the engine needs a device and there is none.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports (JSON values)."""
-
-
-class DomainEngine(Engine, Protocol):
-    """Searches parts level by level."""
-
-    def domain(self, part: Any, placement: Placement) -> DomainSearch:
-        """Prepare the search of one part, level by level.
-
-        part: a ``Part``, or a ``DevicePart`` for an engine on devices. Raises
-        UsageError for options that do not apply to such searches.
-        """
-
-
-class HostEngine(DomainEngine, Protocol):
-    """Searches parts in host memory, level by level or as a whole."""
-
-    def whole(self, part: Part) -> WholeSearch:
-        """Prepare the search of a graph of one part without delegates."""
-
-    def path_sums(self, level: Array, depth: int, dtype: str) -> PathSums:
-        """Prepare sums along shortest paths; arguments: see ``PathSums``."""
-
-
-class DeviceEngine(Engine, Protocol):
-    """Searches graphs in the memory of one device.
-
-    ``__init__`` raises DeviceMissing if there is no device.
-    """
-
-    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
-        """Prepare the searches of a graph in device memory.
-
-        Raises ResourceError, with the bytes needed and available, if memory is short.
-        """
 
 
 def on_device(engine: object) -> bool:
