@@ -16,7 +16,7 @@ from distbfs.errors import DistbfsError, OutOfMemory, ResourceError
 from distbfs.types import Array, DeviceArray, Stream
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 DRIVER, NVIDIA = cupy_library.DRIVER, cupy_library.NVIDIA
 cupy = cupy_library.cupy
@@ -140,12 +140,7 @@ class memory_of:  # noqa: N801 - used as a function
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, MemoryError) and not isinstance(error, DistbfsError):
             release()
             raise OutOfMemory(

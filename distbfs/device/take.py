@@ -14,8 +14,6 @@ from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from distbfs.types import Array, DeviceArray, Ids, Take
 
 SOURCE = Path(__file__).with_name("take.cu")
@@ -127,12 +125,7 @@ class Ahead:
         self._token = programs.ASKED.set(self)
         return self.take
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         programs.ASKED.reset(self._token)
 
     def launch(self, back: programs.CopyBack | None) -> programs.Launch:

@@ -29,7 +29,7 @@ from distbfs.ranks.launcher import find_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import NoReturn
 
     from typing_extensions import Self
@@ -140,12 +140,7 @@ class StopFlag:
             self._previous[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._ends is None or self._watcher is None:
             return
         for number, handler in self._previous.items():
