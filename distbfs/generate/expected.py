@@ -12,6 +12,7 @@ steps.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,44 +23,49 @@ WIDE = 4096.0  # classes with a larger mean degree have STEPS a deviation
 STEPS, REACH = 2, 4  # of a deviation; deviations on either side
 
 
-def class_means(scale: int, edge_factor: float) -> tuple[Floats, Floats]:
-    """Return (vertices, expected distinct neighbours), float64 [scale + 1] each.
+@lru_cache(maxsize=64)
+def class_neighbours(scale: int, edge_factor: float) -> tuple[Floats, Floats]:
+    """Return (vertices [scale + 1], neighbours [scale + 1, scale + 1]), float64.
 
-    The classes are k = 0 … scale.
+    Class k holds the vertices with k one-bits. neighbours[k, j]: expected number of
+    distinct neighbours of a vertex of class k in class j; the vertex itself is one
     """
     a, b, c, d = INITIATOR
     tuples = edge_factor * 2.0**scale
     sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])
-    means = np.zeros(scale + 1)
+    neighbours = np.zeros((scale + 1, scale + 1))
     for k in range(scale + 1):
+        zeros = np.arange(scale - k + 1)
+        ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
         for ones in range(k + 1):
-            zeros = np.arange(scale - k + 1)
-            count = np.array(
-                [float(math.comb(scale - k, z)) for z in zeros.tolist()]
-            ) * math.comb(k, ones)
             chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
-            means[k] += float((count * -np.expm1(-2 * tuples * chance)).sum())
-    return sizes, means
+            some = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
+            neighbours[k, ones + zeros] += some
+    return sizes, neighbours
+
+
+def poisson(mean: float, reach: int) -> Floats:
+    """Return the probabilities of 0 … reach in a Poisson distribution, float64."""
+    k = np.arange(reach + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
+    return np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
 
 
 def expected_histogram(scale: int, edge_factor: float = 16) -> tuple[Ids, Floats]:
     """Return (degrees int64 ascending, expected vertices float64)."""
-    sizes, means = class_means(scale, edge_factor)
+    sizes, neighbours = class_neighbours(scale, edge_factor)
+    means = neighbours.sum(axis=1)
     vertices: dict[int, float] = {}
     for size, mean in zip(sizes.tolist(), means.tolist(), strict=True):
-        k, share = _normal(mean) if mean > WIDE else _poisson(mean)
+        if mean > WIDE:
+            k, share = _normal(mean)
+        else:
+            share = poisson(mean, round(mean + 8 * math.sqrt(mean) + 20))
+            k = np.arange(len(share))
         for degree, part in zip(k.tolist(), share.tolist(), strict=True):
             vertices[degree] = vertices.get(degree, 0.0) + size * part
     degrees = np.array(sorted(vertices), dtype=np.int64)
     return degrees, np.array([vertices[k] for k in degrees.tolist()])
-
-
-def _poisson(mean: float) -> tuple[Ids, Floats]:
-    """Return (degrees, share of a class's vertices) of a Poisson distribution."""
-    reach = round(mean + 8 * math.sqrt(mean) + 20)
-    k = np.arange(reach + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
-    return k, np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
 
 
 def _normal(mean: float) -> tuple[Ids, Floats]:

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from distbfs.generate.expected import class_neighbours, poisson
 from distbfs.generate.kronecker import INITIATOR
 from distbfs.types import Floats, Ids
 
@@ -62,19 +63,11 @@ def class_edges(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
     Class k holds the vertices with k one-bits.  edges[k, j]: expected number of
     distinct directed edges from class k to class j.
     """
-    a, b, c, d = INITIATOR
-    tuples = float(edge_factor) * 2.0**scale
-    sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])
-    edges = np.zeros((scale + 1, scale + 1))
-    for k in range(scale + 1):
-        zeros = np.arange(scale - k + 1)
-        ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
-        for ones in range(k + 1):
-            chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
-            neighbours = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
-            edges[k, ones + zeros] += sizes[k] * neighbours
-        loop = d**k * a ** (scale - k)  # counted above as its own neighbour
-        edges[k, k] -= sizes[k] * -math.expm1(-2 * tuples * loop)
+    sizes, neighbours = class_neighbours(scale, edge_factor)
+    edges, k = sizes[:, None] * neighbours, np.arange(scale + 1)
+    a, _, _, d = INITIATOR
+    loops = d**k * a ** (scale - k)  # counted as neighbours
+    edges[k, k] -= sizes * -np.expm1(-2 * edge_factor * 2.0**scale * loops)
     return sizes, edges
 
 
@@ -88,9 +81,7 @@ def poisson_below(mean: float, thresholds: Ids) -> Floats:
         places = (thresholds + 0.5 - mean) / (deviation * math.sqrt(2))
         return np.array([0.5 * math.erfc(-x) for x in places.tolist()])
     reach = round(mean + 10 * math.sqrt(mean) + 30)
-    k = np.arange(reach + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
-    mass = np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+    mass = poisson(mean, reach)
     below = np.concatenate([[0.0], np.minimum(np.cumsum(mass[:-1]), 1.0), [1.0]])
     return below[np.clip(thresholds + 1, 0, reach + 1)]
 
