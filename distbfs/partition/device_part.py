@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, take
+from distbfs.device.pinned_ring import PinnedRing
 from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import SUBGRAPHS, Array, Ids, World
 
-UPLOAD_BYTES = 64 << 20  # of the pinned memory for a copy
+UPLOAD_BYTES = 64 << 20  # of a pinned buffer
 
 
 @dataclass
@@ -119,48 +120,18 @@ class DevicePart:
         return sum(rows.nbytes for rows in (self.nn, self.nd, self.dn, self.dd))
 
 
-class Upload:
-    """A copy of an array to the device, piece by piece through pinned memory.
-
-    array: CuPy [count]
-    """
-
-    def __init__(self, count: int, dtype: Any) -> None:
-        cp = cuda.cupy()
-        self.array: Any = cp.empty(count, dtype=dtype)
-        self._step = max(UPLOAD_BYTES // np.dtype(dtype).itemsize, 1)
-        size = min(self._step, count)
-        self._pinned = [cuda.pinned_empty(size, dtype) for _ in range(2)]
-        self._done: list[Any] = [None, None]
-        self._turn = 0
-        self._stream = cp.cuda.Stream(non_blocking=True)
-        self._stream.wait_event(cp.cuda.get_current_stream().record())
-
-    def put(self, start: int, values: Array) -> None:
-        """Start to copy values; the caller may overwrite them at once."""
-        for at in range(0, len(values), self._step):
-            piece = values[at : at + self._step]
-            pinned, done = self._pinned[self._turn], self._done[self._turn]
-            if done is not None:
-                done.synchronize()
-            pinned[: len(piece)] = piece
-            place = self.array[start + at : start + at + len(piece)]
-            place.set(pinned[: len(piece)], self._stream)
-            self._done[self._turn] = self._stream.record()
-            self._turn ^= 1
-
-    def finish(self) -> Any:
-        """Wait for all copies and return the array."""
-        self._stream.synchronize()
-        self._pinned = []
-        return self.array
-
-
 def to_device(array: Array) -> Any:
     """Copy a host array to the current device."""
-    upload = Upload(len(array), array.dtype)
-    upload.put(0, array)
-    return upload.finish()
+    cp, step = cuda.cupy(), max(UPLOAD_BYTES // array.itemsize, 1)
+    out = cp.empty(len(array), array.dtype)
+    ring = PinnedRing(min(step, len(array)) * array.itemsize, 2)
+    for start in range(0, len(array), step):
+        piece = array[start : start + step]
+        pinned = ring.place(array.dtype)(0, len(piece))
+        pinned[:] = piece
+        ring.copy(pinned, out[start : start + len(piece)])
+    cp.cuda.get_current_stream().synchronize()
+    return out
 
 
 def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:

@@ -7,7 +7,7 @@ columns (cuda_rows.cu).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.pinned_ring import PinnedRing
 from distbfs.errors import InputError
 from distbfs.generate.hashing import ROUNDS
 from distbfs.partition.part import PART_SHIFT, mask_words
@@ -24,14 +25,13 @@ from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     import h5py
-    import numpy.typing as npt
 
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array, DeviceArray, Event, KernelArgument, Words
+    from distbfs.types import DeviceArray, KernelArgument, Words
 
 BLOCK = 256
 NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
-BUFFERS = 3  # one being read, one being hashed, one being copied
+BUFFERS = 3  # pinned: one being read, one being hashed, one being copied
 INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
 KERNELS = Path(__file__).with_name("cuda_rows.cu")
@@ -47,39 +47,6 @@ FAULTS = {  # bits of cuda_rows.cu
     128: "has edges at rows that are not active",
     512: "a vertex has fewer than 0 ends of tuples, or 2^32 and more",
 }
-
-
-class Ring:
-    """Pinned buffers, used in turn."""
-
-    def __init__(self, size: int) -> None:
-        self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
-        self._copied: list[Event | None] = [None] * BUFFERS
-        self._given = self._taken = 0
-
-    def place(self, dtype: npt.DTypeLike) -> Callable[[int, int], Array]:
-        """Return a function that allots memory for values start … stop-1 of a dtype."""
-
-        def give(start: int, stop: int) -> Array:
-            turn, self._given = self._given % BUFFERS, self._given + 1
-            if (copied := self._copied[turn]) is not None:
-                copied.synchronize()
-            size = (stop - start) * np.dtype(dtype).itemsize
-            room: Array = self._bytes[turn][:size].view(dtype)
-            return room
-
-        return give
-
-    def copy(self, values: Array, out: DeviceArray) -> None:
-        """Copy the oldest values to ``out``, of their size and dtype; does not wait."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        out.set(values, stream)
-        self._copied[self._taken % BUFFERS] = stream.record()
-        self._taken += 1
-
-    def skip(self) -> None:
-        """Discard the oldest values."""
-        self._taken += 1
 
 
 @dataclass
@@ -107,7 +74,7 @@ class PartFiles:
         self.store, self.manifest, self.done = store, manifest, done or Sum()
         self._kernel = programs.Module(KERNELS).kernel
         most = max(_largest(store), 1)
-        self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)
+        self._ring, self._stage = PinnedRing(most, BUFFERS), cupy.empty(most, np.uint8)
         self.fault = cupy.zeros(1, np.uint32)
         layout = manifest.layout
         counts = [layout.local_count(part) for part in range(layout.parts)]
