@@ -12,8 +12,7 @@ import numpy as np
 from distbfs.benchmark.statistics import rate_statistics
 from distbfs.report.tables import print_table, shown
 
-COLUMNS = ("engine", "median ms", "quartiles ms", "GTEPS", "speed-up")
-COUNTS = ("edge checks", "over limit")
+OPTIONAL = ("efficiency", "repeats", "J a search")  # columns
 
 
 def engine_figures(
@@ -101,32 +100,28 @@ def print_comparison(values: Mapping[str, Any]) -> None:
 
 def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
     """Print one graph's table."""
-    shown_columns = {
-        name: any(engine.get(name) is not None for engine in engines)
-        for name in ("efficiency", "repeats", "joules")
-    }
+    rows = [cells_of(engine) for engine in engines]
     names = [
-        *COLUMNS,
-        *(["efficiency"] if shown_columns["efficiency"] else []),
-        COUNTS[0],
+        name
+        for name in rows[0]
+        if name not in OPTIONAL or any(row[name] != "-" for row in rows)
     ]
-    names += ["repeats"] if shown_columns["repeats"] else []
-    names += [COUNTS[1], *(["J a search"] if shown_columns["joules"] else [])]
-    rows = []
-    for engine in engines:
-        low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])
-        checks = engine["checks"]
-        cells = {
-            "engine": engine["engine"],
-            "median ms": engine["median_seconds"] * 1e3,
-            "quartiles ms": f"{low} - {high}",
-            "GTEPS": engine["harmonic_mean_GTEPS"],
-            "speed-up": engine["speedup"],
-            "efficiency": cell(engine.get("efficiency")),
-            "edge checks": "-" if checks is None else round(checks),
-            "repeats": cell(engine.get("repeats")),
-            "over limit": cell(engine["over_limit"]),
-            "J a search": cell(engine.get("joules")),
-        }
-        rows.append([cells[name] for name in names])
-    print_table(names, rows)
+    print_table(names, [[row[name] for name in names] for row in rows])
+
+
+def cells_of(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of an engine's row by the names of their columns."""
+    low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])
+    checks = engine["checks"]
+    return {
+        "engine": engine["engine"],
+        "median ms": engine["median_seconds"] * 1e3,
+        "quartiles ms": f"{low} - {high}",
+        "GTEPS": engine["harmonic_mean_GTEPS"],
+        "speed-up": engine["speedup"],
+        "efficiency": cell(engine.get("efficiency")),
+        "edge checks": "-" if checks is None else round(checks),
+        "repeats": cell(engine.get("repeats")),
+        "over limit": cell(engine["over_limit"]),
+        "J a search": cell(engine.get("joules")),
+    }

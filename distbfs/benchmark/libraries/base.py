@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
@@ -75,11 +76,13 @@ def rows_of(source: TupleSource, *, directed: bool = False) -> LibraryRows:
 class Library(Protocol):
     """Another library's breadth-first search, called in its fastest way.
 
-    module: the module to import; ``__init__`` takes ``LibraryRows`` and is not timed
+    module: the module to import; called: the call and the library, for reports
+    ``__init__`` takes ``LibraryRows`` and is not timed
     """
 
     name: ClassVar[str]
     module: ClassVar[str]
+    called: ClassVar[str]
 
     def __init__(self, rows: LibraryRows) -> None: ...
 
@@ -88,9 +91,6 @@ class Library(Protocol):
 
     def levels(self, answer: Any, root: int) -> Levels:
         """Convert the answer of ``search`` to levels, int32 [n], -1 = unreached."""
-
-    def call(self) -> str:
-        """Return the library call and its version, for reports."""
 
 
 def installed() -> list[str]:
@@ -143,7 +143,8 @@ def library_session(world: World, name: str, rows: LibraryRows) -> Session:
     ends = degrees * (1 + rows.directed)
     shard = Shard(0, ends, None, lambda ids: degrees[ids] > 0)
     held = Held(VertexMap(world, Layout(rows.n, 1), [shard]), edges=rows.m)
-    about = {"engine": name, "method": library.call(), "peer": True}
+    method = f"{kind.called} {import_module(kind.module).__version__}"
+    about = {"engine": name, "method": method, "peer": True}
     runner = WholeRunner(world, LibrarySearch(library))
     options = SearchOptions(engine=name, parents=False)
     return Session(

@@ -16,6 +16,7 @@ class CugraphLibrary:
 
     name: ClassVar[str] = "cugraph"
     module: ClassVar[str] = "pylibcugraph"
+    called: ClassVar[str] = "bfs, pylibcugraph"
 
     def __init__(self, rows: LibraryRows) -> None:
         import pylibcugraph as lib  # noqa: PLC0415
@@ -54,7 +55,3 @@ class CugraphLibrary:
         level = np.full(self._n, -1, np.int32)
         level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)
         return level
-
-    def call(self) -> str:
-        """Return the call and the version."""
-        return f"bfs, pylibcugraph {self._lib.__version__}"

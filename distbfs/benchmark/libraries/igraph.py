@@ -15,11 +15,11 @@ class IgraphLibrary:
 
     name: ClassVar[str] = "igraph"
     module: ClassVar[str] = "igraph"
+    called: ClassVar[str] = "Graph.bfs, igraph"
 
     def __init__(self, rows: LibraryRows) -> None:
         import igraph  # noqa: PLC0415
 
-        self._version = igraph.__version__
         pairs = np.stack(rows.pairs(), axis=1)
         self._graph = igraph.Graph(
             n=rows.n, edges=pairs.tolist(), directed=rows.directed
@@ -37,7 +37,3 @@ class IgraphLibrary:
         sizes = np.diff(starts)
         level[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)
         return level
-
-    def call(self) -> str:
-        """Return the call and the version."""
-        return f"Graph.bfs, igraph {self._version}"

@@ -17,6 +17,7 @@ class NetworkitLibrary:
 
     name: ClassVar[str] = "networkit"
     module: ClassVar[str] = "networkit"
+    called: ClassVar[str] = "distance.BFS, NetworKit"
 
     def __init__(self, rows: LibraryRows) -> None:
         import networkit as nk  # noqa: PLC0415
@@ -35,7 +36,3 @@ class NetworkitLibrary:
         """Convert distances to levels, int32 [n]."""
         far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)
-
-    def call(self) -> str:
-        """Return the call and the version."""
-        return f"distance.BFS, NetworKit {self._nk.__version__}"

@@ -15,11 +15,12 @@ class NetworkxLibrary:
 
     name: ClassVar[str] = "networkx"
     module: ClassVar[str] = "networkx"
+    called: ClassVar[str] = "single_source_shortest_path_length, NetworkX"
 
     def __init__(self, rows: LibraryRows) -> None:
         import networkx as nx  # noqa: PLC0415
 
-        self._nx, self._n = nx, rows.n
+        self._n = rows.n
         self._graph = nx.DiGraph() if rows.directed else nx.Graph()
         self._graph.add_nodes_from(range(rows.n))
         u, v = rows.pairs()
@@ -36,8 +37,3 @@ class NetworkxLibrary:
         level = np.full(self._n, -1, np.int32)
         level[list(answer)] = list(answer.values())
         return level
-
-    def call(self) -> str:
-        """Return the call and the version."""
-        version = self._nx.__version__
-        return f"single_source_shortest_path_length, NetworkX {version}"

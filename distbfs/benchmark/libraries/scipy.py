@@ -15,13 +15,13 @@ class ScipyLibrary:
 
     name: ClassVar[str] = "scipy"
     module: ClassVar[str] = "scipy"
+    called: ClassVar[str] = "breadth_first_order, SciPy"
 
     def __init__(self, rows: LibraryRows) -> None:
-        import scipy  # noqa: PLC0415
         from scipy.sparse import csr_matrix  # noqa: PLC0415
         from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415
 
-        self._version, self._call = scipy.__version__, breadth_first_order
+        self._call = breadth_first_order
         ones = np.ones(rows.m)  # csgraph would convert other dtypes at each call
         small = rows.m < 1 << 31
         offsets = rows.offsets.astype(np.int32) if small else rows.offsets
@@ -45,7 +45,3 @@ class ScipyLibrary:
             start, stop = stop, 1 + int(np.searchsorted(parent, stop))
             level[order[start:stop]] = depth
         return level
-
-    def call(self) -> str:
-        """Return the call and the version."""
-        return f"breadth_first_order, SciPy {self._version}"
