@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -89,32 +89,6 @@ class PartShape:
     domain: int = 1
     edges_away: int | None = None
     directed: bool = False
-
-    @classmethod
-    def recorded(
-        cls,
-        layout: Layout,
-        index: int,
-        delegates: int,
-        active: int,
-        edges: Mapping[str, int],
-        every_byte: int,
-        *,
-        directed: bool = False,
-    ) -> PartShape:
-        """Return the shape of a part described by a manifest.
-
-        every_byte: bytes of all arrays of the part
-
-        The bytes that other counts do not explain give ``nd_sources``; ``owned`` is the
-        mean over the parts.
-        """
-        n, parts, local = layout.n, layout.parts, layout.local_count(index)
-        owned = -(-delegates // parts)
-        counts = (n, parts, delegates, local, active, owned, edges)
-        shape = cls(*counts, nd_sources=0, directed=directed)
-        rest = every_byte - sum(array_bytes(shape).values())
-        return replace(shape, nd_sources=max(rest, 0) // 4)
 
     @property
     def outer(self) -> int:
