@@ -451,12 +451,10 @@ class Result(ResultPaths):
         """Return (level int32 [k], parent int64 [k]) of ids, int64 [k] (collective)."""
         level, parent = self._arrays()
         return self._vertices.values_at(
-            level,
-            parent,
+            level if self.has_levels else None,
+            parent if self.has_parents else None,
             ids,
-            levels=self.has_levels,
-            parents=self.has_parents,
-            take=self._take,
+            self._take,
         )
 
     def _of_reached(self) -> Sequence[Any]:

@@ -208,28 +208,25 @@ class VertexMap:
 
     def values_at(
         self,
-        level: Sequence[AnyArray],
-        parent: Sequence[AnyArray],
+        level: Sequence[AnyArray] | None,
+        parent: Sequence[AnyArray] | None,
         ids: Ids,
-        *,
-        levels: bool,
-        parents: bool,
-        take: Take = values_of,
+        take: Take,
     ) -> tuple[Array | None, Array | None]:
         """Return (level int32 [k], parent int64 [k]) of input ids (collective).
 
-        The result is equal on all ranks; an array that is not wanted is None.
+        The result is equal on all ranks.
 
-        level, parent: arrays of the shards of this rank
-        levels, parents: whether each is wanted
+        level, parent: arrays of the shards of this rank; None, also in the result, if
+        they are not wanted
         take: copies levels at some places to the host, if one array holds all levels
         """
         if self.whole_here:
             return (
-                take(level[0], ids).astype(np.int32) if levels else None,
-                values_of(parent[0], ids).astype(np.int64) if parents else None,
+                None if level is None else take(level[0], ids).astype(np.int32),
+                None if parent is None else values_of(parent[0], ids).astype(np.int64),
             )
-        wanted = [level] * levels + [parent] * parents
+        wanted = [arrays for arrays in (level, parent) if arrays is not None]
         values = np.full((len(wanted), len(ids)), UNREACHED, dtype=np.int64)
         # mutant: self.inside(ids) -> ids : test_a_few_values
         for k, places, rows in self._here(self.inside(ids)):
@@ -237,8 +234,8 @@ class VertexMap:
                 values[row, places] = values_of(arrays[k], rows)
         values = self.world.allreduce(values, "max")
         return (
-            values[0].astype(np.int32) if levels else None,
-            self.outside(values[-1]) if parents else None,
+            None if level is None else values[0].astype(np.int32),
+            None if parent is None else self.outside(values[-1]),
         )
 
     def block(self, arrays: Sequence[AnyArray], dtype: type[np.number[Any]]) -> Array:
