@@ -56,6 +56,7 @@ from distbfs.search.program_arrays import array_of
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.sources import read_once, read_targets
+from distbfs.search.store_names import NodeNames
 from distbfs.search.view import View
 from distbfs.types import Array, DirectionChoice, EngineName, Ids
 
@@ -125,12 +126,10 @@ class Graph:
         """Take a part, or tuples from which a part is built when it is needed."""
         self._part, self._tuples = part, tuples
         self.directed, self.nodes = directed, nodes
-        self._index = index
-        self._names: Array | None = None
+        self._names: NodeNames | None = None
         if nodes is not None and not isinstance(nodes, range):
-            if index is None:
-                self._index = {name: k for k, name in enumerate(nodes)}
-            self._names = np.fromiter(nodes, dtype=object, count=len(nodes))
+            names = np.fromiter(nodes, dtype=object, count=len(nodes))
+            self._names = NodeNames(names, index)
         self._begin()
 
     def _begin(self) -> None:
@@ -166,12 +165,9 @@ class Graph:
         return iter(range(self.n) if self.nodes is None else self.nodes)
 
     def __contains__(self, vertex: object) -> bool:
-        if self._index is None:
+        if self._names is None:
             return self._number(vertex) >= 0
-        try:
-            return vertex in self._index
-        except TypeError:  # it, or what is in it, cannot be a name
-            return False
+        return vertex in self._names
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Graph):
@@ -844,7 +840,8 @@ class Graph:
         if not self.directed:
             return self
         part = self._host_part.reversed()
-        return Graph(part, directed=True, nodes=self.nodes, index=self._index)
+        index = None if self._names is None else self._names.index
+        return Graph(part, directed=True, nodes=self.nodes, index=index)
 
     def named(self, ids: Array) -> Array:
         """Return the names of vertices.
@@ -868,7 +865,7 @@ class Graph:
         array(['c', 'a'], dtype=object)
         """
         if self._names is not None:
-            return self._names[ids]
+            return self._names.named(ids)
         return ids + self.first_id if self.first_id else ids
 
     def by_name(self, values: Any) -> dict[Any, Any]:
@@ -1285,10 +1282,8 @@ class Graph:
         >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).id_of("b")
         1
         """
-        if self._index is not None:
-            if vertex not in self:
-                raise UsageError(f"{vertex!r:.60} is not a node of the graph")
-            return self._index[vertex]
+        if self._names is not None:
+            return self._names.id_of(vertex)
         place = self._number(vertex)
         if place < 0:
             wrong = no_vertex(self.n, self.first_id)

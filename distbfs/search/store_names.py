@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +25,39 @@ class VertexNames(Protocol):
         """Return the names [k] of vertices, int64 [k]."""
 
     def __contains__(self, vertex: object) -> bool: ...
+
+
+class NodeNames:
+    """Names of all vertices in an array of objects (``VertexNames``).
+
+    index: name -> id, if it exists already
+    """
+
+    def __init__(self, names: Array, index: dict[Any, int] | None = None) -> None:
+        self._names = names
+        if index is not None:
+            self.index = index
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """The ids by name."""
+        return {name: k for k, name in enumerate(self._names.tolist())}
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError if there is none."""
+        if vertex not in self:
+            raise UsageError(f"{vertex!r:.60} is not a node of the graph")
+        return self.index[vertex]
+
+    def named(self, ids: Array) -> Array:
+        """Return the names [k] of vertices, int64 [k]."""
+        return self._names[ids]
+
+    def __contains__(self, vertex: object) -> bool:
+        try:
+            return vertex in self.index
+        except TypeError:  # it, or what is in it, cannot be a name
+            return False
 
 
 class StoreNames:
