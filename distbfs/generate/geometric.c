@@ -82,10 +82,11 @@ static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, i
 typedef struct {
     plane p;
     int64_t *vertices, *tuples; /* of counting */
-    int64_t low;                /* first block */
+    int64_t low, high;          /* blocks low … high - 1 */
     int64_t start, count;       /* of writing */
-    const int64_t *ids, *places;
-    int64_t *u, *v;
+    const int64_t *ids, *places; /* [blocks + 1] before each block */
+    int64_t *u, *v;             /* [count] */
+    int threads;
 } slice;
 
 static void count_blocks(void *argument, int64_t from, int64_t to) {
@@ -102,14 +103,9 @@ static void count_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the points and tuples of block b, low … high - 1, in vertices[b + 1] and
- * tuples[b + 1]. */
-void geometric_count(uint64_t counts, uint64_t points, int64_t side,
-                     const uint64_t *limits, int64_t most, int64_t low, int64_t high,
-                     int64_t *vertices, int64_t *tuples, int threads) {
-    plane p = {counts, points, side, limits, most};
-    slice s = {p, .vertices = vertices, .tuples = tuples, .low = low};
-    team_for(threads, high - low, BLOCKS, count_blocks, &s);
+/* Count the points and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
+void geometric_count(slice *s) {
+    team_for(s->threads, s->high - s->low, BLOCKS, count_blocks, s);
 }
 
 static void write_blocks(void *argument, int64_t from, int64_t to) {
@@ -131,13 +127,7 @@ static void write_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Write the tuples start … start + count - 1, which are in the blocks low … high - 1.
- * vertices, tuples: [blocks + 1] before each block; u, v: [count] */
-void geometric(int64_t start, int64_t count, uint64_t counts, uint64_t points,
-               int64_t side, const uint64_t *limits, int64_t most, int64_t low,
-               int64_t high, const int64_t *vertices, const int64_t *tuples, int64_t *u,
-               int64_t *v, int threads) {
-    slice s = {{counts, points, side, limits, most}, .start = start, .count = count,
-               .low = low, .ids = vertices, .places = tuples, .u = u, .v = v};
-    team_for(threads, high - low, BLOCKS, write_blocks, &s);
+/* Write the tuples start … start + count - 1, which are in the blocks low … high - 1. */
+void geometric(slice *s) {
+    team_for(s->threads, s->high - s->low, BLOCKS, write_blocks, s);
 }

@@ -9,7 +9,6 @@ slice can be computed from the seed, with O(n / BLOCK) memory.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from pathlib import Path
 from typing import Any
@@ -84,14 +83,10 @@ class Geometric(ByBlocks):
         self._cells = self.side * self.side
         self._count_all(-(-self._cells // BLOCK), tell)
 
-    def _plane(self) -> tuple[Any, ...]:
-        """Return the struct ``plane`` for a kernel."""
-        return (
-            *(ctypes.c_uint64(key) for key in self._keys),
-            ctypes.c_int64(self.side),
-            cc.pointer(self.limits),
-            ctypes.c_int64(len(self.limits)),
-        )
+    def _plane(self) -> dict[str, Any]:
+        counts, points = self._keys
+        limits = {"limits": self.limits, "most": len(self.limits)}
+        return {"p": {"counts": counts, "points": points, "side": self.side, **limits}}
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         cells = np.arange(low * BLOCK, min(high * BLOCK, self._cells))

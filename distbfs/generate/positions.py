@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.structures import structure
 from distbfs.progress import Tell, progress_slices
 from distbfs.types import Ids
 
@@ -85,8 +86,13 @@ class ByBlocks(ByPosition):
     at_a_time: ClassVar[tuple[int, int]]
 
     @abstractmethod
-    def _plane(self) -> tuple[Any, ...]:
-        """Return the structure of the plane for kernels."""
+    def _plane(self) -> dict[str, Any]:
+        """Return the members of the kernels' structure ``slice`` that always hold."""
+
+    def _slice(self, **members: Any) -> Any:
+        """Return a pointer to the structure ``slice`` of the kernels."""
+        kind = structure(self.source, "slice")
+        return ctypes.pointer(kind(**self._plane(), threads=self.threads, **members))
 
     @abstractmethod
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
@@ -107,14 +113,7 @@ class ByBlocks(ByPosition):
         else:
             count = native[f"{self.source.stem}_count"]
             for low, high in progress_slices(blocks, by_c, tell):
-                count(
-                    *self._plane(),
-                    ctypes.c_int64(low),
-                    ctypes.c_int64(high),
-                    cc.pointer(vertices),
-                    cc.pointer(tuples),
-                    ctypes.c_int(self.threads),
-                )
+                count(self._slice(low=low, high=high, vertices=vertices, tuples=tuples))
         self._vertices = np.cumsum(vertices, out=vertices)
         self._tuples = np.cumsum(tuples, out=tuples)
         self.n, self.tuples = int(vertices[-1]), int(tuples[-1])
@@ -124,13 +123,8 @@ class ByBlocks(ByPosition):
     ) -> None:
         ends = np.array([start, start + count - 1])
         low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
-        arrays = (self._vertices, self._tuples, u, v)
+        ids, places = self._vertices, self._tuples
+        blocks = {"low": low, "high": high + 1, "ids": ids, "places": places}
         native[self.source.stem](
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            *self._plane(),
-            ctypes.c_int64(low),
-            ctypes.c_int64(high + 1),
-            *(cc.pointer(array) for array in arrays),
-            ctypes.c_int(self.threads),
+            self._slice(**blocks, start=start, count=count, u=u, v=v)
         )

@@ -28,10 +28,11 @@ typedef struct {
     uint64_t key;
     int64_t side;
     int64_t *vertices, *tuples; /* of counting */
-    int64_t low;                /* first block */
+    int64_t low, high;          /* blocks low … high - 1 */
     int64_t start, count;       /* of writing */
-    const int64_t *ids, *places;
-    int64_t *u, *v;
+    const int64_t *ids, *places; /* [blocks + 1] before each block */
+    int64_t *u, *v;             /* [count] */
+    int threads;
 } slice;
 
 static void count_blocks(void *argument, int64_t from, int64_t to) {
@@ -50,12 +51,9 @@ static void count_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the vertices and tuples of block b, low … high - 1, in vertices[b + 1] and
- * tuples[b + 1]. */
-void road_count(uint64_t key, int64_t side, int64_t low, int64_t high, int64_t *vertices,
-                int64_t *tuples, int threads) {
-    slice s = {key, side, .vertices = vertices, .tuples = tuples, .low = low};
-    team_for(threads, high - low, BLOCKS, count_blocks, &s);
+/* Count the vertices and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
+void road_count(slice *s) {
+    team_for(s->threads, s->high - s->low, BLOCKS, count_blocks, s);
 }
 
 /* Return the id of a crossing; vertices: [blocks + 1] before each block */
@@ -98,12 +96,5 @@ static void write_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Write the tuples start … start + count - 1, which are in the blocks low … high - 1.
- * vertices, tuples: [blocks + 1] before each block; u, v: [count] */
-void road(int64_t start, int64_t count, uint64_t key, int64_t side, int64_t low,
-          int64_t high, const int64_t *vertices, const int64_t *tuples, int64_t *u,
-          int64_t *v, int threads) {
-    slice s = {key, side, .start = start, .count = count, .low = low,
-               .ids = vertices, .places = tuples, .u = u, .v = v};
-    team_for(threads, high - low, BLOCKS, write_blocks, &s);
-}
+/* Write the tuples start … start + count - 1, which are in the blocks low … high - 1. */
+void road(slice *s) { team_for(s->threads, s->high - s->low, BLOCKS, write_blocks, s); }

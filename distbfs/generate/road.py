@@ -11,7 +11,6 @@ with O(n / BLOCK) memory. Some vertices are outside the largest component.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,8 +120,8 @@ class Road(ByBlocks):
             places[piece, 1] = crossing // self.side + y
         return places
 
-    def _plane(self) -> tuple[Any, ...]:
-        return ctypes.c_uint64(self._key), ctypes.c_int64(self.side)
+    def _plane(self) -> dict[str, Any]:
+        return {"key": self._key, "side": self.side}
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         crossings, in_grid = self._crossings(np.arange(low, high))
