@@ -83,7 +83,7 @@ class Geometric(ByBlocks):
         self._cells = self.side * self.side
         self._count_all(-(-self._cells // BLOCK), tell)
 
-    def _plane(self) -> dict[str, Any]:
+    def _members(self) -> dict[str, Any]:
         counts, points = self._keys
         limits = {"limits": self.limits, "most": len(self.limits)}
         return {"p": {"counts": counts, "points": points, "side": self.side, **limits}}

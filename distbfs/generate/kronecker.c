@@ -14,12 +14,12 @@
 typedef struct {
     int64_t start, count;
     uint64_t key;
-    int draws;
-    const int32_t *bits;
-    const uint64_t *cutoff;
-    const uint32_t *alias;
-    const permutation *edges, *vertices;
-    int64_t *u, *v;
+    int draws, threads;
+    const int32_t *bits;    /* [draws], levels */
+    const uint64_t *cutoff; /* [draws][256] */
+    const uint32_t *alias;  /* [draws][256] */
+    permutation edges, vertices;
+    int64_t *u, *v; /* [count] */
 } slice;
 
 static void draw_tile(const slice *s, int64_t first) {
@@ -29,7 +29,7 @@ static void draw_tile(const slice *s, int64_t first) {
         base[k] = (uint64_t)(s->start + first + k);
         i[k] = j[k] = 0;
     }
-    permute_all(s->edges, base, size);
+    permute_all(&s->edges, base, size);
     for (int d = 0; d < s->draws; d++) {
         const uint64_t *limit = s->cutoff + d * 256;
         const uint32_t *other = s->alias + d * 256;
@@ -43,9 +43,9 @@ static void draw_tile(const slice *s, int64_t first) {
             j[k] = j[k] << b | (outcome & ((1u << b) - 1));
         }
     }
-    permute_all(s->vertices, i, size);
+    permute_all(&s->vertices, i, size);
     /* mutant: size -> 0 : test_kronecker::test_c_gives_what_numpy_gives */
-    permute_all(s->vertices, j, size);
+    permute_all(&s->vertices, j, size);
     for (int k = 0; k < size; k++) {
         s->u[first + k] = (int64_t)i[k];
         s->v[first + k] = (int64_t)j[k];
@@ -56,11 +56,6 @@ static void draw_tiles(void *argument, int64_t from, int64_t to) {
     for (int64_t tile = from; tile < to; tile++) draw_tile(argument, tile * TILE);
 }
 
-/* cutoff, alias: [draws][256]; bits: [draws] levels per draw; u, v: [count] */
-void kronecker(int64_t start, int64_t count, uint64_t key, int draws, const int32_t *bits,
-               const uint64_t *cutoff, const uint32_t *alias,
-               const permutation *edges, const permutation *vertices, int64_t *u,
-               int64_t *v, int threads) {
-    slice s = {start, count, key, draws, bits, cutoff, alias, edges, vertices, u, v};
-    team_for(threads, (count + TILE - 1) / TILE, TILES, draw_tiles, &s);
+void kronecker(slice *s) {
+    team_for(s->threads, (s->count + TILE - 1) / TILE, TILES, draw_tiles, s);
 }

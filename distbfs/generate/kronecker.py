@@ -6,9 +6,9 @@ Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19,
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -129,24 +129,16 @@ class Kronecker(ByPosition):
             np.stack(tables),
         )
 
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        bits = np.array(self._bits, dtype=np.int32)
-        native.kronecker(
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            ctypes.c_uint64(self._key),
-            ctypes.c_int(len(bits)),
-            cc.pointer(bits),
-            cc.pointer(self._cutoff),
-            cc.pointer(self._alias),
-            ctypes.byref(self._edges.struct()),
-            ctypes.byref(self._vertices.struct()),
-            cc.pointer(u),
-            cc.pointer(v),
-            ctypes.c_int(self.threads),
-        )
+    def _members(self) -> dict[str, Any]:
+        return {
+            "key": self._key,
+            "draws": len(self._bits),
+            "bits": np.array(self._bits, dtype=np.int32),
+            "cutoff": self._cutoff,
+            "alias": self._alias,
+            "edges": self._edges.struct(),
+            "vertices": self._vertices.struct(),
+        }
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""

@@ -49,13 +49,21 @@ class ByFormula(ABC):
 class ByPosition(ByFormula):
     """Tuples by position, from a C kernel or, without a compiler, from NumPy."""
 
-    source: Path  # of the kernel
+    source: Path  # of the kernel, whose name is that of the file
+    threads: int
 
     @abstractmethod
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        """Let the kernel write the tuples start … start + count - 1."""
+    def _members(self) -> dict[str, Any]:
+        """Return the members of the kernel's structure ``slice`` for all tuples."""
+
+    def _places(self, start: int, count: int) -> dict[str, Any]:  # noqa: ARG002
+        """Return further members for the tuples start … start + count - 1."""
+        return {}
+
+    def _slice(self, **members: Any) -> Any:
+        """Return a pointer to a structure ``slice`` of the kernel."""
+        kind = structure(self.source, "slice")
+        return ctypes.pointer(kind(**self._members(), threads=self.threads, **members))
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
@@ -70,7 +78,8 @@ class ByPosition(ByFormula):
         u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         for first in range(start, stop, CHUNK):
             count = min(CHUNK, stop - first)
-            self._native(native, first, count, u, v)
+            some = {"start": first, "count": count, **self._places(first, count)}
+            native[self.source.stem](self._slice(**some, u=u, v=v))
             yield u[:count], v[:count]
 
 
@@ -82,17 +91,7 @@ class ByBlocks(ByPosition):
     at_a_time: numbers of blocks that C and NumPy count between two progress reports
     """
 
-    threads: int
     at_a_time: ClassVar[tuple[int, int]]
-
-    @abstractmethod
-    def _plane(self) -> dict[str, Any]:
-        """Return the members of the kernels' structure ``slice`` that always hold."""
-
-    def _slice(self, **members: Any) -> Any:
-        """Return a pointer to the structure ``slice`` of the kernels."""
-        kind = structure(self.source, "slice")
-        return ctypes.pointer(kind(**self._plane(), threads=self.threads, **members))
 
     @abstractmethod
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
@@ -118,13 +117,8 @@ class ByBlocks(ByPosition):
         self._tuples = np.cumsum(tuples, out=tuples)
         self.n, self.tuples = int(vertices[-1]), int(tuples[-1])
 
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
+    def _places(self, start: int, count: int) -> dict[str, Any]:
         ends = np.array([start, start + count - 1])
         low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
         ids, places = self._vertices, self._tuples
-        blocks = {"low": low, "high": high + 1, "ids": ids, "places": places}
-        native[self.source.stem](
-            self._slice(**blocks, start=start, count=count, u=u, v=v)
-        )
+        return {"low": low, "high": high + 1, "ids": ids, "places": places}

@@ -120,7 +120,7 @@ class Road(ByBlocks):
             places[piece, 1] = crossing // self.side + y
         return places
 
-    def _plane(self) -> dict[str, Any]:
+    def _members(self) -> dict[str, Any]:
         return {"key": self._key, "side": self.side}
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:

@@ -13,8 +13,9 @@ static inline int64_t scaled(uint64_t x, uint64_t n) {
 }
 
 typedef struct {
-    int64_t start, *u, *v;
+    int64_t start, count, *u, *v; /* u, v: [count] */
     uint64_t key, n;
+    int threads;
 } slice;
 
 static void draw(void *argument, int64_t from, int64_t to) {
@@ -26,9 +27,4 @@ static void draw(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* u, v: [count] */
-void uniform(int64_t start, int64_t count, uint64_t key, uint64_t n, int64_t *u,
-             int64_t *v, int threads) {
-    slice s = {start, u, v, key, n};
-    team_for(threads, count, GRAIN, draw, &s);
-}
+void uniform(slice *s) { team_for(s->threads, s->count, GRAIN, draw, s); }

@@ -7,8 +7,8 @@ n, so no vertex is favoured by more than n / 2^64.
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,18 +78,8 @@ class Uniform(ByPosition):
         """Return (key, n), arguments of ``uniform_tuples`` after start and count."""
         return np.uint64(self._key), np.uint64(self.n)
 
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        native.uniform(
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            ctypes.c_uint64(self._key),
-            ctypes.c_uint64(self.n),
-            cc.pointer(u),
-            cc.pointer(v),
-            ctypes.c_int(self.threads),
-        )
+    def _members(self) -> dict[str, Any]:
+        return {"key": self._key, "n": self.n}
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
