@@ -1,11 +1,13 @@
-"""Locks that are free in a forked child process, and a lock for searches."""
+"""Locks that are free in a forked child process, of searches, and of files."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from threading import RLock, get_ident
 from typing import Any
@@ -161,3 +163,16 @@ class Turn:
 
     def __exit__(self, *_: object) -> None:
         self._lock.end()
+
+
+@contextmanager
+def file_lock(handle: int) -> Iterator[None]:
+    """Hold the lock of an open file or folder, if it has locks; close it at the end."""
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        with suppress(OSError):  # also of a child that was forked meanwhile
+            fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)

@@ -11,7 +11,6 @@ Environment: ``DISTBFS_CACHE`` names the folder.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import stat
@@ -21,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from distbfs.errors import CompilerMissing
+from distbfs.locks import file_lock
 
 LOG = logging.getLogger("distbfs.device")
 
@@ -128,12 +128,5 @@ def exclusive(path: Path) -> Iterator[None]:
     """Hold a file lock, if the file system has locks."""
     is_sound(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(path, flags, 0o600)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with file_lock(os.open(path, flags, 0o600)):
         yield
-    finally:
-        with contextlib.suppress(OSError):  # also of a child that was forked meanwhile
-            fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)

@@ -18,13 +18,12 @@ contiguous, so each rank can write its own vertices directly (``ResultBlocks``).
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import allocate, check_place, give_name
+from distbfs.locks import file_lock
 from distbfs.store.hdf5_file import new_file
 from distbfs.types import Array, Ids, Root, slice_bounds
 
@@ -84,17 +84,14 @@ def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, if folders have locks, while a result file is created."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def naming(path: Path | str) -> Iterator[None]:
+    """Convert errors of the system in a ``with`` block to those of a file."""
     try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        with suppress(OSError):  # also of a child that was forked meanwhile
-            fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)
+    except DistbfsError:
+        raise
+    except OSError as error:
+        raise system_error(error, path) from error
 
 
 class ResultBlocks:
@@ -126,13 +123,11 @@ class ResultBlocks:
 
         Raises DiskFull or InputError for I/O errors.
         """
-        try:
+        with naming(self._path):
             for name, values in (("level", level), ("parent", parent), (PATHS, paths)):
                 if values is not None:
                     self._put(name, row, values)
             os.fsync(self._handle)
-        except OSError as error:
-            raise system_error(error, self._path) from error
 
     def _put(self, name: str, row: int, values: Array) -> None:
         kind = KINDS.get(name, values.dtype)
@@ -201,7 +196,8 @@ class PartialFile:
         to another run, and DiskFull if the disk has no room; ``force`` replaces it.
         """
         try:
-            with locked(self._partial.parent):
+            folder = os.open(self._partial.parent, os.O_RDONLY | os.O_CLOEXEC)
+            with file_lock(folder):
                 if self._partial.exists() and not self._resume(force=force):
                     self._partial.unlink()
                 if self._file is None:
@@ -321,13 +317,11 @@ class PartialFile:
     def write_rows(self, rows: slice, values: Mapping[str, Array]) -> None:
         """Write results of searches by name; mark them done once they are synced."""
         file = self._opened()
-        try:
+        with naming(self._partial):
             for name in self._kinds:
                 file[name][rows] = values[name]
             if self._kinds:
                 self._sync()
-        except OSError as error:
-            raise system_error(error, self._partial) from error
         self.mark(rows)
 
     def read_totals(self) -> tuple[int, dict[str, Array]]:
@@ -343,23 +337,19 @@ class PartialFile:
         file = self._opened()
         # mutant: int(file[SUMMED][:].argmin()) -> 0 : test_totals_are_stored_twice
         which = int(file[SUMMED][:].argmin())
-        try:
+        with naming(self._partial):
             for name in self._totals:
                 file[name][which] = totals[name]
             self._sync()
             file[SUMMED][which] = count
             self._sync()
-        except OSError as error:
-            raise system_error(error, self._partial) from error
 
     def mark(self, rows: int | slice) -> None:
         """Mark searches as done; all of their results must be on disk."""
         file = self._opened()
-        try:
+        with naming(self._partial):
             file["done"][rows] = 1
             self._sync()
-        except OSError as error:
-            raise system_error(error, self._partial) from error
 
     def _sync(self) -> None:
         self._opened().flush()
@@ -471,15 +461,11 @@ class SharedResult:
         path, places = world.broadcast(None if result is None else result.places)
         first = slice_bounds(columns, world.size, world.rank)[0]
         token = b"" if result is None else secrets.token_bytes(TOKEN)
-        try:
+        with naming(path):
             self._blocks = ResultBlocks(Path(path), places, columns, first)
             if token:
                 token = self._blocks.token(row, token)
             same = world.broadcast(token.hex()) == self._blocks.token(row).hex()
-        except DistbfsError:
-            raise
-        except OSError as error:
-            raise system_error(error, path) from error
         if not same:
             raise InputError(
                 f"{path}: rank {world.rank} sees another file there than rank 0; give "
