@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -104,14 +105,10 @@ class GraphSight:
 
     def see(self, view: View | None) -> None:
         """Restrict later searches to a part of the graph; None: to all (collective)."""
-        problem: DistbfsError | None = None
         self.vertices = self._all
-        try:
+        with errors_of_all(self._world):
             if self._held.graph is not None:
                 self._see(self._held.graph, view)
-        except DistbfsError as error:
-            problem = error
-        raise_alike(self._world, problem)
 
     def _see(self, graph: DeviceGraph, view: View | None) -> None:
         from distbfs.build.cuda import seen as masking  # noqa: PLC0415 - of CUDA
@@ -143,8 +140,14 @@ class GraphSight:
         return self._views
 
 
-def raise_alike(world: World, problem: DistbfsError | None) -> None:
-    """Raise the error of this rank, or else that of another (collective)."""
+@contextmanager
+def errors_of_all(world: World) -> Iterator[None]:
+    """Raise an error of this rank, or else one of another, at the end (collective)."""
+    problem: DistbfsError | None = None
+    try:
+        yield
+    except DistbfsError as error:
+        problem = error
     reason = first_reason(world, str(problem or ""))
     if problem is not None:
         raise problem
@@ -177,15 +180,10 @@ class DevicesSight:
         if view is None:
             return
         make = self._way(view)
-        problem: DistbfsError | None = None
         seen: list[Any] = []
-        try:
-            with cuda.memory_of("a masked search"):
-                seen = self._rows.made(make)
-                self._runner.see(seen)
-        except DistbfsError as error:
-            problem = error
-        raise_alike(self._world, problem)
+        with errors_of_all(self._world), cuda.memory_of("a masked search"):
+            seen = self._rows.made(make)
+            self._runner.see(seen)
         ends = self._rows.ends(seen)
         self.vertices = with_ends(self._all, ends, by_local=True)
 
