@@ -80,7 +80,6 @@ class Library(Protocol):
     ``__init__`` takes ``LibraryRows`` and is not timed
     """
 
-    name: ClassVar[str]
     module: ClassVar[str]
     called: ClassVar[str]
 

@@ -14,7 +14,6 @@ from distbfs.types import Levels
 class CugraphLibrary:
     """Distances and predecessors by id; the call waits for the device."""
 
-    name: ClassVar[str] = "cugraph"
     module: ClassVar[str] = "pylibcugraph"
     called: ClassVar[str] = "bfs, pylibcugraph"
 

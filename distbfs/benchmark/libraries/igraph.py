@@ -13,7 +13,6 @@ from distbfs.types import Levels
 class IgraphLibrary:
     """Visiting order, start of each layer, and parents."""
 
-    name: ClassVar[str] = "igraph"
     module: ClassVar[str] = "igraph"
     called: ClassVar[str] = "Graph.bfs, igraph"
 

@@ -15,7 +15,6 @@ FARTHEST = 1e300  # unreached vertices have the largest double
 class NetworkitLibrary:
     """Distances as float64."""
 
-    name: ClassVar[str] = "networkit"
     module: ClassVar[str] = "networkit"
     called: ClassVar[str] = "distance.BFS, NetworKit"
 

@@ -13,7 +13,6 @@ from distbfs.types import Levels
 class NetworkxLibrary:
     """Levels as a dictionary, without any NetworkX backend."""
 
-    name: ClassVar[str] = "networkx"
     module: ClassVar[str] = "networkx"
     called: ClassVar[str] = "single_source_shortest_path_length, NetworkX"
 

@@ -13,7 +13,6 @@ from distbfs.types import Levels
 class ScipyLibrary:
     """Visiting order and predecessors, by compiled code on one thread."""
 
-    name: ClassVar[str] = "scipy"
     module: ClassVar[str] = "scipy"
     called: ClassVar[str] = "breadth_first_order, SciPy"
 
