@@ -129,7 +129,7 @@ def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:
 
 
 FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
-BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper, too
+BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper
 COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 
 
@@ -328,8 +328,7 @@ class EngineOptions:
     """Options of single engines; None: its own default.
 
     frontier: Method of engine xbfs-paper to make queues.  [auto]
-    balance: Method by which pulls of engines xbfs-paper and pan share their work.
-        [auto]
+    balance: Method by which pulls of engine xbfs-paper share their work.  [auto]
     no_async: Restrict pulls of engine xbfs-paper to vertices of one level.
     knobs: Knobs k1 to k7 of engine bfs4k, such as k1=8,k2=0.1; the others follow from
         the degrees.  [auto]

@@ -331,7 +331,6 @@ def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]
         return "xbfs", why
     kind, asked = kind_of("xbfs"), between_asked(options)
     asked = [x for x in asked if not has_option(kind, x)]
-    asked += [x for x, _ in options.own if x == "balance"]
     if asked:
         return "pan", f"{asked[0]} is an option of engine pan"
     return "xbfs", why

@@ -89,7 +89,6 @@ def in_parts(trial: Trial, truth: Truth) -> Session:
     """Open degree-separated parts."""
     parts, threshold = 1 + trial.below(4), trial.choose(None, 0, 1, 2, 4, 16, 10**9)
     options = {"uniquify": trial.chance(0.5), "direction": trial.choose("auto", "push")}
-    options |= {"balance": trial.choose("auto", "static", "thread", "warp", "donation")}
     trial.note(f"{parts} parts, TH {threshold}, {options}")
     LENT[:] = [0]
     made = Tuples(truth)

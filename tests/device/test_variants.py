@@ -12,7 +12,6 @@ from pathlib import Path
 
 import distbfs
 from distbfs.device.sources import variants
-from distbfs.engines.cuda.pan.search import BALANCES
 from distbfs.engines.openmp.paths import TYPES
 from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS
 from distbfs.multisearch.bits import WIDTHS
@@ -108,7 +107,7 @@ LOADS = {
         (
             "engines/cuda/pan",
             ("search.cu",),
-            {**WIDTH, "VERTEX": ("int", "i64"), "BALANCE": range(len(BALANCES))},
+            {**WIDTH, "VERTEX": ("int", "i64")},
         )
     ],
     "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],

@@ -110,7 +110,7 @@ BETWEEN = [
     (("--engine", "pan"), "pan", 1, ""),
     (("--engine", "pan", "--parts", 3), "pan", 3, "--parts"),
     (("--engine", "pan", "--no-parents"), "pan", 1, ""),
-    (("--engine", "pan", "--direction", "pull", "--balance", "warp"), "pan", 1, ""),
+    (("--engine", "pan", "--direction", "pull"), "pan", 1, ""),
     (("--engine", "xbfs", "--parts", 3), "xbfs", 3, "--parts"),
     (("--engine", "xbfs", "--parts", 3, "--no-parents"), "xbfs", 3, "--parts"),
     (("--engine", "xbfs", "--parts", 3, "--direction", "pull"), "xbfs", 3, "--parts"),

@@ -6,8 +6,6 @@ from device_parts import LARGE, check, device_parts, driver_of
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 
-from distbfs.engines.cuda.pan.search import BALANCES
-
 GRAPHS = {
     "kronecker": kronecker(13),
     "uniform": uniform(3000, 20_000),
@@ -80,13 +78,3 @@ def test_an_edge_is_checked_once_where_all_push(engine):
     found = check(driver, source, root, records=True)
     checks = sum(sum(record["checks"].values()) for record in found.records)
     assert checks == source.degrees[source.distances(root) >= 0].sum()
-
-
-@pytest.mark.parametrize("balance", BALANCES)
-def test_balances_of_pulls(balance):
-    for name in ("kronecker", "hub"):
-        source = GRAPHS[name]
-        placed = device_parts(source, 2, threshold=12)
-        driver = driver_of(placed, direction="pull", balance=balance)
-        for root in some_roots(source, 3):
-            check(driver, source, root, records=True)

@@ -74,16 +74,6 @@ def test_many_unvisited_vertices_of_a_word(device, parts):
         check(driver_of(placed), source, some_roots(source, 1)[0])
 
 
-@pytest.mark.parametrize("balance", part.BALANCES)
-def test_balances_of_pulls(device, balance):
-    for name in ("kronecker", "hub"):
-        source = GRAPHS[name]
-        placed = device_parts(source, 2, threshold=5)
-        driver = driver_of(placed, direction="pull", balance=balance)
-        for root in some_roots(source, 2):
-            check(driver, source, root, records=True)
-
-
 @pytest.mark.parametrize("parts", [1, 3])
 def test_searches_that_end_early(device, parts):
     """No array holds a level or parent beyond the last one that is wanted."""

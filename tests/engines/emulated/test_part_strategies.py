@@ -2,10 +2,9 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from device_parts import check, device_parts, driver_of
-from graphs import Tuples, build, kronecker, some_roots, uniform
+from graphs import build, kronecker, some_roots, uniform
 
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.reference import ReferenceEngine
@@ -90,26 +89,3 @@ def test_the_device_counts_work_as_the_host_does(monkeypatch):
                 one.search(root, records=True)
                 works.append(list(told))
             assert works[0] == works[1]
-
-
-def test_donated_rows_are_looked_at_to_their_end():
-    """From each tail a hub is found by one neighbour alone, at each place in turn."""
-    rungs = 80
-    ends = np.arange(1, rungs + 1)
-    u = np.concatenate([np.zeros(rungs, np.int64), ends])
-    source = Tuples(2 * rungs + 1, u, np.concatenate([ends, ends + rungs]))
-    counts = {}
-    for balance in part.BALANCES[1:]:
-        lent = device_parts(source, 2, threshold=5)
-        assert lent[0].delegates.tolist() == [0]
-        searches = driver_of(lent, direction="pull", balance=balance)
-        logs = [
-            check(searches, source, tail, records=True).records
-            for tail in range(rungs + 1, 2 * rungs + 1, 2)
-        ]
-        counts[balance] = sorted(log[1]["checks"]["nd"] for log in logs)
-    half = rungs // 2  # the row of each part, of which the other's is of no use
-    shared = [half + min(WARP * (k // WARP + 1), half) for k in range(half)]
-    alone = [half + k for k in range(1, half + 1)]
-    ways = dict.fromkeys(("static", "thread", "warp"), alone)
-    assert counts == {**ways, "donation": shared}

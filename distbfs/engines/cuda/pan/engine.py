@@ -7,11 +7,11 @@ Section IV.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.pan.search import BALANCES, CudaPart
+from distbfs.engines.base import NoOptions
+from distbfs.engines.cuda.pan.search import CudaPart
 from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
@@ -19,38 +19,26 @@ from distbfs.partition.layout import Placement
 METHOD = "parts"
 
 
-@dataclass(frozen=True)
-class PanOptions:
-    """balance: how pulls distribute their work, one of ``BALANCES``."""
-
-    balance: str = "auto"
-
-    def __post_init__(self) -> None:
-        check_choice("balance", self.balance, BALANCES)
-
-
 class PanEngine:
-    """Its options are direction, the factors of dd, dn and nd, and PanOptions."""
+    """Its options are direction and the factors of dd, dn and nd."""
 
     name = "pan"
     methods = (METHOD,)
     takes = FACTOR_OPTIONS
     needless = ()
-    own = PanOptions
+    own = NoOptions
     on_device = domains = sets = True
     alone = directed = masks = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or METHOD, self.methods)
-        self.own_options = self.own(**dict(options.own))
         cuda.cupy()
         self.options = options
 
     def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
         """Prepare the search of one part in device memory, level by level."""
-        parents, balance = self.options.parents, self.own_options.balance
-        return CudaPart(part, placement, parents=parents, balance=balance)
+        return CudaPart(part, placement, parents=self.options.parents)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

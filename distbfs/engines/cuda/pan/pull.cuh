@@ -5,12 +5,12 @@
  * as columns rise and low delegates have high degrees.  The others (or all, where few
  * are unvisited) are listed and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
  * row; unfinished rows wait until there are 32, and the whole warp reads the rest of long
- * ones.  With another BALANCE all are listed and distributed as in XBFS.
+ * ones.
  * Source: Pan, Pearce, Owens 2018, Section IV-B; XBFS 2019, Section 4.2 (sorted queue).
  */
 #ifndef DISTBFS_PAN_PULL_CUH
 #define DISTBFS_PAN_PULL_CUH
-#include "balance.cuh"
+#include "part.cuh"
 
 #define LONG_REST 96
 #define DENSE 4 /* unvisited vertices of a word from which first columns are looked at */
@@ -103,20 +103,8 @@ template <class Target> struct Puller {
             listed += list_bits(list + listed, word,
                                 groups == 1 || lane / GROUP == g ? bits : 0, lane);
             __syncwarp();
-            if (BALANCE == LISTED) drain(false);
-            else share();
+            drain(false);
         }
-    }
-
-    /* All that are listed, in one of the ways of XBFS. */
-    __device__ __forceinline__ void share() {
-        Sharer<Target> sharer = {rows, status, lane, target};
-        if (BALANCE == THREAD) sharer.by_threads(list, listed);
-        /* mutant: BALANCE == DONATION -> true
-         * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
-        else sharer.by_warps(list, listed, BALANCE == DONATION);
-        listed = 0;
-        __syncwarp();
     }
 
     /* Eight words at a time, four vertices a lane of each half.
@@ -186,8 +174,7 @@ INLINE void pull(const Rows &rows, const u32 *first, const u32 *status, u32 word
         const u32 word = w0 + lane, bits = lane < span && word < words ? open(word) : 0;
         const u32 count = __reduce_add_sync(ALL, __popc(bits));
         if (!count) continue;
-        if (BALANCE == STATIC) Sharer<Target>{rows, status, lane, w.target}.by_words(word, bits);
-        else if (BALANCE == LISTED && first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
+        if (first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
         else w.sparse(word, bits, count);
     }
     w.drain(true);

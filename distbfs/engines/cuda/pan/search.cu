@@ -5,7 +5,7 @@
  * Method: forward visits push.cuh, backward ones pull.cuh, both visits.cuh.
  * Data: part.cuh.  Source: Pan, Pearce, Owens 2018, Section IV.
  *
- * variants: OFFSET=u32,u64 VERTEX=int,i64 BALANCE=0,1,2,3,4
+ * variants: OFFSET=u32,u64 VERTEX=int,i64
  */
 #include "visits.cuh"
 

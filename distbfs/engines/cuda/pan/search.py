@@ -35,7 +35,6 @@ QUEUES = ("queue_dd", "queue_dn")
 BITMAPS = ("visited", "fresh", "front")  # of normal vertices; d...: of delegates
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 30  # COUNT_BITS in part.cuh
-BALANCES = ("auto", "static", "thread", "warp", "donation")  # as balance.cuh
 FIRST = 4  # columns of a row stored in separate arrays, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
@@ -101,7 +100,6 @@ class CudaPart:
         placement: Placement,
         *,
         parents: bool,
-        balance: str = "auto",
     ) -> None:
         cp = cuda.cupy()
         self.part = part
@@ -167,7 +165,6 @@ class CudaPart:
                 SOURCE,
                 OFFSET=programs.word_of(graphs["nn"].offsets),
                 VERTEX="int" if self.vertex.itemsize == 4 else "i64",
-                BALANCE=BALANCES.index(balance),
             )
             self._launches = {
                 name: self._module.kernel(name).prepare(
