@@ -56,7 +56,7 @@ struct Paths {
     const u32 *asked_first; /* [shares + 1] */
     u64 *box;             /* [(asked + normals) * WIDTH][ITEM] */
     u64 *sizes;           /* [shares + lanes], items of each */
-    u32 *order;           /* numbers by level, those of hubs left out; null: to be counted */
+    u32 *order;           /* [listed], numbers by level without hubs; null: to be counted */
     u64 *cursor;          /* [levels]: 0, then how many are on each, or where they begin */
     u64 begin, end;       /* of the level that is made, in `order` */
     u64 old_begin, old_end; /* of the one that was made two levels before */
