@@ -31,7 +31,7 @@ from distbfs.plan.threshold import (
 )
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
-from distbfs.search.direction import OUTER, OuterPolicy
+from distbfs.search.direction import OUTER, DirectionPolicy
 from distbfs.search.holding import Source, held_parts
 from distbfs.search.open import open_source
 from distbfs.types import Ids, Marks, TupleSource
@@ -85,7 +85,7 @@ class Outer:
 
     def search(self, levels: Ids) -> list[int]:
         """Return the counts of ``plan.threshold.price`` of a search; levels: [n]."""
-        policy = OuterPolicy(OPTIONS, delegates=len(self._delegates) > 0)
+        policy = DirectionPolicy((OUTER,), OPTIONS, delegates=len(self._delegates) > 0)
         of_source = levels[self.source]
         rows, columns = self._inner
         inside = np.zeros(self._n, dtype=bool)  # found along an inner edge

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -102,16 +102,12 @@ class ShortestPath(NamedTuple):
 NO_PATH = ShortestPath(np.zeros(0, dtype=np.int64))
 
 
-class FindPath(Protocol):
-    """Finds a shortest path from a vertex, or the nearest of a set, to a target."""
+FindPath: TypeAlias = Callable[[Root, int, "Stop | None"], ShortestPath]
+"""Finds a shortest path from a vertex, or the nearest of a set, to a target.
 
-    def __call__(
-        self, root: Root, target: int, *, stop: Stop | None = None
-    ) -> ShortestPath:
-        """Search by internal ids; results of earlier searches are not overwritten.
-
-        root, stop: as in ``WholeSearch.search``
-        """
+It is called with internal ids and ``stop``, as ``WholeSearch.search`` is; results of
+earlier searches are not overwritten.
+"""
 
 
 class WholeSearch(Protocol):
@@ -136,15 +132,8 @@ class WholeSearch(Protocol):
     def path(self) -> FindPath | None:
         """The search for a path with fewer edge checks than ``search``, or None."""
 
-
-class ViewingSearch(Protocol):
-    """Searches of one or several parts that may be restricted to a view of the graph.
-
-    Engines that declare ``masks`` provide them for parts in host memory.
-    """
-
     def see(self, part: Part) -> None:
-        """Restrict later searches to the edges in the rows of a part.
+        """Restrict later searches to the edges in the rows of a part (``masks``).
 
         part: the searched part, unchanged or with ``SeenRows`` for all its rows. Both
         directions of an edge must be equally visible, even on different parts, and a
@@ -225,6 +214,11 @@ class Offer(Protocol):
         """
 
 
+OWN = "own"  # each part finds the parents of its vertices
+ASKED = "asked"  # a part asks others for the parents of delegates that only they found
+LARGEST = "largest"  # all parts report parents of delegates; the largest id is taken
+
+
 class LeftOut(Protocol):
     """Normal vertices whose only edge leads to a delegate; searches leave them out.
 
@@ -242,8 +236,45 @@ class LeftOut(Protocol):
         """Raise DistbfsError if ``finish`` failed; call it once all have finished."""
 
 
-class StartedSearch(Protocol):
-    """A search whose root or roots are set before it is run."""
+class DomainSearch(Protocol):
+    """The search of one domain of several, level by level; every call is local.
+
+    A level consists of ``work``, ``advance``, ``accept``, in this order, even if this
+    domain has no work. What else is called depends on the attributes:
+
+    part: the part of the domain
+    directions: the subgraphs whose direction is chosen between levels; the engine may
+    choose those of other subgraphs itself. If OUTER is among them, edges to other
+    domains are pushed or pulled: when they are pulled, ``advance`` offers no normals,
+    the ``questions`` of all domains are exchanged, then their ``answers``, which are
+    passed to ``accept``.
+    visits: names of the edge checks that ``advance`` returns; the first visit sends
+    vertices to other domains
+    extras: names of the further counts that ``advance`` returns after these
+    parents: who finds the parents of delegates, one of OWN, ASKED and LARGEST
+    streamed: whether levels may run on streams, see ``engines.streamed``
+    in_rounds: whether boxes for others may have less room than a level needs; equal on
+    all domains. Items that did not fit are sent in further rounds, as long as any
+    domain has ``more``: after a push, those of ``rest``; after a pull, further
+    ``questions``. ``take`` receives the items of each round except the last,
+    ``accept`` those of the last.
+    leaves: the vertices that it leaves out, None if it searches all
+    """
+
+    part: Any
+    directions: tuple[str, ...]
+    visits: tuple[str, ...]
+    extras: tuple[str, ...]
+    parents: str
+    streamed: bool
+    in_rounds: bool
+    leaves: LeftOut | None
+
+    def see(self, part: Any) -> None:
+        """Restrict later searches to the edges that a view shows (``masks``).
+
+        part: see ``WholeSearch.see`` and ``Engine``
+        """
 
     def start(
         self,
@@ -262,36 +293,6 @@ class StartedSearch(Protocol):
         targets: vertices that ``work`` counts until they are reached
         """
 
-
-class DomainSearch(StartedSearch, Protocol):
-    """The search of one domain of several, level by level; every call is local.
-
-    A level consists of ``work``, ``advance``, ``accept``, in this order, even if this
-    domain has no work.
-
-    part: the part of the domain
-    directions: the subgraphs whose direction is chosen between levels; the engine may
-    choose those of other subgraphs itself
-    visits: names of the edge checks that ``advance`` returns; the first visit sends
-    vertices to other domains
-    extras: names of the further counts that ``advance`` returns after these
-    finds_parents: whether each part finds the parents of its vertices; otherwise it is
-    a ``CarryingSearch``
-    streamed: whether it is a ``StreamedSearch``
-    in_rounds: whether it is a ``RoundsSearch``, whose levels may send in rounds; equal
-    on all domains
-    leaves: the vertices that it leaves out, None if it searches all
-    """
-
-    part: Any
-    directions: tuple[str, ...]
-    visits: tuple[str, ...]
-    extras: tuple[str, ...]
-    finds_parents: bool
-    streamed: bool
-    in_rounds: bool
-    leaves: LeftOut | None
-
     def work(self) -> Ids:
         """Measure the next level, whose frontier is what the last level found.
 
@@ -305,11 +306,17 @@ class DomainSearch(StartedSearch, Protocol):
         checks of each of ``visits``.
         """
 
-    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
+    def accept(
+        self,
+        bits: Words | None,
+        normals: Sequence[tuple[int, Array]],
+        answers: Sequence[tuple[int, Array]] = (),
+    ) -> None:
         """Merge what all parts found into the frontier of the next level.
 
         bits: delegates that any part found, uint64 [ceil(d/64)], None if there are none
         normals: (source rank, items as in ``Offer.normals``) for this part
+        answers: like normals
         """
 
     def finish(self) -> tuple[Array, Array | None]:
@@ -319,14 +326,6 @@ class DomainSearch(StartedSearch, Protocol):
         The arrays are valid until the next search.
         """
 
-
-class PullingSearch(DomainSearch, Protocol):
-    """A domain whose edges to others are pushed or pulled, as named in ``directions``.
-
-    When they are pulled, ``advance`` offers no normals; the ``questions`` of all
-    domains are exchanged, then their ``answers``, which are passed to ``accept``.
-    """
-
     def questions(self) -> Bins:
         """Return this domain's questions to other parts, after ``advance``."""
 
@@ -335,24 +334,6 @@ class PullingSearch(DomainSearch, Protocol):
 
         questions: (source rank, questions of its parts)
         """
-
-    def accept(
-        self,
-        bits: Words | None,
-        normals: Sequence[tuple[int, Array]],
-        answers: Sequence[tuple[int, Array]] = (),
-    ) -> None:
-        """Merge what all parts found into the frontier; answers: like normals."""
-
-
-class RoundsSearch(PullingSearch, Protocol):
-    """A domain whose boxes for others may have less room than a level needs.
-
-    Items that did not fit are sent in further rounds, as long as any domain has
-    ``more``: after a push, those of ``rest``; after a pull, further ``questions``.
-    ``take`` receives the items of each round except the last, ``accept`` those of the
-    last.
-    """
 
     def more(self) -> bool:
         """Return whether more must be sent; call it when a round has arrived."""
@@ -367,20 +348,6 @@ class RoundsSearch(PullingSearch, Protocol):
     ) -> None:
         """Merge the items received in a round, as in ``accept``."""
 
-
-class CarryingSearch(DomainSearch, Protocol):
-    """A part whose delegates get parents from other parts, after the last level.
-
-    asks_for_delegates: whether it is a ``DelegateSearch``, else it is a
-    ``MaximumSearch``
-    """
-
-    asks_for_delegates: bool
-
-
-class MaximumSearch(CarryingSearch, Protocol):
-    """Every part reports the parents that it found; the largest id is taken."""
-
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
 
@@ -390,19 +357,13 @@ class MaximumSearch(CarryingSearch, Protocol):
     def take_delegate_parents(self, parents: Any) -> None:
         """Set the parents of all reached delegates, as in ``delegate_parents``."""
 
-
-class DelegateSearch(CarryingSearch, Protocol):
-    """A part asks other parts for the parents of its delegates that only they found.
-
-    Questions and answers are exchanged like normals, as uint64 items.
-
-    parent_rounds: number of rounds of questions, equal on all parts
-    """
-
     parent_rounds: int
+    """Number of rounds of questions for parents, equal on all parts."""
 
     def ask_parents(self, turn: int = 0) -> Bins:
         """Return this part's questions to other parts, after the last level.
+
+        Questions and answers are exchanged like normals, as uint64 items.
 
         turn: index of the round
         """
@@ -458,12 +419,8 @@ class DeviceSearch(Protocol):
         are left, the search raises SearchStopped.
         """
 
-
-class MaskedSearch(DeviceSearch, Protocol):
-    """Searches that may see only some edges, of engines that declare ``masks``."""
-
     def see(self, view: SeenEdges | None) -> None:
-        """Restrict later searches to some edges; None: to all.
+        """Restrict later searches to some edges (``masks``); None: to all.
 
         Both directions of an edge must be equally visible, and so must its places in
         rows of edges out and in; a hidden vertex must have no visible edge.
@@ -486,10 +443,9 @@ class Engine(Protocol):
     domains: whether it searches parts level by level: ``domain(part, placement)``
     returns a ``DomainSearch`` of a ``Part``, or of a ``DevicePart`` on devices
     directed: whether it searches directed graphs as well
-    masks: whether it searches views of a graph. Its searches of parts in host memory
-    are then ``ViewingSearch``, those of a graph on one device ``MaskedSearch``; on
-    several devices, each search has the same ``see``, which takes ``SeenEdges`` in one
-    domain, ``SeenPart`` between domains.
+    masks: whether it searches views of a graph. Its searches then have ``see``, which
+    takes a part in host memory or, on devices, ``SeenEdges`` of a whole graph or one
+    domain, and ``SeenPart`` between domains.
     sets: whether it searches from several vertices at once as well
     takes: the options that it supports among stepwise, internal_ids, device_memory,
     host_memory and the factors of directions. With device_memory, it searches graphs on

@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.engines.base import (
     CHOSEN,
+    LARGEST,
     WHOLE,
     LevelRecord,
     NoOptions,
@@ -113,7 +114,7 @@ class ReferenceWhole:
         self._parents = parents
 
     def see(self, part: Part) -> None:
-        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``WholeSearch``."""
         self._part = part
 
     def _push(self, level: Array, frontier: Array) -> tuple[Array, Array, int]:
@@ -176,12 +177,13 @@ class ReferenceWhole:
 
 
 class ReferencePart:
-    """Searches one part level by level (a ``MaximumSearch``).
+    """Searches one part level by level (a ``DomainSearch``).
 
     An item has the id of its parent div ranks; the remainder is the sending rank.
     """
 
-    finds_parents = asks_for_delegates = streamed = in_rounds = False
+    parents = LARGEST
+    streamed = in_rounds = False
     leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
@@ -194,7 +196,7 @@ class ReferencePart:
         self.start(None, None)
 
     def see(self, part: Part) -> None:
-        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
         self._has_nd = part.nd.degrees() > 0
         self._has_dn = part.dn.degrees() > 0

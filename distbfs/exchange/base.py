@@ -30,8 +30,8 @@ class Exchange(Protocol):
     Created by (world, placement, delegates, options, *, on_device), collective:
     on_device: whether arrays passed and returned are CuPy's, else NumPy's
 
-    streamed: whether it is a ``StreamedExchange``, for parts that each have a device
-    symmetric: whether it is a ``SymmetricExchange`` as well
+    streamed: whether it has ``streams``, for parts that each have a device
+    symmetric: whether it has ``memory``, in which devices write to each other's
     needs_devices: whether it refuses arrays in host memory
 
     On a device, arrays are passed and returned in the order of the current stream; the
@@ -80,6 +80,12 @@ class Exchange(Protocol):
         or uint64, the same on all ranks. It is called once per search, for the parents
         of delegates.
         """
+
+    def streams(self, devices: Sequence[int]) -> Streams:
+        """Return the streams (collective); devices: one for each part of this rank."""
+
+    def memory(self) -> SymmetricMemory:
+        """Return the memory of the first devices of all ranks (collective)."""
 
     def close(self) -> None:
         """Free buffers and pending requests."""
@@ -134,13 +140,6 @@ class Streams(Protocol):
         """Wait for an event of a stream; raise DistbfsError if a rank has ended."""
 
 
-class StreamedExchange(Exchange, Protocol):
-    """An exchange that also has ``Streams``."""
-
-    def streams(self, devices: Sequence[int]) -> Streams:
-        """Return the streams (collective); devices: one for each part of this rank."""
-
-
 class SymmetricMemory(Protocol):
     """Memory on one device of each rank, to which kernels of all ranks write.
 
@@ -157,13 +156,6 @@ class SymmetricMemory(Protocol):
 
     def module(self, source: Path, **definitions: str | int) -> Module:
         """Return the kernels of a file that write to this memory."""
-
-
-class SymmetricExchange(StreamedExchange, Protocol):
-    """An exchange whose devices write to each other's memory."""
-
-    def memory(self) -> SymmetricMemory:
-        """Return the memory of the first devices of all ranks (collective)."""
 
 
 def need_device_arrays(name: str, on_device: bool) -> None:

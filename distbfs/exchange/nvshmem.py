@@ -1,7 +1,7 @@
 """The exchange of devices that write to each other's memory, without the host.
 
 If each rank has one device, which is a domain, a whole search is one launch on each
-device (``base.SymmetricExchange``). Other searches go level by level through NCCL.
+device (``symmetric``). Other searches go level by level through NCCL.
 """
 
 from __future__ import annotations

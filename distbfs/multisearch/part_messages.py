@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from distbfs.device.arrays import brought_here
 from distbfs.exchange import peer_memory
 
 if TYPE_CHECKING:
-    from distbfs.exchange.base import Exchange, StreamedExchange, Streams
+    from distbfs.exchange.base import Exchange, Streams
     from distbfs.partition.layout import Placement
     from distbfs.types import DeviceArray, Ids, World
 
@@ -78,7 +78,7 @@ class PartMessages:
         self._streams: Streams | None = None
         each_its_own = placement.per_rank == 1 or bool(placement.owners)
         if exchange.streamed and world.size > 1 and each_its_own:
-            self._streams = cast("StreamedExchange", exchange).streams(self._devices)
+            self._streams = exchange.streams(self._devices)
             self._streams.connect([self._domains.apart_from(x) for x in self._own])
 
     def _routes(self) -> Iterator[Route]:

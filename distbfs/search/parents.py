@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
-from distbfs.engines.base import CarryingSearch, DelegateSearch, MaximumSearch
-from distbfs.exchange.base import Exchange
+from distbfs.engines.base import ASKED, OWN
 
 if TYPE_CHECKING:
+    from distbfs.engines.base import DomainSearch
+    from distbfs.exchange.base import Exchange
     from distbfs.search.runners.streamed import StreamedLevels
 
 
@@ -29,66 +30,38 @@ class ParentCost:
     messages_sent: int = 0
 
 
-class Finder(Protocol):
-    """Completes the parents of a search on the parts of one rank."""
-
-    def complete(self) -> ParentCost:
-        """Set the parent of every reached vertex of this rank (collective)."""
-
-
-class FoundParents:
-    """Parts that have found the parents of all their vertices."""
-
-    def complete(self) -> ParentCost:
-        """Do nothing: all parents are set."""
+def complete_parents(
+    exchange: Exchange,
+    searches: Sequence[DomainSearch],
+    streamed: StreamedLevels | None,
+) -> ParentCost:
+    """Set the parent of every reached delegate of this rank (collective)."""
+    first = searches[0]
+    if first.parents == OWN or not first.part.delegate_count:
         return ParentCost()
-
-
-class CarriedParents:
-    """Parts where only the parents of delegates are missing."""
-
-    def __init__(
-        self,
-        exchange: Exchange,
-        searches: Sequence[CarryingSearch],
-        streamed: StreamedLevels | None,
-    ) -> None:
-        self._exchange, self._searches = exchange, searches
-        self._streamed = streamed
-
-    def complete(self) -> ParentCost:
-        """Set the parent of every reached delegate (collective)."""
-        if not self._searches[0].part.delegate_count:
-            return ParentCost()
-        traffic = self._exchange.traffic
-        sent_before, messages_before = traffic.total()
-        if self._streamed is not None:
-            self._streamed.complete()
-        elif self._searches[0].asks_for_delegates:
-            self._ask(cast("Sequence[DelegateSearch]", self._searches))
-        else:
-            self._take_largest(cast("Sequence[MaximumSearch]", self._searches))
-        sent, messages = traffic.total()
-        return ParentCost(
-            bytes_sent=sent - sent_before, messages_sent=messages - messages_before
-        )
-
-    def _ask(self, searches: Sequence[DelegateSearch]) -> None:
-        """Ask the parts that found delegates which their owner did not find."""
-        exchange = self._exchange
-        for turn in range(searches[0].parent_rounds):
-            with exchange.traffic.of("parents"):
-                exchange.start_normals([x.ask_parents(turn) for x in searches])
-                asked = exchange.finish_normals()
-                pairs = zip(searches, asked, strict=True)
-                exchange.start_normals([x.answer_parents(some) for x, some in pairs])
-                answers = exchange.finish_normals()
-            for search, arrived in zip(searches, answers, strict=True):
-                search.take_parents(arrived)
-
-    def _take_largest(self, searches: Sequence[MaximumSearch]) -> None:
-        """Reduce the parents that all parts found to the largest id."""
-        candidates = [search.delegate_parents() for search in searches]
-        parents = self._exchange.max_delegates(candidates)
+    sent_before, messages_before = exchange.traffic.total()
+    if streamed is not None:
+        streamed.complete()
+    elif first.parents == ASKED:
+        _ask(exchange, searches)
+    else:
+        largest = exchange.max_delegates([x.delegate_parents() for x in searches])
         for search in searches:
-            search.take_delegate_parents(parents)
+            search.take_delegate_parents(largest)
+    sent, messages = exchange.traffic.total()
+    return ParentCost(
+        bytes_sent=sent - sent_before, messages_sent=messages - messages_before
+    )
+
+
+def _ask(exchange: Exchange, searches: Sequence[DomainSearch]) -> None:
+    """Ask the parts that found delegates which their owner did not find."""
+    for turn in range(searches[0].parent_rounds):
+        with exchange.traffic.of("parents"):
+            exchange.start_normals([x.ask_parents(turn) for x in searches])
+            asked = exchange.finish_normals()
+            pairs = zip(searches, asked, strict=True)
+            exchange.start_normals([x.answer_parents(some) for x, some in pairs])
+            answers = exchange.finish_normals()
+        for search, arrived in zip(searches, answers, strict=True):
+            search.take_parents(arrived)

@@ -541,7 +541,7 @@ class Session:
             if until.targets is None:  # it is not seen
                 return None
             ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
-            shortest = find(np.sort(ids), int(until.targets[0]), stop=stop)
+            shortest = find(np.sort(ids), int(until.targets[0]), stop)
             path = self.vertices.outside(shortest.vertices)
             named = path if self._names is None else self._names.named(path)
             return named.tolist() or None

@@ -108,7 +108,7 @@ class Ledger:
             self._watch(runner._exchange, name, part)
         for name in LOCAL_CALLS:
             self._watch(getattr(runner._exchange, "_local", None), name, "local")
-        self._watch(runner._parents, "complete", "parents")
+        self._watch(runner, "_complete_parents", "parents")
         self._watch(runner, "search", "rest")
 
     def begin(self) -> None:

@@ -13,10 +13,14 @@ from distbfs.search.direction import (
     DirectionPolicy,
     backward_work,
     decide,
-    policy_of,
 )
 
 COUNT = st.integers(0, 1 << 50)
+
+
+def policy_of(options):
+    """Return the policy of the subgraphs whose directions the paper chooses."""
+    return DirectionPolicy(CHOSEN, options, delegates=True)
 
 
 def work(**kinds):
@@ -87,7 +91,7 @@ def test_factors_of_zero_never_turn_back():
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_each_subgraph_decides_by_itself(name):
-    policy = DirectionPolicy(SearchOptions())
+    policy = policy_of(SearchOptions())
     policy.start()
     heavy = work(**{name: (10**6, 10, 10, 10)})
     wanted = {k: "pull" if k == name else "push" for k in CHOSEN}
@@ -100,7 +104,7 @@ def test_factors_belong_to_their_subgraph():
     options = SearchOptions.named(
         dd=Factors(2, 0), dn=Factors(0.5, 0), nd=Factors(1.1, 0)
     )
-    policy = DirectionPolicy(options)
+    policy = policy_of(options)
     policy.start()
     same = (100, 10, 0, 100)  # forward work equals backward work
     choice = policy.choose(work(dd=same, dn=same, nd=same))
@@ -109,7 +113,7 @@ def test_factors_belong_to_their_subgraph():
 
 @pytest.mark.parametrize("forced", ["push", "pull"])
 def test_a_forced_direction_stays(forced):
-    policy = DirectionPolicy(SearchOptions(direction=forced))
+    policy = policy_of(SearchOptions(direction=forced))
     policy.start()
     for counts in [(0, 0, 0, 0), (10**9, 1, 1, 1), (1, 10**9, 1, 10**9)]:
         choice = policy.choose(work(dd=counts, dn=counts, nd=counts))
@@ -117,7 +121,7 @@ def test_a_forced_direction_stays(forced):
 
 
 def test_every_search_begins_with_push():
-    policy = DirectionPolicy(SearchOptions.named(dd=Factors(0, 0)))
+    policy = policy_of(SearchOptions.named(dd=Factors(0, 0)))
     policy.start()
     heavy = work(dd=(10, 1, 1, 1))
     assert policy.choose(heavy)["dd"] == "pull"
@@ -136,7 +140,7 @@ def test_few_unvisited_vertices_ask():
 
     def chosen(front, left, delegates=False, **options):
         options = SearchOptions.named(**options)
-        policy = policy_of((OUTER,), options, delegates=delegates)
+        policy = DirectionPolicy((OUTER,), options, delegates=delegates)
         policy.start()
         return policy.choose(Work(nn=front, open=left))
 
@@ -146,5 +150,3 @@ def test_few_unvisited_vertices_ask():
     assert chosen(100, 1000, delegates=True) == {OUTER: "pull"}  # hubs find most
     assert chosen(1000, 10, direction="push") == {OUTER: "push"}
     assert chosen(10, 1000, direction="pull") == {OUTER: "pull"}
-    policy = policy_of(CHOSEN, SearchOptions(), delegates=True)
-    assert isinstance(policy, DirectionPolicy)

@@ -21,7 +21,16 @@ from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
-from distbfs.engines.base import COUNTS, INNER, OUTER, Offer, Targets, Work
+from distbfs.engines.base import (
+    COUNTS,
+    INNER,
+    LARGEST,
+    OUTER,
+    OWN,
+    Offer,
+    Targets,
+    Work,
+)
 from distbfs.engines.openmp.whole import first_of
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
@@ -48,7 +57,7 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "accept": (None, (POINTER,)),
     "take": (None, (NUMBER, POINTER, NUMBER)),
 }
-OWN = ("fresh", "has_outer", "counts", "starts")  # arrays of the state itself
+STATE_ARRAYS = ("fresh", "has_outer", "counts", "starts")  # arrays of the state itself
 NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
@@ -133,7 +142,7 @@ def _check_size(part: Part, placement: Placement, active: int) -> None:
 
 
 class OpenMPPart:
-    """Searches a part level by level (a ``PullingSearch``, ``MaximumSearch``).
+    """Searches a part level by level (a ``DomainSearch``).
 
     An item is uint64: the high half is the number of a vertex in the receiving part.
     In a push, the low half is the id of the parent div ranks (the remainder is the
@@ -141,7 +150,7 @@ class OpenMPPart:
     parts per rank, plus the place of its part on the rank.
     """
 
-    asks_for_delegates = streamed = in_rounds = False
+    streamed = in_rounds = False
     leaves = None
     directions = (OUTER, INNER)
     visits, extras = directions, ()
@@ -155,7 +164,7 @@ class OpenMPPart:
         parents: bool,
         direction: str,
     ) -> None:
-        self.finds_parents = part.owns_rows
+        self.parents = OWN if part.owns_rows else LARGEST
         shape = shape_of(part)
         d, base = shape.delegates, 64 * mask_words(shape.delegates)
         active = base + part.active
@@ -182,7 +191,7 @@ class OpenMPPart:
         self._front = self._open = self._sent = 0
         self._checks: list[int] = []
         self._items: Array = NO_ITEMS
-        own = {name: arrays.pop(name) for name in OWN if name in arrays}
+        own = {name: arrays.pop(name) for name in STATE_ARRAYS if name in arrays}
         self._definitions = {"VERTEX": f"{vertex_type(shape.n).__name__}_t"}
         self._state = structure(SOURCE, "part_state", self._definitions)(
             graph={**arrays, "active": active, "words": mask_words(active)},
@@ -272,7 +281,7 @@ class OpenMPPart:
         self._offsets = offsets
 
     def see(self, part: Part) -> None:
-        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
         self._load(self._offsets, part)
         out, into = self._rows, self._pulled
@@ -416,7 +425,7 @@ class OpenMPPart:
         normals: Sequence[tuple[int, Array]],
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        """Merge what all parts found into the frontier; see ``PullingSearch``."""
+        """Merge what all parts found into the frontier; see ``DomainSearch``."""
         self._library.part_accept(
             self._self, None if bits is None else bits.ctypes.data
         )

@@ -142,7 +142,7 @@ class OpenMPWhole:
         self._both_ends = partial(prepare, BOTH_ENDS, offset_bytes, masked=masked)
 
     def see(self, part: Part) -> None:
-        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``WholeSearch``."""
         self._choose(part)
         first = first_of(part.pulled, part.active)
         self._graph.held["first"][: part.active] = first
@@ -251,9 +251,7 @@ class OpenMPWhole:
                 )
         return WholeResult(self._level, self._parent, levels, level_records, order)
 
-    def path(
-        self, root: Root, target: int, *, stop: Stop | None = None
-    ) -> ShortestPath:
+    def path(self, root: Root, target: int, stop: Stop | None = None) -> ShortestPath:
         """Find a shortest path by a search from both ends; see ``FindPath``."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")

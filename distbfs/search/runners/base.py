@@ -113,8 +113,7 @@ class Runner(Protocol):
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views, where the engine has masks.
 
-        views: one for each part of this rank: for a part in host memory see
-        ``ViewingSearch``, for a search on a device its masks, see ``Engine``
+        views: one for each part of this rank, see ``masks`` of ``Engine``
         """
 
     def describe(self) -> dict[str, Any]:

@@ -10,44 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.base import (
-    COUNTS,
-    OUTER,
-    WHOLE,
-    CarryingSearch,
-    DomainSearch,
-    PullingSearch,
-    RoundsSearch,
-    StartedSearch,
-    Targets,
-    Until,
-    ViewingSearch,
-    Work,
-)
+from distbfs.engines.base import COUNTS, OUTER, WHOLE, Targets, Until, Work
 from distbfs.engines.streamed import streams_serve
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
-from distbfs.search.direction import OuterPolicy, policy_of
-from distbfs.search.parents import (
-    CarriedParents,
-    Finder,
-    FoundParents,
-    ParentCost,
-)
+from distbfs.search.direction import DirectionPolicy
+from distbfs.search.parents import ParentCost, complete_parents
 from distbfs.search.runners.base import Found
 from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
-    from distbfs.engines.streamed import Loop, LoopedSearch, StreamedSearch
-    from distbfs.exchange.base import Exchange, StreamedExchange, SymmetricExchange
+    from distbfs.engines.base import DomainSearch
+    from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
+    from distbfs.exchange.base import Exchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.search.runners.streamed import StreamedLevels
@@ -163,13 +146,13 @@ class BetweenDomains:
     def __init__(
         self,
         world: World,
-        searches: Sequence[DomainSearch],
+        searches: Sequence[Any],
         exchange: Exchange,
         options: SearchOptions,
         placement: Placement | None = None,
     ) -> None:
         self._world = world
-        self._searches = searches
+        self._searches: Sequence[DomainSearch] = searches
         self._exchange = exchange
         self._options = options
         part = searches[0].part
@@ -177,7 +160,7 @@ class BetweenDomains:
         self._placement = placement or Placement(part.layout.parts, world.size)
         self._delegates = DelegateNumbers(part.delegates)
         some = self._delegates.count > 0
-        self._policy = policy_of(searches[0].directions, options, delegates=some)
+        self._policy = DirectionPolicy(searches[0].directions, options, delegates=some)
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
@@ -185,13 +168,12 @@ class BetweenDomains:
         self._root, self._hidden = Work(), 0  # delegates that no level has found yet
         self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
-        self._loop: Loop | None = None
+        self._loop: BetweenLoop | None = None
         self.why = ""
         if exchange.symmetric:
-            self._loop, self.why = self._in_a_launch()
+            self._loop, self.why = self._in_a_launch(searches[0])
         if self._loop is not None:
             self.mode = "resident"
-        self._parents = self._finder()
         if self._loop is None:
             self._stream()
         leaves = any(search.leaves is not None for search in searches)
@@ -230,14 +212,12 @@ class BetweenDomains:
             StreamedLevels,
         )
 
-        searches = cast("Sequence[StreamedSearch]", self._searches)
-        exchange = cast("StreamedExchange", self._exchange)
-        streams = exchange.streams([int(search.device) for search in searches])
-        policy, domains = cast("OuterPolicy", self._policy), self._placement.domains
-        self._streamed = StreamedLevels(searches, streams, domains, policy)
-        self._parents = self._finder()
+        searches: Sequence[Any] = self._searches
+        streams = self._exchange.streams([int(search.device) for search in searches])
+        domains = self._placement.domains
+        self._streamed = StreamedLevels(searches, streams, domains, self._policy)
 
-    def _in_a_launch(self) -> tuple[Loop | None, str]:
+    def _in_a_launch(self, search: Any) -> tuple[BetweenLoop | None, str]:
         """Return the loop of one-launch searches, or None and a reason (collective)."""
         placement = self._placement
         if self._options.stepwise:
@@ -247,26 +227,19 @@ class BetweenDomains:
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
             why = "levels by NCCL: a launch is for a domain of one device per rank"
             return None, why
-        search = cast("LoopedSearch", self._searches[0])
-        exchange = cast("SymmetricExchange", self._exchange)
-        policy = cast("OuterPolicy", self._policy)
-        rule = policy.forced, policy.share
+        rule = self._policy.forced, self._policy.share
         try:
-            return search.loop(exchange.memory(), self._world, *rule), ""
+            return search.loop(self._exchange.memory(), self._world, *rule), ""
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
-    def _finder(self) -> Finder:
-        """Return the parent finder for these engines."""
-        if self._searches[0].finds_parents:
-            return FoundParents()
-        carrying = cast("Sequence[CarryingSearch]", self._searches)
-        return CarriedParents(self._exchange, carrying, self._streamed)
+    def _complete_parents(self) -> ParentCost:
+        """Set the parents that parts did not find themselves (collective)."""
+        return complete_parents(self._exchange, self._searches, self._streamed)
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
-        searches = cast("Sequence[ViewingSearch]", self._searches)
-        for search, view in zip(searches, views, strict=True):
+        for search, view in zip(self._searches, views, strict=True):
             search.see(view)
         if self._streamed is not None:
             self._streamed.forget()
@@ -317,7 +290,7 @@ class BetweenDomains:
         #   : test_levels_parents_and_where_searches_end
         if parents:
             with clock("parents"):
-                cost = self._parents.complete()
+                cost = self._complete_parents()
             if log:
                 # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
                 log[-1].bytes_sent["parents"] += cost.bytes_sent
@@ -345,7 +318,7 @@ class BetweenDomains:
         with clock("finish"):
             return [search.finish() for search in self._searches]
 
-    def _whole(self, loop: Loop, clock: Stopwatch, *, parents: bool) -> Found:
+    def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
         sent = traffic.sent
@@ -490,7 +463,7 @@ class BetweenDomains:
         self,
         root: Root,
         until: Until,
-        starts: Sequence[StartedSearch],
+        starts: Sequence[DomainSearch | BetweenLoop],
         *,
         counting: bool,
     ) -> None:
@@ -522,7 +495,7 @@ class BetweenDomains:
         self,
         roots: Ids,
         targets: Sequence[Targets | None],
-        starts: Sequence[StartedSearch],
+        starts: Sequence[DomainSearch | BetweenLoop],
         *,
         counting: bool,
     ) -> None:
@@ -624,8 +597,7 @@ class BetweenDomains:
 
     def _pull(self, mask: Words | None) -> None:
         """Exchange questions of unvisited vertices, and answers; accept the results."""
-        searches = cast("Sequence[RoundsSearch]", self._searches)
-        arrived = self._answered()
+        searches, arrived = self._searches, self._answered()
         while self._more():
             for search, replies in zip(searches, arrived, strict=True):
                 search.take((), replies)
@@ -635,8 +607,7 @@ class BetweenDomains:
 
     def _answered(self) -> list[list[tuple[int, Array]]]:
         """Exchange questions and answers; return those that each domain received."""
-        searches = cast("Sequence[PullingSearch]", self._searches)
-        exchange = self._exchange
+        searches, exchange = self._searches, self._exchange
         with exchange.traffic.of("questions"):
             exchange.start_normals([search.questions() for search in searches])
             asked = exchange.finish_normals()
@@ -653,11 +624,10 @@ class BetweenDomains:
 
         arrived: items that were received in the first round
         """
-        searches = cast("Sequence[RoundsSearch]", self._searches)
         while self._more():
-            for search, normals in zip(searches, arrived, strict=True):
+            for search, normals in zip(self._searches, arrived, strict=True):
                 search.take(normals)
-            self._exchange.start_normals([search.rest() for search in searches])
+            self._exchange.start_normals([search.rest() for search in self._searches])
             arrived = self._exchange.finish_normals()
         return arrived
 
@@ -665,8 +635,7 @@ class BetweenDomains:
         """Return whether a domain of any rank has more to send in this level."""
         if not self._searches[0].in_rounds:
             return False
-        searches = cast("Sequence[RoundsSearch]", self._searches)
-        left = [search.more() for search in searches]
+        left = [search.more() for search in self._searches]
         return bool(self._world.allreduce(np.array([max(left)]), "max")[0])
 
 

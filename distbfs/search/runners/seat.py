@@ -12,9 +12,9 @@ from distbfs.engines.streamed import first_words, streams_serve
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
-    from distbfs.engines.streamed import StreamedSearch
+    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
     from distbfs.partition.layout import Domains
-    from distbfs.search.direction import OuterPolicy
+    from distbfs.search.direction import DirectionPolicy
     from distbfs.types import Array
 
     Rests = list[tuple[int, int]]  # part, words of its box
@@ -47,7 +47,7 @@ def streams_table(parts: int, owned: int, delegates: int) -> ArrayTable:
 class Slot:
     """The host's copy of a level's counts; there are two, used in turn.
 
-    report: counts in pinned memory, uint64, see ``StreamedSearch.follow``
+    report: counts in pinned memory, uint64, see ``BetweenSearch.follow``
     read: the event recorded after the copy
     """
 
@@ -71,10 +71,10 @@ class Seat:
     def __init__(
         self,
         place: int,
-        search: StreamedSearch,
+        search: BetweenSearch,
         stream: Any,
         domains: Domains,
-        policy: OuterPolicy,
+        policy: DirectionPolicy,
     ) -> None:
         cp = cuda.cupy()
         self.place, self.search, self.stream = place, search, stream

@@ -20,10 +20,11 @@ from distbfs.search.runners.seat import LEAST_UNKNOWN, Seat
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Work
-    from distbfs.engines.streamed import LevelCounts, StreamedSearch
+    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+    from distbfs.engines.streamed import LevelCounts
     from distbfs.exchange.base import Streams
     from distbfs.partition.layout import Domains
-    from distbfs.search.direction import OuterPolicy
+    from distbfs.search.direction import DirectionPolicy
     from distbfs.search.runners.seat import Rests
     from distbfs.types import Array
 
@@ -37,10 +38,10 @@ class StreamedLevels:
 
     def __init__(
         self,
-        searches: Sequence[StreamedSearch],
+        searches: Sequence[BetweenSearch],
         streams: Streams,
         domains: Domains,
-        policy: OuterPolicy,
+        policy: DirectionPolicy,
     ) -> None:
         self._exchange = streams
         alone = len(searches) == 1  # then everything runs inside ``stream``

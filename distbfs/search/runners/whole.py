@@ -14,7 +14,7 @@ from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
-    from distbfs.engines.base import FindPath, MaskedSearch, ViewingSearch
+    from distbfs.engines.base import FindPath
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
@@ -97,7 +97,7 @@ class OnHost:
 
     def see(self, views: Sequence[Part]) -> None:
         """Restrict later searches to the edges in the part's rows."""
-        cast("ViewingSearch", self._search).see(views[0])
+        self._search.see(views[0])
 
     def close(self) -> None:
         """Do nothing: the arrays are freed with the object."""
@@ -173,7 +173,7 @@ class OnDevice:
 
     def see(self, views: Sequence[SeenEdges | None]) -> None:
         """Restrict later searches to some edges; None: to all."""
-        cast("MaskedSearch", self._search).see(views[0])
+        self._search.see(views[0])
 
     def close(self) -> None:
         """Free unused device memory."""

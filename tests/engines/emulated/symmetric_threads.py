@@ -45,7 +45,7 @@ class ThreadMemory:
 
 
 class SymmetricThreads(StreamedThreads):
-    """An ``exchange.base.SymmetricExchange`` between ranks that are threads."""
+    """A symmetric exchange between ranks that are threads."""
 
     symmetric = True
 

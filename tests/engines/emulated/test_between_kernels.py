@@ -286,7 +286,7 @@ class ThreadStreams:
 
 
 class StreamedThreads(ThreadExchange):
-    """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
+    """An exchange with streams, between ranks that are threads."""
 
     streamed, rooms = True, 0
 

@@ -183,7 +183,7 @@ class CopiedPart:
 
     path = None
 
-    def __init__(self, search: DeviceSearch) -> None:
+    def __init__(self, search: ById | DeviceSearch) -> None:
         self._search = search
 
     def search(
@@ -242,7 +242,7 @@ class GraphEngine(ABC):
     def table(self, graph: DeviceGraph) -> ArrayTable:
         """Return the arrays of searches by number, at their largest possible sizes."""
 
-    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+    def on_graph(self, graph: DeviceGraph) -> ById:
         """Prepare the searches of a graph in device memory."""
         if graph.tails is not None:
             raise UsageError(

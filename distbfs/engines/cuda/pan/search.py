@@ -16,7 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.arrays import brought_here
 from distbfs.device.reached import value_counts
 from distbfs.device.structures import structure
-from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
+from distbfs.engines.base import CHOSEN, COUNTS, LARGEST, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
@@ -82,13 +82,13 @@ class Control:
 
 
 class CudaPart:
-    """Searches one part level by level, a ``CarryingSearch``, on the current device.
+    """Searches one part level by level, a ``DomainSearch``, on the current device.
 
     An item for another part is a uint64 that holds the vertex's number there and the
     place of its parent (``item_of`` in part.cuh).
     """
 
-    asks_for_delegates = finds_parents = False
+    parents = LARGEST
     streamed = in_rounds = False
     leaves = None
     directions = CHOSEN

@@ -22,7 +22,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
 from distbfs.device.structures import structure
-from distbfs.engines.base import TAIL_COUNTS, Offer, Targets, Work
+from distbfs.engines.base import ASKED, TAIL_COUNTS, Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     KERNELS,
@@ -131,13 +131,13 @@ class Checks(Sequence[int]):
 
 
 class BetweenLevels:
-    """Searches level by level on the current device; a ``PullingSearch``.
+    """Searches level by level on the current device; a ``DomainSearch``.
 
     shared: shared memory of this device, connected if its domain has several
     Items that it sends are uint64; see between_outer.cuh.
     """
 
-    asks_for_delegates, finds_parents = True, False
+    parents = ASKED
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -176,7 +176,7 @@ class BetweenLevels:
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
         self._kept = cp.zeros(2 * CONTROL_BYTES + _size("State"), np.uint8)
         self._mask = made["found"]
-        self.mask = self._mask if d else None
+        self.mask: Any = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
         self.params = structure(HEADER, "Between")(
@@ -555,7 +555,7 @@ class BetweenLevels:
         self._span = min(2 * self._span, every)  # later there may be fewer questions
 
     def more(self) -> bool:
-        """Return whether boxes were too small for all items; see ``RoundsSearch``."""
+        """Return whether boxes were too small for all items; see ``DomainSearch``."""
         if self._pushed:
             counts = self._sizes.wait()
             self._left = bool(counts[OVER])
@@ -563,7 +563,7 @@ class BetweenLevels:
         return self._left
 
     def rest(self) -> Bins:
-        """Return the pushed items that did not fit into boxes; see ``RoundsSearch``."""
+        """Return the pushed items that did not fit into boxes; see ``DomainSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._run("empty", main)
@@ -577,7 +577,7 @@ class BetweenLevels:
         normals: Sequence[tuple[int, Any]],
         answers: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Merge the items of a round that is not the last; see ``RoundsSearch``."""
+        """Merge the items of a round that is not the last; see ``DomainSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             items, replies = ([x for _, x in pairs] for pairs in (normals, answers))

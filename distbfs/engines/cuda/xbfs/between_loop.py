@@ -35,9 +35,10 @@ NEVER = (1 << 32) - 1
 
 
 class BetweenLoop:
-    """Searches of one share; see ``engines.streamed.Loop``. Creating it is collective.
+    """All levels of a search, parents and results, in one launch on a device.
 
-    Raises OutOfMemory on all ranks if boxes of all others do not fit a device.
+    Creating it is collective. Raises OutOfMemory on all ranks if boxes of all others do
+    not fit a device.
     """
 
     def __init__(
@@ -130,7 +131,14 @@ class BetweenLoop:
             self._search.aim(local, delegate)
 
     def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
-        """Run a search that was started; see ``engines.streamed.Loop``."""
+        """Run a search that was started (collective); ``finish`` follows.
+
+        hidden: number of delegates that are not roots
+        parents: whether parents of delegates are wanted; traffic: counts the data sent
+
+        Returns (number of levels, seconds of this device). Raises DistbfsError if
+        another domain did not answer in time.
+        """
         search, params = self._search, self.params
         with search.device:
             search.clean_up()

@@ -1,8 +1,7 @@
 """Levels between domains on a stream, which devices run without the host.
 
 The actions of a level are stored in device memory (``Does`` in between.cuh), where
-kernels read them that are launched before the host knows the actions; see
-``engines.streamed.StreamedSearch``.
+kernels read them that are launched before the host knows the actions.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     PUSHES,
     QUESTIONS,
 )
-from distbfs.engines.streamed import LevelCounts, Loop
+from distbfs.engines.streamed import LevelCounts
 from distbfs.exchange.base import SymmetricMemory
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName, World
@@ -30,7 +29,33 @@ AT = [COUNTED.index(name) for name in LevelCounts._fields[1:]]
 
 
 class BetweenSearch(BetweenLevels):
-    """Searches on a device of a domain, by level or on a stream: ``StreamedSearch``."""
+    """Searches on a device of a domain, by level or on the current stream.
+
+    On a stream, the host goes ahead. A level calls ``begin_level``; ``told`` with the
+    boxes received from other parts, and ``reply`` if they hold questions;
+    ``end_level``; and, once the counts of all parts are gathered, ``choose``, by which
+    the device derives the next level from the counts. So the next level may be launched
+    before the host knows them; it does nothing if the search has ended or must wait.
+
+    A box is one word with its size, then its contents: items of one word, or questions,
+    several per word, whose answers come in the same order. The first words of each box
+    are sent before the host knows how many there are. If counts say ``over``, the
+    others are sent and merged (``take_from``, or ``reply_to`` and ``learn_from``)
+    before another ``end_level``. After the last level, ``ask``, ``told``, ``reply`` and
+    ``learn`` complete the parents of delegates; ``finish`` may write results on another
+    stream before ``learn``. The launches of a level may be repeated unchanged as long
+    as ``form`` is the same.
+
+    device: the device of the domain
+    others: the parts of other domains, ascending, to which boxes are sent
+    first: number of words of a box that are sent at once by default
+    depth: number of levels so far; the caller raises it with each level
+    counts: counts of the last level, CuPy uint64, to be gathered when it has ended;
+    zeros before the first
+    sizes: CuPy uint64 [2, parts], sizes of the boxes sent and received
+    mask: the delegates that this device itself found, CuPy uint64, None without
+    delegates; each other part gets its ``pieces``
+    """
 
     streamed = True
 
@@ -47,8 +72,12 @@ class BetweenSearch(BetweenLevels):
         world: World,
         forced: DirectionName | None,
         pull_share: int,
-    ) -> Loop:
-        """Return these searches in one launch each; see ``LoopedSearch``."""
+    ) -> BetweenLoop:
+        """Return these searches in one launch each (collective).
+
+        forced, pull_share: see ``search.direction.DirectionPolicy``. Raises OutOfMemory on all ranks if
+        messages from others do not fit.
+        """
         self._choose_by(forced, pull_share)
         return BetweenLoop(self, memory, world)
 
@@ -59,24 +88,29 @@ class BetweenSearch(BetweenLevels):
         forced: DirectionName | None,
         pull_share: int,
     ) -> None:
-        """Make levels choose directions by counts of all parts; see ``OuterPolicy``.
+        """Make levels choose directions by counts of all parts.
 
-        gathered: uint64 [parts, words], where these counts will be; report: pinned
-        memory, see ``StreamedSearch``
+        gathered: uint64 [parts, words], memory for these counts
+        report: NumPy, pinned, [2, 2 counts + sizes]; ``choose`` copies the counts of
+        all parts, the own counts and ``sizes`` to its rows in turn, to the first row at
+        the start of a search
+        forced, pull_share: see ``search.direction.DirectionPolicy``; the first level of
+        a normal root pushes unless it is forced
         """
         self._choose_by(forced, pull_share)
         self.params.gathered = gathered.data.ptr
         self.params.report = report.ctypes.data
 
     def _choose_by(self, forced: DirectionName | None, pull_share: int) -> None:
-        """Set the rule by which devices choose directions; see ``OuterPolicy``."""
+        """Set the rule by which devices choose directions; see ``DirectionPolicy``."""
         ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
         self.params.rule, self.params.pull_share = ways[forced], pull_share
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level and its messages to other parts on the current stream.
 
-        Afterwards the messages are in ``mask`` and in boxes; see ``StreamedSearch``.
+        Afterwards the messages are in ``mask`` and in boxes. If it may both push
+        and ask, the counts decide.
         """
         main = cuda.cupy().cuda.get_current_stream()
         if pushes:
@@ -184,11 +218,11 @@ class BetweenSearch(BetweenLevels):
         p.first = p.way = 0
 
     def choose(self) -> None:
-        """Choose the kind of the next level, once all parts' counts are gathered."""
+        """Choose the next level by the gathered counts; clears counts and sizes."""
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def counted(self, report: Any) -> LevelCounts:
-        """Return the counts of a level on the host; see ``StreamedSearch``."""
+        """Return the counts of all parts, from one row of the report."""
         counts = report[: len(COUNTED)].tolist()
         work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them
