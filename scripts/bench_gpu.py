@@ -29,7 +29,7 @@ from distbfs.benchmark.statistics import rate_statistics
 from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
-from distbfs.engines.base import PRUNED, DeviceSearch
+from distbfs.engines.base import PRUNED, WholeSearch
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
@@ -80,7 +80,7 @@ class Variant:
     graph: DeviceGraph
     method: str
     result: str
-    search: DeviceSearch
+    search: WholeSearch
     prepare: float
     passes: list[list[float]] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
@@ -94,9 +94,9 @@ def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
     kind = ENGINES[method]
     options = SearchOptions(engine=kind.name, internal_ids=result == NUMBERS)
 
-    def make() -> DeviceSearch:
+    def make() -> WholeSearch:
         cuda.release()
-        search: DeviceSearch = kind(options).on_graph(graph)
+        search: WholeSearch = kind(options).on_graph(graph)
         return search
 
     make()

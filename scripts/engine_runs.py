@@ -18,7 +18,7 @@ import numpy as np
 from distbfs import registry
 from distbfs.benchmark.statistics import rate_statistics
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceSearch
+from distbfs.engines.base import WholeSearch
 from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.graph.device_graph import DeviceGraph
@@ -75,20 +75,20 @@ def options_of(text: str) -> SearchOptions:
     )
 
 
-def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
+def prepared(graph: DeviceGraph, options: SearchOptions) -> WholeSearch:
     """Prepare a search; ``auto`` uses the engine of --engine auto."""
     if options.engine == "auto":
         options, _ = engine_for(graph, SearchOptions(engine="xbfs"))
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
-    search: DeviceSearch = kind(options).on_graph(graph)
+    search: WholeSearch = kind(options).on_graph(graph)
     return search
 
 
 def searches_of(
     graph: DeviceGraph, ways: Sequence[str]
-) -> tuple[dict[str, DeviceSearch], dict[str, str]]:
+) -> tuple[dict[str, WholeSearch], dict[str, str]]:
     """Return the searches by name, and why others are missing."""
-    searches: dict[str, DeviceSearch] = {}
+    searches: dict[str, WholeSearch] = {}
     missing: dict[str, str] = {}
     for name in ways:
         add_search(searches, missing, graph, name)
@@ -96,7 +96,7 @@ def searches_of(
 
 
 def add_search(
-    searches: dict[str, DeviceSearch],
+    searches: dict[str, WholeSearch],
     missing: dict[str, str],
     graph: DeviceGraph,
     name: str,
@@ -119,7 +119,7 @@ def made_once(source: TupleSource) -> DeviceTuples:
 
 
 def run(
-    searches: Mapping[str, DeviceSearch],
+    searches: Mapping[str, WholeSearch],
     roots: Sequence[int],
     seconds: float,
     tuples: TupleSource | None = None,

@@ -17,7 +17,7 @@ import numpy as np
 from distbfs.benchmark.roots import choose_roots
 from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceResult
+from distbfs.engines.base import WholeResult
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.errors import DistbfsError
@@ -162,7 +162,7 @@ def host_sessions(
     return sessions
 
 
-def by_id(graph: DeviceGraph, result: DeviceResult) -> tuple[Any, Any]:
+def by_id(graph: DeviceGraph, result: WholeResult) -> tuple[Any, Any]:
     """Return (level, parent) by id, new CuPy arrays, from a result by number."""
     cp = cuda.cupy()
     level = cp.full(graph.n, -1, result.level.dtype)

@@ -1,11 +1,13 @@
 """Directed graphs as parts, and what their searches must find."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
-from distbfs.engines.base import WHOLE
+from distbfs.engines.base import WHOLE, on_device
 from distbfs.formats.attributes import Values
 from distbfs.graph.csr import CSR
 from distbfs.options import BuildOptions
@@ -44,6 +46,27 @@ def part_of(matrix, seed=0, dtype=np.uint32):
         int((degrees > 0).sum()),
         csr(inside.T.tocsr(), dtype),
     )
+
+
+def whole_search(engine, part):
+    """The search of a whole graph by any engine, with results on the host."""
+    if not on_device(engine):
+        return engine.whole(part)
+    from distbfs.engines.cuda.common import (  # noqa: PLC0415 - of CUDA
+        graph_engine,
+        host_results,
+    )
+
+    search = engine.on_graph(graph_engine.graph_of_part(engine.name, part))
+
+    def on_host(root, **asked):
+        result = search.search(root, **asked)
+        result.level = host_results.host_levels(result.level)
+        if result.parent is not None:
+            result.parent = host_results.host_parents(result.parent)
+        return result
+
+    return SimpleNamespace(search=on_host)
 
 
 def matrix_of(n, u, v):

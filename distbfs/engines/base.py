@@ -17,12 +17,10 @@ import numpy as np
 
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, depth_limit
-from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.seen import SeenEdges
-    from distbfs.graph.device_graph import DeviceGraph
+    pass
 
 TAIL_BYTES = "tail_bytes"  # count of engines that read columns in host memory
 TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
@@ -73,18 +71,27 @@ WHOLE = Until()
 class WholeResult:
     """Levels and parents of one search; arrays stay valid until the next search.
 
-    level: int32 [n] by vertex id, -1 = unreached, or None if not requested
-    parent: int32 [n] by vertex id, -1 = unreached, or None if not requested
-    levels: number of levels that were run; the last finds nothing unless the search
-    ended early
+    level: by vertex id, [n], -1 = unreached, or None if not requested. In host memory
+    int32; on a device CuPy int8, if no level exceeds 126, or int32, and by number,
+    [active], if internal ids were requested
+    parent: the same, int32, or None if not requested
+    levels: number of levels that were run; in host memory, the last finds nothing
+    unless the search ended early
+    seconds: device time between events, None in host memory; launches: number of
+    kernels
+    give: hands the arrays over to the caller, so that the next search writes to others;
+    None if they must be copied instead
     order: integers [reached], ids in the order of a queue that scans the part's rows
     from left to right, or None if unknown
     """
 
-    level: Array | None
-    parent: Array | None
+    level: Any
+    parent: Any
     levels: int
+    seconds: Any = None
+    launches: int = 0
     records: list[LevelRecord] = field(default_factory=list)
+    give: Callable[[], None] | None = None
     order: Array | None = None
 
 
@@ -111,7 +118,7 @@ earlier searches are not overwritten.
 
 
 class WholeSearch(Protocol):
-    """Searches a graph of one part without delegates."""
+    """Searches a graph of one part without delegates, in host memory or on a device."""
 
     def search(
         self,
@@ -121,23 +128,25 @@ class WholeSearch(Protocol):
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; an engine may continue beyond ``until``.
+        """Search from a vertex id; in host memory, it may continue beyond ``until``.
 
         root: a vertex id or, for engines with ``sets``, ids; no target is among them
-        stop: called before each level, on devices as in ``DeviceSearch``; if it returns
-        True, the search raises SearchStopped
+        stop: called before each level; on devices between launches and, from 1 ms on,
+        during a launch; the kernel reads its answer between levels (``StopWord``). If
+        it returns True while levels are left, the search raises SearchStopped.
         """
 
     @property
     def path(self) -> FindPath | None:
         """The search for a path with fewer edge checks than ``search``, or None."""
 
-    def see(self, part: Part) -> None:
-        """Restrict later searches to the edges in the rows of a part (``masks``).
+    def see(self, view: Any) -> None:
+        """Restrict later searches to some edges (``masks``).
 
-        part: the searched part, unchanged or with ``SeenRows`` for all its rows. Both
-        directions of an edge must be equally visible, even on different parts, and a
-        hidden vertex must have no visible edge.
+        view: in host memory the searched part, unchanged or with ``SeenRows`` for all
+        its rows; on a device ``SeenEdges``, None for all edges. Both directions of an
+        edge must be equally visible, even on different parts, and so must its places in
+        rows of edges out and in; a hidden vertex must have no visible edge.
         """
 
 
@@ -375,58 +384,6 @@ class DomainSearch(Protocol):
         """Set parents from answers, of which a delegate may have several."""
 
 
-@dataclass
-class DeviceResult:
-    """Results of one search; device arrays, valid until the next search.
-
-    level: CuPy int8, if no level exceeds 126, or int32; -1 = unreached, or None
-    parent: CuPy int32, -1 = unreached, or None
-    Both are by id, [n], or by number, [active], if internal ids were requested.
-    levels: the largest level plus one
-    seconds: device time between events; launches: number of kernels
-    give: hands the arrays over to the caller, so that the next search writes to others;
-    None if they must be copied instead
-    """
-
-    level: Any
-    parent: Any
-    levels: int
-    seconds: float
-    launches: int
-    records: list[LevelRecord] = field(default_factory=list)
-    give: Callable[[], None] | None = None
-
-
-class DeviceSearch(Protocol):
-    """Searches a graph in device memory."""
-
-    graph: DeviceGraph
-    in_ids: bool
-
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> DeviceResult:
-        """Search from a vertex id; the result ends with the last level of ``until``.
-
-        root: as in ``WholeSearch``
-        stop: called between launches and, from 1 ms on, during a launch; the kernel
-        reads its answer between levels (``StopWord``). If it returns True while levels
-        are left, the search raises SearchStopped.
-        """
-
-    def see(self, view: SeenEdges | None) -> None:
-        """Restrict later searches to some edges (``masks``); None: to all.
-
-        Both directions of an edge must be equally visible, and so must its places in
-        rows of edges out and in; a hidden vertex must have no visible edge.
-        """
-
-
 @dataclass(frozen=True)
 class NoOptions:
     """Marks an engine without options of its own."""
@@ -438,8 +395,8 @@ class Engine(Protocol):
     on_device: whether graphs and results are in the memory of CUDA devices; if not, it
     has ``path_sums(level, depth, dtype)``, see ``PathSums``
     alone: whether it searches whole graphs: those in device memory by
-    ``on_graph(graph)``, which returns a ``DeviceSearch``, and one part without
-    delegates by ``whole(part)``, which returns a ``WholeSearch``
+    ``on_graph(graph)``, and one part without delegates by ``whole(part)``;
+    both return a ``WholeSearch``
     domains: whether it searches parts level by level: ``domain(part, placement)``
     returns a ``DomainSearch`` of a ``Part``, or of a ``DevicePart`` on devices
     directed: whether it searches directed graphs as well

@@ -171,8 +171,8 @@ class ReferenceWhole:
             by_id,
             parents if self._parents else None,
             depth,
-            log if records else [],
-            ids[np.concatenate(queue)] if self._direction == "push" else None,
+            records=log if records else [],
+            order=ids[np.concatenate(queue)] if self._direction == "push" else None,
         )
 
 

@@ -34,7 +34,7 @@ from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.opening import Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths, WholePaths, WholeRows
 from distbfs.search.runners.clock import ClockedRunner
-from distbfs.search.runners.whole import OnDevice, OnDevices, WholeRunner
+from distbfs.search.runners.whole import OnDevice, WholeRunner
 from distbfs.search.session import Session
 from distbfs.timing import clock
 
@@ -79,7 +79,8 @@ def open_device(opening: Opening) -> Session:
             options, chosen = engine_for(held.graph, options)
             why = f"{why}; {chosen}" if chosen else why
             engine = kind_of(options.engine)(options)
-        search = OnDevice(engine.on_graph(held.graph), held.graph)
+        made = engine.on_graph(held.graph)
+        search = OnDevice(made, held.graph, in_ids=not options.internal_ids)
         timed(held, began)
         why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
         split = held.graph.tails is not None
@@ -143,7 +144,7 @@ def open_domain(opening: Opening) -> Session:
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(MemberSearch(part, choice.options))
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
-    runner = WholeRunner(world, OnDevices(driver))
+    runner = WholeRunner(world, driver)
     why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
     about, rows = engine.describe, partial(DomainRows, held.rows)
     held = timed(held, began)

@@ -6,8 +6,7 @@ The host launches one kernel for each device and search, and reads its result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.search import TREES, tail_counts
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
-from distbfs.timing import Stopwatch, Trace
+from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
+from distbfs.timing import Stopwatch
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
@@ -30,56 +30,13 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 8
 
 
-class PartResults(Sequence[Any]):
-    """Levels or parents of this rank's parts, converted to ids on first access.
+class DomainDriver(WholeDomain):
+    """Searches by the devices of all ranks, which map each other's memory.
 
-    of_part: returns (level, parent) of part i
+    Creating it is collective, too.
     """
 
-    def __init__(
-        self, parts: int, which: int, of_part: Callable[[int], tuple[Any, Any]]
-    ) -> None:
-        self._parts, self._which, self._of_part = parts, which, of_part
-
-    def __len__(self) -> int:
-        return self._parts
-
-    def __getitem__(self, i: Any) -> Any:
-        if not 0 <= i < self._parts:
-            raise IndexError(i)
-        return self._of_part(i)[self._which]
-
-
-class DomainResult:
-    """Result of a search.
-
-    level, parent: arrays of this rank's parts, see ``MemberSearch.results``
-    seconds: device time of the slowest part; levels: number of nonempty levels
-    """
-
-    def __init__(
-        self,
-        parts: int,
-        of_part: Callable[[int], tuple[Any, Any]],
-        levels: int,
-        seconds: float,
-    ) -> None:
-        self.level: Sequence[Any] = PartResults(parts, 0, of_part)
-        self.parent: Sequence[Any] = PartResults(parts, 1, of_part)
-        self.levels, self.seconds = levels, seconds
-        self.records: list[LevelRecord] = []
-        self.phases: dict[str, float] = {}
-
-
-class DomainDriver:
-    """Runs searches over the parts of this rank together with the other ranks.
-
-    Creating it, and searching, are collective.
-
-    trace: records the phases of every search unless None
-    """
-
-    trace: Trace | None = None
+    collective = True
 
     def __init__(
         self, world: World, parts: Sequence[MemberSearch], group: PeerGroup
@@ -114,8 +71,8 @@ class DomainDriver:
         parents: bool = True,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DomainResult:
-        """Search from a vertex id.
+    ) -> Found:
+        """Search from a vertex id; see ``MemberSearch.results``.
 
         until: the end of the search, equal on all ranks; UsageError if a target is not
         a vertex
@@ -154,13 +111,14 @@ class DomainDriver:
             )
         self._searches += 1
         if end[3]:
-            level = int(end[3]) - 1
-            raise SearchStopped(f"the search was stopped at level {level}")
-        of_part = self._results(self._searches, parents=parents)
-        count = len(self._parts)
-        result = DomainResult(count, of_part, int(end[1]), float(end[0]))
+            raise SearchStopped(f"the search was stopped at level {int(end[3]) - 1}")
+        turn, count = self._searches, len(self._parts)
+        made = LazyArrays(lambda: self._results(turn, parents=parents))
+        level, parent = (Lazy(count, which, made) for which in range(2))
+        result = Found(level, parent, int(end[1]), float(end[0]))
         if records:
-            result.records = self._records(result)
+            with cuda.memory_of("a search"):
+                result.records = self._records(result)
         result.phases = clock.seconds
         return result
 
@@ -171,21 +129,12 @@ class DomainDriver:
             with cuda.cupy().cuda.Device(one.device):
                 one.see(view)
 
-    def _results(
-        self, search: int, *, parents: bool
-    ) -> Callable[[int], tuple[Any, Any]]:
-        """Return a function from part i of this rank to its results."""
-
-        @cache
-        def of_part(i: int) -> tuple[Any, Any]:
-            if search != self._searches:
-                raise DistbfsError("results are lost once the next search begins")
-            part = self._parts[i]
-            with cuda.cupy().cuda.Device(part.device):
-                level, parent = part.results()
-            return level, parent if parents else None
-
-        return of_part
+    def _results(self, search: int, *, parents: bool) -> tuple[list[Any], list[Any]]:
+        """Return the levels and parents of this rank's parts."""
+        if search != self._searches:
+            raise DistbfsError("results are lost once the next search begins")
+        levels, above = zip(*self._on_each(lambda part: part.results()), strict=True)
+        return list(levels), list(above) if parents else [None] * len(above)
 
     def _start(self) -> None:
         """Start all devices at the same time."""
@@ -204,11 +153,11 @@ class DomainDriver:
     def _on_each(self, work: Any) -> list[Any]:
         out = []
         for part in self._parts:
-            with cuda.cupy().cuda.Device(part.device):
+            with cuda.cupy().cuda.Device(part.device), cuda.memory_of("a search"):
                 out.append(work(part))
         return out
 
-    def _records(self, result: DomainResult) -> list[LevelRecord]:
+    def _records(self, result: Found) -> list[LevelRecord]:
         """Return one record per level: counts over all parts, times of this rank.
 
         The vertices found in each level are counted in the results.
@@ -244,6 +193,7 @@ class DomainDriver:
         return log
 
     def close(self) -> None:
-        """Free the shared memory (collective)."""
+        """Free the devices' shared memory, and unused memory (collective)."""
         self._gate.close()
         self._group.close()
+        cuda.release()

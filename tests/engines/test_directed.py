@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from directed_graphs import check, csr, directed, matrix_of, part_of
+from directed_graphs import check, csr, directed, matrix_of, part_of, whole_search
 from graphs import NAMED, build, kronecker, random_tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ def test_any_directed_graph(engine, method, direction, matrix, threads, data):
     part = part_of(matrix)
     part.check()
     made = make_engine(engine, method, direction=direction, threads=threads)
-    search = made.whole(part)
+    search = whole_search(made, part)
     for root in data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4)):
         check(matrix, root, search.search(root))
 
@@ -53,7 +53,7 @@ def large(name):
 def test_large_directed_graphs(engine, method, direction, name, dtype):
     matrix = large(name)
     made = make_engine(engine, method, direction=direction, threads=2)
-    search = made.whole(part_of(matrix, dtype=dtype))
+    search = whole_search(made, part_of(matrix, dtype=dtype))
     unreached = 0
     degrees = np.diff(matrix.indptr)
     for root in np.random.default_rng(4).permutation(matrix.shape[0])[:4].tolist():
@@ -80,9 +80,8 @@ def test_direction_auto_pulls_in_directed_graphs():
 @given(matrix=directed(), data=st.data())
 def test_searches_that_end_early(engine, method, direction, matrix, data):
     n = matrix.shape[0]
-    search = make_engine(engine, method, direction=direction, threads=2).whole(
-        part_of(matrix)
-    )
+    made = make_engine(engine, method, direction=direction, threads=2)
+    search = whole_search(made, part_of(matrix))
     vertex = st.integers(0, n - 1)
     for _ in range(3):
         depth = data.draw(st.none() | st.integers(0, 6))
@@ -97,7 +96,7 @@ def test_searches_that_end_early(engine, method, direction, matrix, data):
 @EACH_WAY
 def test_an_early_end_saves_levels(engine, method, direction):
     part = build(NAMED["path"])[0][0]
-    search = make_engine(engine, method, direction=direction).whole(part)
+    search = whole_search(make_engine(engine, method, direction=direction), part)
     for until, levels in [
         (Until(5), 5),
         (Until(0), 0),

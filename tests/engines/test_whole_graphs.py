@@ -6,6 +6,7 @@ from functools import cache
 import networkx as nx
 import numpy as np
 import pytest
+from directed_graphs import whole_search
 from graphs import (
     NAMED,
     NO_VERTEX,
@@ -43,7 +44,7 @@ def whole(source):
 
 
 def searcher(part, engine, method, **options):
-    return make_engine(engine, method, **options).whole(part)
+    return whole_search(make_engine(engine, method, **options), part)
 
 
 @cache

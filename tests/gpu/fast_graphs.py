@@ -192,7 +192,7 @@ def untils(levels, root):
 def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WHOLE):
     """Return what is wrong with a result, one line, or None.
 
-    made: HostGraph; root: id; found: DeviceResult, by id or by number
+    made: HostGraph; root: id; found: WholeResult, by id or by number
     """
     if (found.level is not None) != levels:
         return "levels are there or not, against what was requested"

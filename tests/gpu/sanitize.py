@@ -36,7 +36,7 @@ from distbfs.build.cuda.graph import build  # noqa: E402
 from distbfs.build.cuda.parts import construct_on_devices  # noqa: E402
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room  # noqa: E402
 from distbfs.device import cuda  # noqa: E402
-from distbfs.engines.base import DeviceResult  # noqa: E402
+from distbfs.engines.base import WholeResult  # noqa: E402
 from distbfs.engines.cuda.common.graph_engine import GraphEngine  # noqa: E402
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch  # noqa: E402
@@ -135,7 +135,7 @@ def cluster(name):
         for root in (0, source.n - 1):
             depth, seconds, complete_ = search.search(root)
             right(name, None if complete_ else "gave up")
-            found = DeviceResult(level, parent, depth + 1, seconds, 1)
+            found = WholeResult(level, parent, depth + 1, seconds, 1)
             right(name, fault(made, root, found))
 
 

@@ -10,7 +10,7 @@ from fast_graphs import Proof, chained, fault, shuffled
 from graphs import Tuples, complete, grid, kronecker
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceResult
+from distbfs.engines.base import WholeResult
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.generate.road import Road
@@ -137,7 +137,7 @@ def test_road_by_the_cluster(in_ids):
         root = roots[k % 10]
         depth, seconds, complete_ = search.search(root)
         assert complete_, f"search {k}, root {root}: gave up"
-        found = DeviceResult(level, parent, depth + 1, seconds, 1)
+        found = WholeResult(level, parent, depth + 1, seconds, 1)
         said = proof.fault(root, found, in_ids=in_ids)
         assert said is None, f"search {k}, root {root}: {said}"
         differ = int((first.setdefault(root, level.copy()) != level).sum())

@@ -18,7 +18,7 @@ from fast_graphs import (
 from graphs import Tuples, grid, kronecker, uniform
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceResult
+from distbfs.engines.base import WholeResult
 from distbfs.engines.cuda.xbfs import cluster
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -43,7 +43,7 @@ def by_cluster(made, root, *, in_ids=True, parents=True):
         results.append((depth, level[:count].get()))
     np.testing.assert_array_equal(results[0][1], results[1][1])
     parent = None if parent is None else parent[:count]
-    return DeviceResult(level[:count], parent, depth + 1, seconds, 1)
+    return WholeResult(level[:count], parent, depth + 1, seconds, 1)
 
 
 NARROW_GRAPHS = {

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from directed_graphs import check, directed, matrix_of, part_of
+from directed_graphs import check, directed, matrix_of, part_of, whole_search
 from directed_hosts import (
     SHAPES,
     DirectedHost,
@@ -43,7 +43,7 @@ def large(name):
 
 def whole(matrix, dtype=np.uint32, **options):
     options = SearchOptions.named(engine="xbfs-paper", **options)
-    return XbfsPaperEngine(options).whole(part_of(matrix, dtype=dtype))
+    return whole_search(XbfsPaperEngine(options), part_of(matrix, dtype=dtype))
 
 
 def roots_of(matrix, count):

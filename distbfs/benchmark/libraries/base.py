@@ -16,11 +16,10 @@ from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.search.held import Held
-from distbfs.search.runners.base import Found
+from distbfs.search.runners.base import Found, WholeDomain
 from distbfs.search.runners.whole import WholeRunner
 from distbfs.search.session import Session
 from distbfs.search.vertices import Shard, VertexMap
-from distbfs.timing import Trace
 from distbfs.types import Ids, Levels, Root, TupleSource, World
 
 
@@ -105,12 +104,8 @@ def installed() -> list[str]:
 ONE_SOURCE = "a library searches from one vertex, not from several sources"
 
 
-class LibrarySearch:
-    """A library as a ``WholeDomain``; ``seconds`` is the time of the library's call."""
-
-    collective = False
-    trace: Trace | None = None
-    path = None
+class LibrarySearch(WholeDomain):
+    """Searches by a library; ``seconds`` is the time of the library's call."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -124,9 +119,6 @@ class LibrarySearch:
         seconds = time.perf_counter() - began
         level = self._library.levels(answer, root)
         return Found([level], [None], int(level.max()) + 1, seconds)
-
-    def close(self) -> None:
-        """Do nothing: the library frees its memory itself."""
 
 
 def library_session(world: World, name: str, rows: LibraryRows) -> Session:

@@ -249,7 +249,9 @@ class OpenMPWhole:
                     level_records[0],
                     frontier=level_records[0].frontier + len(alone),
                 )
-        return WholeResult(self._level, self._parent, levels, level_records, order)
+        return WholeResult(
+            self._level, self._parent, levels, records=level_records, order=order
+        )
 
     def path(self, root: Root, target: int, stop: Stop | None = None) -> ShortestPath:
         """Find a shortest path by a search from both ends; see ``FindPath``."""
@@ -352,7 +354,7 @@ class OpenMPWhole:
         order = np.atleast_1d(np.asarray(root, dtype=np.int64))
         alone = [LevelRecord(MODES[0], len(order), 0, 0, 0.0)] if records else []
         queue = order if self._ordered else None
-        return WholeResult(self._level, self._parent, 1, alone, queue)
+        return WholeResult(self._level, self._parent, 1, records=alone, order=queue)
 
     def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none if one is unreachable."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,15 +27,16 @@ class Found:
     levels: number of levels of the search, equal on all ranks; where no levels are
     written, the number of those that have vertices
     seconds: device time of the slowest device, None if the host's clock is used
+    records: one per level, as JSON values; a ``WholeDomain`` returns ``LevelRecord``
     phases: seconds of this rank, by phase
-    order: see ``WholeResult``; give: see ``DeviceResult``
+    order, give: see ``WholeResult``
     """
 
     level: Sequence[Any]
     parent: Sequence[Any]
     levels: int
     seconds: float | None = None
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     parent_cost: ParentCost = field(default_factory=ParentCost)
     order: Any = None
@@ -121,3 +123,35 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Free the memory of searches."""
+
+
+class WholeDomain(ABC):
+    """Searches the graph of one domain.
+
+    collective: whether all ranks call its methods together, else only its own rank
+    path: see ``Runner``
+    """
+
+    collective = False
+    trace: Trace | None = None
+    path: FindPath | None = None
+
+    @abstractmethod
+    def search(
+        self,
+        root: Root,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an internal id; see ``Runner``."""
+
+    def see(self, views: Sequence[Any]) -> None:
+        """Restrict later searches to views; see ``Runner``."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Free the memory of searches, if that is not freed with the object."""
+        return

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import WHOLE, DeviceSearch, LevelRecord, Until, WholeSearch
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeSearch
 from distbfs.errors import SearchStopped
-from distbfs.search.runners.base import Found, Lazy, LazyArrays
+from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.seen import SeenEdges
     from distbfs.engines.base import FindPath
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.partition.part import Part
-    from distbfs.search.domain import DomainDriver
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop, World
 
@@ -31,46 +28,8 @@ def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
     return levels
 
 
-class WholeDomain(Protocol):
-    """Searches the graph of one domain.
-
-    collective: whether all ranks call its methods together, else only its own rank
-    """
-
-    collective: bool
-    trace: Trace | None
-
-    @property
-    def path(self) -> FindPath | None:
-        """See ``runners.base.Runner``."""
-
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
-        """Search from an internal id; see ``runners.base.Runner``."""
-
-    def close(self) -> None:
-        """Free the memory of searches."""
-
-
-class ViewingDomain(WholeDomain, Protocol):
-    """A domain whose engine has masks."""
-
-    def see(self, views: Sequence[Any]) -> None:
-        """Restrict later searches to views; see ``runners.base.Runner``."""
-
-
-class OnHost:
-    """A ``WholeDomain`` that the threads of one process search."""
-
-    collective = False
-    trace: Trace | None = None
+class OnHost(WholeDomain):
+    """Searches by the threads of one process."""
 
     def __init__(self, search: WholeSearch) -> None:
         self._search = search
@@ -91,65 +50,40 @@ class OnHost:
             [result.level],
             [result.parent if parents else None],
             result.levels,
-            records=records_of(result.records),
+            result.seconds,
+            result.records,
             order=result.order,
+            give=result.give,
         )
 
-    def see(self, views: Sequence[Part]) -> None:
-        """Restrict later searches to the edges in the part's rows."""
+    def see(self, views: Sequence[Any]) -> None:
+        """Restrict later searches to some edges; see ``WholeSearch.see``."""
         self._search.see(views[0])
 
-    def close(self) -> None:
-        """Do nothing: the arrays are freed with the object."""
 
+class OnDevice(OnHost):
+    """Searches by one device with the graph.
 
-class OnDevice:
-    """A ``WholeDomain`` that one device with the graph searches.
-
-    Results in internal ids are converted on first access; the search's time does not
-    include this.
+    in_ids: whether the engine returns results by id; otherwise they are converted on
+    first access, which the search's time does not include
     """
 
-    collective = False
-    trace: Trace | None = None
-    path = None
+    def __init__(self, search: Any, graph: DeviceGraph, *, in_ids: bool = True) -> None:
+        self._search, self._graph, self._by_id = search, graph, in_ids
 
-    def __init__(self, search: DeviceSearch, graph: DeviceGraph) -> None:
-        self._search, self._graph = search, graph
-
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
-        """Search from an id; ``stop`` is called first, and as in ``DeviceSearch``."""
+    def search(self, root: Root, **asked: Any) -> Found:
+        """Search from an id; ``stop`` is called first, and as in ``WholeSearch``."""
+        stop = asked.get("stop")
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
-            result = self._search.search(root, records=records, until=until, stop=stop)
-        level, parent = [result.level], [result.parent if parents else None]
-        if not self._search.in_ids:
-            turned = LazyArrays(lambda: self._in_ids(root, level[0], parent[0]))
-            return Found(
-                Lazy(1, 0, turned),
-                Lazy(1, 1, turned),
-                result.levels,
-                result.seconds,
-                records_of(result.records),
-                give=turned.own,
-            )
-        return Found(
-            level,
-            parent,
-            result.levels,
-            result.seconds,
-            records_of(result.records),
-            give=result.give,
-        )
+            found = super().search(root, **asked)
+        if not self._by_id:
+            level, parent = found.level[0], found.parent[0]
+            turned = LazyArrays(lambda: self._in_ids(root, level, parent))
+            found = found.copy_with(Lazy(1, 0, turned), Lazy(1, 1, turned))
+            found.give = turned.own
+        return found
 
     def _in_ids(
         self, root: Root, level: Any, parent: Any
@@ -171,63 +105,8 @@ class OnDevice:
             parents[at] = at
         return [levels], [parents]
 
-    def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """Restrict later searches to some edges; None: to all."""
-        self._search.see(views[0])
-
     def close(self) -> None:
         """Free unused device memory."""
-        cuda.release()
-
-
-class OnDevices:
-    """A ``WholeDomain`` searched by several devices that map each other's memory."""
-
-    collective = True
-    path = None
-
-    def __init__(self, driver: DomainDriver) -> None:
-        self._driver = driver
-
-    @property
-    def trace(self) -> Trace | None:
-        """Records the phases of searches."""
-        return self._driver.trace
-
-    @trace.setter
-    def trace(self, trace: Trace | None) -> None:
-        self._driver.trace = trace
-
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
-        """Search from an id; see ``DomainDriver.search``."""
-        with cuda.memory_of("a search"):
-            result = self._driver.search(
-                root, records=records, parents=parents, until=until, stop=stop
-            )
-        return Found(
-            result.level,
-            result.parent,
-            result.levels,
-            result.seconds,
-            records_of(result.records),
-            result.phases,
-        )
-
-    def see(self, views: Sequence[SeenEdges | None]) -> None:
-        """Restrict later searches to some edges of each device; None: to all."""
-        self._driver.see(views)
-
-    def close(self) -> None:
-        """Free the devices' shared memory, and unused memory (collective)."""
-        self._driver.close()
         cuda.release()
 
 
@@ -277,9 +156,11 @@ class WholeRunner:
         the search, and on the one that searches during it.
         """
         if self._search is not None and self._no_word:
-            return self._search.search(
+            result = self._search.search(
                 root, parents=parents, until=until, stop=stop, records=records
             )
+            result.records = records_of(result.records)
+            return result
         if stop is not None:
             asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
             if asked[0]:
@@ -292,7 +173,8 @@ class WholeRunner:
                 )
             except SearchStopped as stopped:
                 reason = str(stopped)
-            facts = result.levels, result.seconds, result.records, result.phases
+            log = records_of(result.records)
+            facts = result.levels, result.seconds, log, result.phases
         reason, facts = self._world.broadcast((reason, facts))
         if reason:
             raise SearchStopped(reason)
@@ -302,7 +184,7 @@ class WholeRunner:
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
         if self._search is not None:
-            cast("ViewingDomain", self._search).see(views)
+            self._search.see(views)
 
     def describe(self) -> dict[str, Any]:
         """Return an empty dictionary: there is no exchange."""

@@ -17,7 +17,7 @@ from fast_graphs import (
 from graphs import Tuples, grid, uniform
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceResult
+from distbfs.engines.base import WholeResult
 from distbfs.engines.cuda.xbfs.cluster import (
     MEMBERS,
     MESSAGE_BYTES,
@@ -59,7 +59,7 @@ def by_cluster(made, root, *, in_ids=True, levels=True, parents=True):
         depth, seconds, complete = search.search(root)
         if not complete:
             return None
-    return DeviceResult(level, parent, depth + 1, seconds, 1)
+    return WholeResult(level, parent, depth + 1, seconds, 1)
 
 
 @pytest.mark.parametrize(("room", "wide"), [("shared", False), ("global", True)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from device_graphs import HostGraph, hubs
-from directed_graphs import check, directed, matrix_of, part_of
+from directed_graphs import check, directed, matrix_of, part_of, whole_search
 from graphs import Tuples, grid, kronecker, random_tuples
 from hypothesis import HealthCheck, given, settings
 from sessions import open_graph
@@ -41,7 +41,7 @@ def large(name):
 
 def whole(matrix, **options):
     options = SearchOptions.named(engine="xbfs-paper", **options)
-    return XbfsPaperEngine(options).whole(part_of(matrix))
+    return whole_search(XbfsPaperEngine(options), part_of(matrix))
 
 
 def roots_of(matrix, count=3):

@@ -19,7 +19,7 @@ from resident_parts import look, resident_driver
 from distbfs.device import stop_word
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.common.graph_engine import CopiedPart, GraphEngine
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -28,7 +28,7 @@ from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.runners.whole import OnDevice, OnDevices
+from distbfs.search.runners.whole import OnDevice
 from distbfs.service.shared_traversal import Together
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
@@ -377,8 +377,7 @@ def test_what_sessions_call(device):
     driver._parts[0].start = asking(driver._parts[0].start, driver._parts[0])
     for search in (
         OnDevice(device_search, made.graph),
-        CopiedPart(device_search),
-        OnDevices(driver),
+        driver,
     ):
         stop = After(2)
         assert 0 <= stopped_at(search.search, root, stop=stop) < deepest

@@ -6,7 +6,7 @@ A result ends with the last level that is wanted, as SciPy's distances cut there
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
-from directed_graphs import check, matrix_of, part_of
+from directed_graphs import check, matrix_of, part_of, whole_search
 from fast_graphs import (
     beside,
     fault,
@@ -94,7 +94,7 @@ def test_directed_graphs(device, engine, method):
     source = random_tuples(60, 150, seed=4)
     matrix = matrix_of(source.n, source.u, source.v)
     options = SearchOptions(engine=engine, method=method)
-    search = lookup(ENGINES, "engine", engine)(options).whole(part_of(matrix))
+    search = whole_search(lookup(ENGINES, "engine", engine)(options), part_of(matrix))
     for root in (0, 7, int(np.diff(matrix.indptr).argmax())):
         for depth, targets in ((0, None), (2, None), (None, [5, 9]), (3, [root])):
             held = None if targets is None else np.array(targets)

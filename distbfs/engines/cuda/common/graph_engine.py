@@ -19,20 +19,14 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
     WHOLE,
-    DeviceResult,
-    DeviceSearch,
     LevelRecord,
     NoOptions,
     Until,
     WholeResult,
 )
 from distbfs.engines.cuda.common.arguments import arguments
-from distbfs.engines.cuda.common.host_results import (
-    host_levels,
-    host_parents,
-    results_table,
-)
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.engines.cuda.common.host_results import results_table
+from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
@@ -76,12 +70,12 @@ class NumberSearch(Protocol):
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DeviceResult:
+    ) -> WholeResult:
         """Search from a vertex number; targets of ``until`` are numbers.
 
         Levels are int32, and results are by number [active].
 
-        stop: as in ``DeviceSearch``
+        stop: as in ``WholeSearch``
         """
 
 
@@ -140,8 +134,8 @@ class ById:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DeviceResult:
-        """Search from a vertex id; see ``DeviceSearch``."""
+    ) -> WholeResult:
+        """Search from a vertex id; see ``WholeSearch``."""
         if isinstance(root, np.ndarray):
             raise UsageError("this engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
@@ -154,7 +148,7 @@ class ById:
                 return self._nothing(records=records)
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
-            return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
+            return WholeResult(self._level, self._parent, 1, seconds, 1, alone)
         result = self._search.search(number, records=records, until=ends, stop=stop)
         if self._level is None:
             return result
@@ -162,11 +156,11 @@ class ById:
         self._params.parent = 0 if result.parent is None else result.parent.data.ptr
         seconds = result.seconds + self._to_ids.timed()
         launches = result.launches + 1
-        return DeviceResult(
+        return WholeResult(
             self._level, self._parent, result.levels, seconds, launches, result.records
         )
 
-    def _nothing(self, *, records: bool) -> DeviceResult:
+    def _nothing(self, *, records: bool) -> WholeResult:
         """Return the result of a search from a vertex without edges."""
         cp, began = cuda.cupy(), time.perf_counter()
         level = cp.full(self.graph.active, -1, dtype=cp.int32)
@@ -175,34 +169,7 @@ class ById:
         seconds = time.perf_counter() - began
         alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
         parents = parent if self._parents else None
-        return DeviceResult(level, parents, 1, seconds, 1, alone)
-
-
-class CopiedPart:
-    """Searches a part that was copied to the device (a ``WholeSearch``)."""
-
-    path = None
-
-    def __init__(self, search: ById | DeviceSearch) -> None:
-        self._search = search
-
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
-        """Search from a vertex id; results are copied to the host."""
-        if stop is not None and stop():
-            raise SearchStopped("the search was stopped before it began")
-        result = self._search.search(root, records=records, until=until, stop=stop)
-        parent = None
-        if result.parent is not None:
-            parent = host_parents(result.parent).astype(np.int32)
-        level = None if result.level is None else host_levels(result.level)
-        return WholeResult(level, parent, result.levels, list(result.records))
+        return WholeResult(level, parents, 1, seconds, 1, alone)
 
 
 class GraphEngine(ABC):
@@ -261,10 +228,6 @@ class GraphEngine(ABC):
         with cuda.memory_of("a search"):
             search = self.by_number(graph)
         return ById(graph, search, results, parents=o.parents)
-
-    def whole(self, part: Part) -> CopiedPart:
-        """Prepare the search of a graph of one part without delegates."""
-        return CopiedPart(self.on_graph(graph_of_part(self.name, part)))
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate
-from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
@@ -82,7 +82,7 @@ class LoopSearch:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DeviceResult:
+    ) -> WholeResult:
         """Search from a vertex number; with records, edge checks are counted."""
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, end, before, after = self._events
@@ -128,7 +128,7 @@ class LoopSearch:
         end.synchronize()
         seconds = float(elapsed(begin, end)) * 1e-3
         levels = p.depth + (p.size > 0)
-        return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
+        return WholeResult(self.level, self.parent, levels, seconds, launches, log)
 
 
 class LoopEngine(GraphEngine):

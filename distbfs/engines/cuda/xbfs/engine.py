@@ -14,8 +14,7 @@ from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
-from distbfs.engines.base import DeviceSearch, NoOptions
-from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
+from distbfs.engines.base import NoOptions
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.memory import (
@@ -31,7 +30,6 @@ from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import Part
 from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
 from distbfs.types import Ids, World
@@ -86,7 +84,7 @@ class XbfsEngine:
         cuda.cupy()
         self.options = options
 
-    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+    def on_graph(self, graph: DeviceGraph) -> FastSearch:
         """Prepare the searches of a graph in device memory."""
         if graph.n > MAX_VERTICES:
             raise UsageError(
@@ -168,10 +166,6 @@ class XbfsEngine:
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device if there are several domains."""
         return share_bytes(share, **self._form(share.at_least))
-
-    def whole(self, part: Part) -> CopiedPart:
-        """Prepare the search of a graph that is one part without delegates."""
-        return CopiedPart(self.on_graph(graph_of_part(self.name, part)))
 
     def of_shares(
         self,

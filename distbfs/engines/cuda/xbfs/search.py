@@ -19,9 +19,9 @@ from distbfs.engines.base import (
     TAIL_BYTES,
     TAIL_COUNTS,
     WHOLE,
-    DeviceResult,
     LevelRecord,
     Until,
+    WholeResult,
 )
 from distbfs.engines.cuda.xbfs.arrays import (
     HEADER,
@@ -226,7 +226,7 @@ class FastSearch:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DeviceResult:
+    ) -> WholeResult:
         """Search from ids; with records, use one launch per level, with counters.
 
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
@@ -287,7 +287,7 @@ class FastSearch:
             self._arrays.widen()
         return 0.0 if self._results is None else self._results.timed(back=self._back)
 
-    def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
+    def _by_cluster(self, cluster: ClusterSearch) -> WholeResult | None:
         """Search by one cluster; None, now and later, if that is too small."""
         p = self.params
         depth, seconds, complete = cluster.search(
@@ -297,7 +297,7 @@ class FastSearch:
             self._cluster = None
             return None
         level, parent = self._written(narrow=False)
-        return DeviceResult(level, parent, depth + 1, seconds, 1)
+        return WholeResult(level, parent, depth + 1, seconds, 1)
 
     def _written(self, *, narrow: bool) -> tuple[Any, Any]:
         """Return (level or None, parent or None), which searches write and keep."""
@@ -311,7 +311,7 @@ class FastSearch:
         return views
 
     def _records(
-        self, result: DeviceResult, steps: list[tuple[str, float]]
+        self, result: WholeResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
         """Return the records of all levels; finds are counted in the results."""
         g, active = self.graph, self.params.active
@@ -422,12 +422,12 @@ class FastSearch:
         then = None if few else self._results
         return launch.timed(then=then, back=self._back, word=self._word)
 
-    def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
+    def _result(self, depth: int, seconds: float, launches: int) -> WholeResult:
         narrow, state = not too_deep(self.params, depth), self._state
         level, parent = self._written(narrow=narrow)
         highest = state.base + self._ended[self._turn].highest
         deepest = highest if state.k else max(depth, highest)
-        result = DeviceResult(level, parent, deepest + 1, seconds, launches)
+        result = WholeResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:
             result.give = self._give
         return result

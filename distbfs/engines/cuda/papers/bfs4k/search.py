@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.structures import structure
-from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
@@ -182,7 +182,7 @@ class Bfs4kSearch:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> DeviceResult:
+    ) -> WholeResult:
         """Search from a vertex number; with records, kernels count edge checks.
 
         stop: called every 256 levels, before each level if stepwise
@@ -206,7 +206,7 @@ class Bfs4kSearch:
                 raise SearchStopped(f"the search was stopped at level {state.depth}")
         log = [] if table is None else self._log(table, state.depth)
         levels = state.depth + bool(state.count or state.pieces)
-        return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
+        return WholeResult(self.level, self.parent, levels, seconds, launches, log)
 
     def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the previous launch cleared."""

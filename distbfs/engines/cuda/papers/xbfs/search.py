@@ -19,7 +19,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
-from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.host_results import results_table
@@ -75,7 +75,7 @@ RECORD = (
 
 
 @dataclass
-class PaperResult(DeviceResult):
+class PaperResult(WholeResult):
     """One search by vertex number, and the work of its pulls by degree.
 
     records: their ``direction`` is one of ``MODES``; ``found`` includes ``found_early``
@@ -215,7 +215,7 @@ class PaperSearch:
     ) -> PaperResult:
         """Search from a vertex number; with records, count the work of levels.
 
-        stop: as in ``DeviceSearch``
+        stop: as in ``WholeSearch``
         A resident search records at most 65536 levels. Raises UsageError for an invalid
         vertex number, and if there are more levels to record.
         """
