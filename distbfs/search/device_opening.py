@@ -36,13 +36,13 @@ from distbfs.search.paths import NoPaths, WholePaths, WholeRows
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, WholeRunner
 from distbfs.search.session import Session
+from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
     from distbfs.build.cuda.room import Room
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
 
@@ -91,7 +91,11 @@ def open_device(opening: Opening) -> Session:
     held.host_parts = bringing(replace(opening, world=SoloWorld()))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
-    return opening.session(held, runner, options, lambda: dict(about), why, paths)
+    graphs = [] if held.graph is None else [held.graph]
+    masks = DeviceMasks(held, partial(DomainRows.of_graphs, graphs))
+    return opening.session(
+        held, runner, options, lambda: dict(about), why, paths, masks
+    )
 
 
 def where_rows_are(graph: DeviceGraph) -> str:
@@ -146,9 +150,10 @@ def open_domain(opening: Opening) -> Session:
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, driver)
     why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
-    about, rows = engine.describe, partial(DomainRows, held.rows)
+    about, rows = engine.describe, partial(DomainRows.of_members, world, held.rows)
     held = timed(held, began)
-    return opening.session(held, runner, choice.options, about, why, rows=rows)
+    masks = DeviceMasks(held, rows)
+    return opening.session(held, runner, choice.options, about, why, masks=masks)
 
 
 def open_separated(opening: Opening) -> Session:
@@ -187,14 +192,13 @@ def open_separated(opening: Opening) -> Session:
     if not keep:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
-    rows: Callable[[], MaskedRows] | None = None
-    if engine.masks:
-        rows = partial(InnerRows, world, [search.part for search in searches])
+    rows = partial(InnerRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
     why = "; ".join(x for x in (why, runner.why) if x)
     clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
-    session = opening.session(held, clocked, options, about, why, rows=rows)
+    masks = DeviceMasks(held, rows)
+    session = opening.session(held, clocked, options, about, why, masks=masks)
     if room is not None:
         shares = [search.part for search in searches]
         session.separated = Separated(shares, placement, runner.exchange)

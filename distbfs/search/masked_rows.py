@@ -9,22 +9,32 @@ import numpy as np
 
 from distbfs.build.cuda.domain import positions_of
 from distbfs.build.cuda.seen import (
+    NamedRows,
     SeenEdges,
     SeenMaker,
     SeenPart,
+    rows_of_graph,
     rows_of_member,
     rows_of_part,
 )
 from distbfs.device import cuda
+from distbfs.ranks.world import SoloWorld
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
     from distbfs.build.cuda.inner_part import InnerPart
+    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.types import DeviceArray, World
 
 
 class MaskedRows(Protocol):
-    """Makes masks of visible edges: one bit per edge, on each device of this rank."""
+    """Makes masks of visible edges: one bit per edge, on each device of this rank.
+
+    world: the ranks that have the rows; whole: whether one device has all of them
+    """
+
+    world: World
+    whole: bool
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows."""
@@ -34,31 +44,50 @@ class MaskedRows(Protocol):
 
 
 class DomainRows:
-    """Rows of the devices of one domain."""
+    """Rows of the devices of one domain.
 
-    def __init__(self, parts: Sequence[MemberRows]) -> None:
-        self._parts = parts
+    rows: of each device of this rank, a graph, its rows, and the number of local ids
+    """
+
+    def __init__(
+        self, world: World, rows: Sequence[tuple[DeviceGraph, NamedRows, int]]
+    ) -> None:
+        self.world, self._rows = world, rows
+        self.whole = len(rows) == world.size == 1 and rows[0][1].devices == 1
         self._makers: list[SeenMaker] = []
-        for part in parts:
-            with part.names.device:
-                self._makers.append(SeenMaker(rows_of_member(part)))
+        for graph, some, _ in rows:
+            with graph.vertices.device:
+                self._makers.append(SeenMaker(some))
+
+    @classmethod
+    def of_graphs(cls, graphs: Sequence[DeviceGraph]) -> DomainRows:
+        """Return the rows of whole graphs on one device each."""
+        return cls(SoloWorld(), [(x, rows_of_graph(x), x.n) for x in graphs])
+
+    @classmethod
+    def of_members(cls, world: World, parts: Sequence[MemberRows]) -> DomainRows:
+        """Return the rows of this rank's devices of a domain."""
+        rows = [(part.graph, rows_of_member(part), part.local_count) for part in parts]
+        return cls(world, rows)
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenEdges]:
         """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
-        for part, maker in zip(self._parts, self._makers, strict=True):
-            with part.names.device:
+        for (graph, *_), maker in zip(self._rows, self._makers, strict=True):
+            with graph.vertices.device:
                 seen.append(make(maker))
         return seen
 
     def ends(self, seen: Sequence[SeenEdges]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, uint32, by device."""
         every = []
-        for part, some in zip(self._parts, seen, strict=True):
-            with part.names.device:
-                ends = cuda.cupy().zeros(part.local_count, np.uint32)
-                each = np.uint32(1 + part.graph.directed)  # both where an edge leaves
-                ends[part.graph.vertices] = some.ends * each
+        for (graph, _, count), some in zip(self._rows, seen, strict=True):
+            with graph.vertices.device:
+                ends = cuda.cupy().zeros(count, np.uint32)
+                each = np.uint32(1 + graph.directed)  # both where an edge leaves
+                # mutant: some.ends * each -> some.ends
+                #   : test_masked_sessions::test_one_device
+                ends[graph.vertices] = some.ends * each
                 every.append(ends)
         return every
 
@@ -66,8 +95,10 @@ class DomainRows:
 class InnerRows:
     """Inner and outer rows of the devices of several domains (collective)."""
 
+    whole = False
+
     def __init__(self, world: World, parts: Sequence[InnerPart]) -> None:
-        self._world, self._parts = world, parts
+        self.world, self._parts = world, parts
         self._makers: list[tuple[SeenMaker, SeenMaker]] = []
         for part in parts:
             with part.ids.device, cuda.memory_of("the ids of other domains"):
@@ -93,7 +124,7 @@ class InnerRows:
             here, rows = numbers >= 0, some.inner.ends[: part.normals].get()
             # mutant: += -> = : test_between_domains_of_one_device
             of_delegates[here] += rows[numbers[here]]
-        of_delegates = self._world.allreduce(of_delegates)
+        of_delegates = self.world.allreduce(of_delegates)
         every = []
         for part, some in zip(self._parts, seen, strict=True):
             owned, devices = part.owned, part.domain.devices

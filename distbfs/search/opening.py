@@ -44,13 +44,14 @@ from distbfs.search.paths import NoPaths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost, WholeRunner
 from distbfs.search.session import Session
+from distbfs.search.sight import HostMasks
 from distbfs.store.owned_rows import is_divided_by_rows
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
-    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
+    from distbfs.search.sight import Masks
     from distbfs.search.store_names import VertexNames
     from distbfs.types import World
 
@@ -87,7 +88,7 @@ class Opening:
         describe: Callable[[], dict[str, Any]],
         why: str | None = None,
         paths: PathFinder = ON_DEVICES,
-        rows: Callable[[], MaskedRows] | None = None,
+        masks: Masks | None = None,
     ) -> Session:
         """Return the session."""
         why = self.choice.why if why is None else why
@@ -102,7 +103,7 @@ class Opening:
             names=self.names,
             one_source=set_problem(options.engine),
             paths=paths,
-            rows=rows,
+            masks=masks,
         )
 
 
@@ -142,7 +143,8 @@ def open_host(opening: Opening) -> Session:
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
     held, describe = timed(held, began), engine.describe
-    return opening.session(held, runner, options, describe, paths=paths)
+    masks = HostMasks(world, held)
+    return opening.session(held, runner, options, describe, paths=paths, masks=masks)
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:

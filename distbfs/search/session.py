@@ -22,7 +22,7 @@ from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
 from distbfs.search.result import Result
-from distbfs.search.sight import Sight, sight_of
+from distbfs.search.sight import Sight
 from distbfs.search.sources import (
     ids_of_set,
     read_once,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from distbfs.options import SearchOptions
     from distbfs.partition.layout import Layout
     from distbfs.search.held import Held, Separated
-    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
+    from distbfs.search.sight import Masks
     from distbfs.search.store_names import VertexNames
     from distbfs.types import Array, Ids, Root, Stop, Take, World
 
@@ -114,9 +114,9 @@ class Session:
         names: VertexNames | None = None,
         one_source: str = "",
         paths: PathFinder = NO_PATHS,
-        rows: Callable[[], MaskedRows] | None = None,
+        masks: Masks | None = None,
     ) -> None:
-        self._paths, self._rows = paths, rows
+        self._paths, self._masks = paths, masks
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -328,8 +328,8 @@ class Session:
         if view is not None and view.n != self.n:
             raise InputError(f"the view has {view.n} vertices, the graph {self.n}")
         if self._sight is None:
-            self._sight = sight_of(
-                self.world, self.held, self._runner, self.options.engine, self._rows
+            self._sight = Sight(
+                self.vertices, self._runner, self.options.engine, self._masks
             )
         try:
             self._sight.see(view)

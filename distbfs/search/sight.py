@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,52 +12,66 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.ranks.agreement import first_reason
-from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges, SeenMaker
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.part import Part
     from distbfs.search.held import Held
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
-    from distbfs.types import AnyArray, Array, Ids, Marks, World
+    from distbfs.types import AnyArray, Array, DeviceArray, Ids, Marks, World
 
 
-class Sight(Protocol):
+class Masks(Protocol):
+    """Makes masks of the visible edges of this rank's shares; methods are collective.
+
+    everything: the masks of all edges, one for each share
+    by_local: whether ``ends`` are by local id, else by the rows of the shards
+    """
+
+    everything: Sequence[Any]
+    by_local: bool
+
+    def of(self, view: View) -> Sequence[Any]:
+        """Return a mask for each share; see ``runners.base.Runner.see``."""
+
+    def ends(self, seen: Sequence[Any]) -> Sequence[AnyArray]:
+        """Count the ends of visible edges at each vertex of each share."""
+
+
+class Sight:
     """Hands views to a runner.
 
     vertices: the vertices of the graph; while a view is set, their ends of input tuples
     are the ends of visible edges, each of which counts once
     """
 
-    vertices: VertexMap
+    def __init__(
+        self, vertices: VertexMap, runner: Runner, engine: str, masks: Masks | None
+    ) -> None:
+        if masks is None or not kind_of(engine).masks:
+            raise UsageError(no_masks(engine))
+        self._all = self.vertices = vertices
+        self._runner, self._masks = runner, masks
 
     def see(self, view: View | None) -> None:
         """Restrict later searches to a part of the graph; None: to all (collective)."""
-
-
-def sight_of(
-    world: World,
-    held: Held,
-    runner: Runner,
-    engine: str,
-    rows: Callable[[], MaskedRows] | None,
-) -> Sight:
-    """Return the ``Sight`` of a graph; UsageError if the engine has no masks.
-
-    rows: returns the rows of this rank's devices (collective), None unless several
-    devices search
-    """
-    if not kind_of(engine).masks:
-        raise UsageError(no_masks(engine))
-    if held.parts:
-        return PartSight(world, held, runner)
-    if rows is not None:
-        return DevicesSight(world, held, runner, rows())
-    return GraphSight(world, held, runner)
+        masks, here = self._masks, self._all.on_devices
+        if view is None or here:  # which lets go of the bits there were
+            self._runner.see(masks.everything)
+        self.vertices = self._all
+        if view is None:
+            return
+        memory = cuda.memory_of("a masked search") if here else nullcontext()
+        with errors_of_all(self._all.world), memory:
+            seen = masks.of(view)
+            self._runner.see(seen)
+        with errors_of_all(self._all.world), memory:
+            ends = masks.ends(seen)
+        self.vertices = with_ends(self._all, ends, by_local=masks.by_local)
 
 
 def with_ends(
@@ -74,70 +88,105 @@ def with_ends(
     return VertexMap(vertices.world, vertices.layout, shards, vertices.permutation)
 
 
-class PartSight:
-    """Views of parts in host memory."""
+class HostMasks:
+    """Rows of the visible edges of parts in host memory."""
 
-    def __init__(self, world: World, held: Held, runner: Runner) -> None:
-        self._world, self._parts, self._runner = world, held.parts, runner
-        self._all = self.vertices = held.vertices
-        self._views = PartViews(world, held.parts, held.vertices.outside)
+    by_local = False
 
-    def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: to all (collective)."""
-        if view is None:
-            self._runner.see(self._parts)
-            self.vertices = self._all
-            return
-        parts = self._views.of(view)
-        self._runner.see(parts)
-        ends = seen_ends(self._world, parts)
-        self.vertices = with_ends(self._all, ends, by_local=False)
-
-
-class GraphSight:
-    """Views of a graph on one device, of this rank, or of rank 0 for all ranks."""
-
-    def __init__(self, world: World, held: Held, runner: Runner) -> None:
-        self._world, self._held, self._runner = world, held, runner
-        self._all = self.vertices = held.vertices
-        self._maker: SeenMaker | None = None
+    def __init__(self, world: World, held: Held) -> None:
+        self._world = world
+        self.everything: Sequence[Any] = held.parts
+        self._outside = held.vertices.outside
         self._views: PartViews | None = None
 
-    def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: to all (collective)."""
-        self.vertices = self._all
-        with errors_of_all(self._world):
-            if self._held.graph is not None:
-                self._see(self._held.graph, view)
-
-    def _see(self, graph: DeviceGraph, view: View | None) -> None:
-        from distbfs.build.cuda import seen as masking  # noqa: PLC0415 - of CUDA
-
-        self._runner.see([None])  # which lets go of the bits there were
-        if view is None:
-            return
-        with cuda.memory_of("a masked search"):
-            if self._maker is None:
-                self._maker = masking.SeenMaker(masking.rows_of_graph(graph))
-            if view.where is None and view.edges is not None:
-                seen = self._maker.of_edges(view.edges, view.vertices)
-            elif view.where is None and view.vertices is not None:
-                seen = self._maker.of_vertices(view.vertices)
-            else:
-                seen = self._maker.of_pairs(SeenPairs(self._views_of_parts(), view))
-            self._runner.see([seen])
-            ends = cuda.cupy().zeros(graph.n, np.uint32)
-            each = np.uint32(1 + graph.directed)  # both at the vertex that it leaves
-            # mutant: seen.ends * each -> seen.ends
-            #   : test_masked_sessions::test_one_device
-            ends[graph.vertices] = seen.ends * each
-        self.vertices = with_ends(self._all, [ends], by_local=True)
-
-    def _views_of_parts(self) -> PartViews:
-        """Return the maker of flags for stored edges, in host memory."""
+    def of(self, view: View) -> list[Part]:
+        """Return the parts with rows of the visible edges."""
         if self._views is None:
-            self._views = views_of_parts(SoloWorld(), self._held)
-        return self._views
+            self._views = PartViews(self._world, self.everything, self._outside)
+        return self._views.of(view)
+
+    def ends(self, seen: Sequence[Part]) -> list[Ids]:
+        """Count the ends of visible edges, by the rows of the shards."""
+        return seen_ends(self._world, seen)
+
+
+class DeviceMasks:
+    """Bits of the visible edges of rows on this rank's devices, possibly none.
+
+    rows: returns the rows (collective), on first use
+    """
+
+    by_local = True
+
+    def __init__(self, held: Held, rows: Callable[[], MaskedRows]) -> None:
+        self._held, self._all, self._rows = held, held.vertices, rows
+        self.everything: Sequence[Any] = [None] * len(self._all.shards)
+        self._made: MaskedRows | None = None
+        self._views: PartViews | None = None
+
+    def of(self, view: View) -> list[Any]:
+        """Return the visible edges of each device."""
+        if not self.everything:  # another rank holds the graph
+            return []
+        if self._made is None:
+            self._made = self._rows()
+        return self._made.made(self._way(self._made, view))
+
+    def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
+        """Count the ends of visible edges at each local id, by device (collective)."""
+        return [] if self._made is None else self._made.ends(seen)
+
+    def _way(self, rows: MaskedRows, view: View) -> Callable[[SeenMaker], SeenEdges]:
+        """Return a function that makes the edge bits of rows (collective)."""
+        vertices, edges = view.vertices, view.edges
+        if view.where is None and edges is None and vertices is not None:
+            flags = self._inside(vertices)
+            return lambda maker: maker.of_vertices(flags)
+        if view.where is None and edges is not None and rows.whole:
+            return lambda maker: maker.of_edges(edges, vertices)
+        pairs = self._pairs(rows.world, view)
+        return lambda maker: maker.of_pairs(pairs)
+
+    def _inside(self, flags: Marks) -> Marks:
+        """Return flags by internal id, bool [n]."""
+        if self._all.permutation is None:
+            return flags
+        turned = np.zeros(len(flags), np.bool_)
+        for some in row_slices(len(flags)):
+            ids = np.arange(some.start, some.stop)
+            turned[self._all.inside(ids)] = flags[some]
+        return turned
+
+    def _pairs(self, world: World, view: View) -> Iterable[tuple[Array, Array]]:
+        """Return the ends of all visible edges, internal ids (collective)."""
+        if self._views is None:
+            self._views = views_of_parts(world, self._held)
+        own = SeenPairs(self._views, view, self._all.inside)
+        if world.size == 1:
+            return own
+        pairs = []
+        for ends in own:  # as many on each rank
+            for every in world.allgather(np.concatenate(ends).astype(np.uint32)):
+                u, v = every.reshape(2, -1)
+                pairs.append((u, v))
+        return pairs
+
+
+class SeenPairs:
+    """The ends of the visible edges of parts; see ``PartViews.pairs``.
+
+    inside: returns the internal ids of input ids
+    """
+
+    def __init__(
+        self, views: PartViews, view: View, inside: Callable[[Ids], Ids]
+    ) -> None:
+        views.check(view)
+        self._views, self._view, self._inside = views, view, inside
+
+    def __iter__(self) -> Iterator[tuple[Ids, Ids]]:
+        for u, v in self._views.pairs(self._view):
+            yield self._inside(u), self._inside(v)
 
 
 @contextmanager
@@ -161,70 +210,3 @@ def views_of_parts(world: World, held: Held) -> PartViews:
         raise UsageError("the edges of this graph are on devices alone")
     parts = held.host_parts()
     return PartViews(world, parts.parts, parts.vertices.outside)
-
-
-class DevicesSight:
-    """Views of a graph on the devices of all ranks; rows: of this rank's devices."""
-
-    def __init__(
-        self, world: World, held: Held, runner: Runner, rows: MaskedRows
-    ) -> None:
-        self._world, self._held, self._runner, self._rows = world, held, runner, rows
-        self._all = self.vertices = held.vertices
-        self._views: PartViews | None = None
-
-    def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: to all (collective)."""
-        self._runner.see([None] * len(self._all.shards))  # lets go of the bits
-        self.vertices = self._all
-        if view is None:
-            return
-        make = self._way(view)
-        seen: list[Any] = []
-        with errors_of_all(self._world), cuda.memory_of("a masked search"):
-            seen = self._rows.made(make)
-            self._runner.see(seen)
-        ends = self._rows.ends(seen)
-        self.vertices = with_ends(self._all, ends, by_local=True)
-
-    def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
-        """Return a function that makes the edge bits of rows (collective)."""
-        if view.edges is None and view.where is None and view.vertices is not None:
-            flags = self._inside(view.vertices)
-            return lambda maker: maker.of_vertices(flags)
-        pairs = self._pairs(view)
-        return lambda maker: maker.of_pairs(pairs)
-
-    def _inside(self, flags: Marks) -> Marks:
-        """Return flags by internal id, bool [n]."""
-        if self._all.permutation is None:
-            return flags
-        turned = np.zeros(len(flags), np.bool_)
-        for some in row_slices(len(flags)):
-            ids = np.arange(some.start, some.stop)
-            turned[self._all.inside(ids)] = flags[some]
-        return turned
-
-    def _pairs(self, view: View) -> list[tuple[Array, Array]]:
-        """Return the ends of all visible edges, internal ids (collective)."""
-        if self._views is None:
-            self._views = views_of_parts(self._world, self._held)
-        self._views.check(view)
-        pairs = []
-        for ends in self._views.pairs(view):  # as many on each rank
-            own = np.concatenate([self._all.inside(x) for x in ends])
-            for every in self._world.allgather(own.astype(np.uint32)):
-                u, v = every.reshape(2, -1)
-                pairs.append((u, v))
-        return pairs
-
-
-class SeenPairs:
-    """The ends of the visible edges of parts; see ``PartViews.pairs``."""
-
-    def __init__(self, views: PartViews, view: View) -> None:
-        views.check(view)
-        self._views, self._view = views, view
-
-    def __iter__(self) -> Iterator[tuple[Ids, Ids]]:
-        return self._views.pairs(self._view)

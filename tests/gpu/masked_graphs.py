@@ -63,7 +63,7 @@ def check_ends(every, left):
 
 def see(driver, parts, make, left):
     """Let the driver of a domain's devices see a mask; left: the tuples of it."""
-    rows = DomainRows(parts)
+    rows = DomainRows.of_members(SoloWorld(), parts)
     seen = rows.made(make)
     check_ends(rows.ends(seen), left)
     driver.see(seen)

@@ -77,13 +77,13 @@ class OnDevice(OnHost):
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
-            found = super().search(root, **asked)
+            result = super().search(root, **asked)
         if not self._by_id:
-            level, parent = found.level[0], found.parent[0]
+            level, parent = result.level[0], result.parent[0]
             turned = LazyArrays(lambda: self._in_ids(root, level, parent))
-            found = found.copy_with(Lazy(1, 0, turned), Lazy(1, 1, turned))
-            found.give = turned.own
-        return found
+            result = result.copy_with(Lazy(1, 0, turned), Lazy(1, 1, turned))
+            result.give = turned.own
+        return result
 
     def _in_ids(
         self, root: Root, level: Any, parent: Any
