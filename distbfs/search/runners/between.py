@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,90 +40,47 @@ WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True)
-class LevelReport:
-    """One level: counts over all ranks, sent data and seconds of this rank.
-
-    bytes_sent, messages_sent: by kind, see ``KINDS`` in exchange/traffic.py; what is
-    sent for parents after the last level counts towards that level
-    extra: further counts of the engine, by name; they become keys of the record
-    domains: "part", "bytes_sent" and "messages_sent" of each domain, if a rank serves
-    several; data that the rank sends once for all of them is not included
-    """
-
-    level: int
-    directions: dict[str, str]
-    normals: int
-    delegates: int
-    checks: dict[str, int]
-    extra: dict[str, int]
-    bytes_sent: dict[str, int]
-    messages_sent: dict[str, int]
-    seconds: dict[str, float]
-    domains: list[dict[str, Any]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
-        values = dict(vars(self))
-        extra = values.pop("extra")
-        return values | extra
-
-
 class Board:
-    """Collects the offers of this rank's domains in a level.
+    """Collects the offers of this rank's domains in a level (an ``Offer`` for each).
 
-    A transfer begins when all domains have made their offers for it. All ranks transfer
-    normals first, then masks, in whatever order the offers come.
+    The domains make their offers in turn. A transfer begins when all of them have made
+    theirs. All ranks transfer normals first, then masks, in whatever order a domain
+    makes its offers.
     """
 
     def __init__(self, exchange: Exchange, domains: int) -> None:
-        self._exchange = exchange
-        self._bins: list[Any] = [None] * domains
-        self._masks: list[Any] = [None] * domains
-        self.offers = [DomainOffer(self, index) for index in range(domains)]
-        self._normals_wait = self._masks_wait = 0
+        self._exchange, self._domains = exchange, domains
+        self._bins: list[Bins] = []
+        self._masks: list[Words] = []
         self.sends = self.reduces = False
 
     def begin(self, *, sends: bool, reduces: bool) -> None:
         """Start a level; sends, reduces: whether normals, or masks, may be offered."""
         self.sends, self.reduces = sends, reduces
-        self._normals_wait = self._masks_wait = len(self.offers)
+        self._bins, self._masks = [], []
 
-    def normals(self, index: int, bins: Bins) -> None:
-        """Collect the bins of a domain."""
-        self._bins[index] = bins
-        self._normals_wait -= 1
-        if self._normals_wait:
+    def normals(self, bins: Bins) -> None:
+        """Offer the vertices that a domain found on other parts."""
+        self._bins.append(bins)
+        if len(self._bins) < self._domains:
             return
         if self.sends:
             self._exchange.start_normals(self._bins)
-        if not self._masks_wait and self.reduces:
-            self._exchange.start_masks(self._masks)
-
-    def bits(self, index: int, mask: Words) -> None:
-        """Collect the mask of a domain."""
-        self._masks[index] = mask
-        # mutant: -= 1 -> = 0 : test_steps_of_a_level_once_and_in_order
-        self._masks_wait -= 1
-        # mutant: (self._masks_wait or self._normals_wait) -> self._masks_wait
-        #   : test_steps_of_a_level_once_and_in_order
-        if not (self._masks_wait or self._normals_wait) and self.reduces:
-            self._exchange.start_masks(self._masks)
-
-
-class DomainOffer:
-    """The place of one domain on a board (an ``engines.base.Offer``)."""
-
-    def __init__(self, board: Board, index: int) -> None:
-        self._board, self._index = board, index
-
-    def normals(self, bins: Bins) -> None:
-        """Offer the vertices that nn found on other parts."""
-        self._board.normals(self._index, bins)
+        self._start_masks()
 
     def bits(self, mask: Words) -> None:
-        """Offer the delegates that dd and nd found."""
-        self._board.bits(self._index, mask)
+        """Offer the delegates that a domain found."""
+        self._masks.append(mask)
+        self._start_masks()
+
+    def _start_masks(self) -> None:
+        """Start the reduction of masks, once all offers have been made."""
+        # mutant: min(len(self._bins), len(self._masks)) -> len(self._masks)
+        #   : test_steps_of_a_level_once_and_in_order
+        offered = min(len(self._bins), len(self._masks))
+        # mutant: == self._domains -> > 0 : test_steps_of_a_level_once_and_in_order
+        if offered == self._domains and self.reduces:
+            self._exchange.start_masks(self._masks)
 
 
 class BetweenDomains:
@@ -263,7 +219,7 @@ class BetweenDomains:
         """
         clock = Stopwatch(self.trace)
         parents = parents and self._options.parents
-        log: list[LevelReport] | None = [] if records else None
+        log: list[dict[str, Any]] | None = [] if records else None
         timed = clock if records or self.trace is not None else untimed
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
@@ -293,8 +249,8 @@ class BetweenDomains:
                 cost = self._complete_parents()
             if log:
                 # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
-                log[-1].bytes_sent["parents"] += cost.bytes_sent
-                log[-1].messages_sent["parents"] += cost.messages_sent
+                log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
+                log[-1]["messages_sent"]["parents"] += cost.messages_sent
         if self._streamed is None:
             results = self._finish(clock)
         else:
@@ -308,7 +264,7 @@ class BetweenDomains:
             [level for level, _ in results],
             [parent if parents else None for _, parent in results],
             levels,
-            records=[report.as_dict() for report in log or []],
+            records=log or [],
             phases=clock.seconds,
             parent_cost=cost,
         )
@@ -355,9 +311,17 @@ class BetweenDomains:
         stop: Stop | None,
         timed: Callable[[str], AbstractContextManager[None]],
         clock: Stopwatch,
-        log: list[LevelReport] | None,
+        log: list[dict[str, Any]] | None,
     ) -> int:
-        """Run all levels; return the number of nonempty ones."""
+        """Run all levels; return the number of nonempty ones.
+
+        log: receives a record of each level, unless None: counts over all ranks, sent
+        data and seconds of this rank. bytes_sent, messages_sent: by kind, see ``KINDS``
+        in exchange/traffic.py; what is sent for parents after the last level counts
+        towards that level. domains: "part", "bytes_sent" and "messages_sent" of each
+        domain, if a rank serves several; data that the rank sends once for all of them
+        is not included. Further counts of the engine, by name, come last.
+        """
         world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None
         visits, extras = self._searches[0].visits, self._searches[0].extras
@@ -392,22 +356,22 @@ class BetweenDomains:
             if log is not None:
                 sent = traffic.sent - sent
                 every = np.array(checks, dtype=np.int64).sum(axis=0)
-                counted = world.allreduce(every).tolist()
-                looked, more = counted[: len(visits)], counted[len(visits) :]
+                sums = world.allreduce(every).tolist()
+                counts = dict(zip((*visits, *extras), sums, strict=True))
                 log.append(
-                    LevelReport(
-                        levels,
-                        {visits[0]: "push", **choice},
-                        work.normals,
-                        work.delegates,
-                        dict(zip(visits, looked, strict=True)),
-                        dict(zip(extras, more, strict=True)),
+                    {
+                        "level": levels,
+                        "directions": {visits[0]: "push", **choice},
+                        "normals": work.normals,
+                        "delegates": work.delegates,
+                        "checks": {name: counts.pop(name) for name in visits},
                         **by_kind(sent.sum(axis=0)),
-                        seconds={
+                        "seconds": {
                             k: v - before.get(k, 0) for k, v in clock.seconds.items()
                         },
-                        domains=self._by_domain(sent),
-                    )
+                        "domains": self._by_domain(sent),
+                        **counts,
+                    }
                 )
 
     def _all_work(
@@ -577,10 +541,7 @@ class BetweenDomains:
             reduces=self._hidden > 0 and bool(work.dd_forward or work.nd_forward),
         )
         with timed("advance"):
-            checks = [
-                search.advance(choice, offer)
-                for search, offer in zip(self._searches, board.offers, strict=True)
-            ]
+            checks = [search.advance(choice, board) for search in self._searches]
         with timed("exchange"):
             mask = exchange.finish_masks() if board.reduces else None
             arrived = exchange.finish_normals() if board.sends else self._nothing

@@ -141,36 +141,25 @@ class WholeRunner:
         if self._search is not None:
             self._search.trace = trace
 
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
+    def search(self, root: Root, **asked: Any) -> Found:
         """Search from an internal id; see ``runners.base.Runner``.
 
         If one rank searches and the others wait, ``stop`` is called on all ranks before
         the search, and on the one that searches during it.
         """
         if self._search is not None and self._no_word:
-            result = self._search.search(
-                root, parents=parents, until=until, stop=stop, records=records
-            )
+            result = self._search.search(root, **asked)
             result.records = records_of(result.records)
             return result
+        stop = asked.get("stop")
         if stop is not None:
-            asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
-            if asked[0]:
+            answer = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
+            if answer[0]:
                 raise SearchStopped("the search was stopped before it began")
         result, reason, facts = Found([], [], 0), "", None
         if self._search is not None:
             try:
-                result = self._search.search(
-                    root, parents=parents, until=until, stop=stop, records=records
-                )
+                result = self._search.search(root, **asked)
             except SearchStopped as stopped:
                 reason = str(stopped)
             log = records_of(result.records)
