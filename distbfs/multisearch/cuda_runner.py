@@ -63,7 +63,7 @@ class CudaRunner(CheckedRunner):
 
     def where(self, graph: DeviceGraph) -> str:
         """Describe the rows in host memory; see ``ProblemRunner``."""
-        return where_rows_are(graph)
+        return where_rows_are(SoloWorld(), [graph])
 
     def _run(
         self, problem: Problem, graph: DeviceGraph, sources: Ids, options: RunOptions

@@ -158,6 +158,11 @@ def choose(
     return SearchChoice("host", options, why=reason.partition(";")[0])
 
 
+def because(*reasons: str) -> str:
+    """Join the reasons that there are."""
+    return "; ".join(reason for reason in reasons if reason)
+
+
 def kind_of(engine: str) -> Any:
     """Return the class of an engine; UsageError for an unknown name."""
     return registry.lookup(registry.ENGINES, "engine", engine)
@@ -357,7 +362,7 @@ def _separated(
     name, chosen = choose_exchange(
         hosts.world, options.exchange.name, hosts.devices, one_launch=one_launch
     )
-    reasons = "; ".join(x for x in (*why, sizes, chosen) if x)
+    reasons = because(*why, sizes, chosen)
     return SearchChoice("separated", options, hosts.devices, name, reasons, placement)
 
 

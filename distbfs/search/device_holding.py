@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,8 @@ from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
 from distbfs.generate.turned import Turned
-from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
-from distbfs.plan.memory import Beside, nothing_beside
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
@@ -41,39 +40,43 @@ from distbfs.types import TupleSource, World
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.choose import Request
     from distbfs.types import Ids
 
 
 BESIDE_EDGES = 4  # free memory over that of shared edges: keys, rows, searches
 
 
-def graph_on_device(
-    source: Source,
-    engine: Any,
-    options: SearchOptions,
-    *,
-    masked: bool = False,
-    beside: Beside = nothing_beside,
-) -> DeviceGraph:
+def room_beside(
+    engine: Any, request: Request, need: Callable[..., int], devices: int = 1
+) -> Room:
+    """Return the memory limits of a graph on a device, beside searches.
+
+    need: function from (vertices, vertices with edges, edges, ``at_least`` of
+    ``DeviceGraph``) to the bytes of searches; devices: number of them in the domain
+    """
+
+    def state(local: int, active: int, m: int, at_least: Ids) -> int:
+        taken = need(local, active, m, at_least)
+        taken += request.beside(local, active, devices, 0)
+        return taken + request.masked * total_bytes(mask_table(local, active, m))
+
+    options = engine.options
+    return Room(options.device_memory, options.host_memory, state)
+
+
+def graph_on_device(source: Source, engine: Any, request: Request) -> DeviceGraph:
     """Load a graph to the current device, with the vertex ids of the input.
 
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
-
-    masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
-
-    def state(n: int, active: int, m: int, at_least: Ids) -> int:
-        counts = n, active, m, at_least
-        need: int = engine.state_bytes(*counts, directed=source.directed)
-        need += beside(n, active, 1, 0)
-        return need + masked * total_bytes(mask_table(n, active, m))
-
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes:
         # masks of a directed graph are of columns on the device
-        if not (source.directed and masked):
-            form["room"] = Room(options.device_memory, options.host_memory, state)
+        if not (source.directed and request.masked):
+            need = partial(engine.state_bytes, directed=source.directed)
+            form["room"] = room_beside(engine, request, need)
         likely = engine.likely(source.n, directed=source.directed)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:
@@ -98,17 +101,13 @@ def hold_domain(
     source: Source,
     devices: Sequence[int],
     engine: Any,
-    options: SearchOptions,
-    *,
-    masked: bool = False,
-    beside: Beside = nothing_beside,
+    request: Request,
 ) -> Held:
     """Load a graph to the devices of all ranks as one domain (collective).
 
     What does not fit the devices beside the searches of the engine goes to host memory.
 
     devices: this rank's devices, each of which keeps its rows
-    masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
     store, shared, directed = source.store, None, source.directed
     if store is not None:
@@ -119,16 +118,10 @@ def hold_domain(
         tuples = Turned(tuples)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
-
-    def state(local: int, active: int, m: int, at_least: Ids) -> int:
-        counts = local, active, m, at_least
-        need: int = engine.member_bytes(layout, *counts, directed=directed)
-        need += beside(local, active, count, 0)
-        return need + masked * total_bytes(mask_table(local, active, m))
-
-    room: Room | None = Room(options.device_memory, options.host_memory, state)
-    if directed and masked:  # masks are of columns on the devices
-        room = None
+    room: Room | None = None
+    if not (directed and request.masked):  # masks are of columns on the devices
+        need = partial(engine.member_bytes, layout, directed=directed)
+        room = room_beside(engine, request, need, count)
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,
@@ -279,19 +272,10 @@ def free_of(devices: Sequence[int], room: Room) -> int:
     return free
 
 
-def share_room(
-    engine: Any,
-    options: SearchOptions,
-    *,
-    streamed: bool,
-    masked: bool,
-    beside: Beside,
-) -> Room:
+def share_room(engine: Any, request: Request, *, streamed: bool) -> Room:
     """Return the memory limits of parts between domains, and of their searches.
 
-    streamed: leave room for levels on streams; masked: leave room for the bits of
-    masked searches
-    beside: as in ``Request``
+    streamed: leave room for levels on streams
     """
 
     def state(share: ShareCounts) -> int:
@@ -299,17 +283,18 @@ def share_room(
         outer, domains = share.outer_edges, share.domains
         devices = domains.sizes[domains.domain_of(share.index)]
         local = share.layout.local_count(share.index)
-        need += beside(local, share.active, devices, share.targets)
+        need += request.beside(local, share.active, devices, share.targets)
         if streamed:
             owned = int(share.owned.max())
             table = streams_table(share.layout.parts, owned, share.delegates)
             need += total_bytes(table)
-        if masked:
+        if request.masked:
             for columns in (share.m, int(outer.sum())):
                 need += total_bytes(mask_table(local, share.active, columns))
             need += 8 * share.targets
         return need
 
+    options = engine.options
     return Room(options.device_memory, options.host_memory, state)
 
 

@@ -19,7 +19,7 @@ from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import engine_for, kind_of
+from distbfs.search.choose import because, engine_for, kind_of
 from distbfs.search.device_holding import (
     graph_on_device,
     hold_device_parts,
@@ -40,7 +40,7 @@ from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.inner_part import Outer
     from distbfs.build.cuda.room import Room
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.runners.base import Runner
@@ -57,32 +57,26 @@ IN_HOST_MEMORY = NoPaths(
 def open_device(opening: Opening) -> Session:
     """Open a graph on one device of this rank, or of rank 0 on behalf of all."""
     world, options = opening.world, opening.choice.options
-    held = next((x for x in opening.held if x.graph is not None), None)
+    held = opening.held_as("graph")
     about: Any = None
     search, split = None, False
     why = opening.choice.why
     if world.rank == 0:
         engine = kind_of(options.engine)(options)
         if held is None:
-            graph = graph_on_device(
-                opening.source,
-                engine,
-                options,
-                masked=opening.request.masked,
-                beside=opening.request.beside,
-            )
+            graph = graph_on_device(opening.source, engine, opening.request)
             held = held_graph(world, opening.source.n, graph)
         began = clock()
         if held.graph is None:
             raise UsageError("there is no graph on the device")
         if opening.auto and not opening.request.masked:
             options, chosen = engine_for(held.graph, options)
-            why = f"{why}; {chosen}" if chosen else why
+            why = because(why, chosen)
             engine = kind_of(options.engine)(options)
         made = engine.on_graph(held.graph)
         search = OnDevice(made, held.graph, in_ids=not options.internal_ids)
         timed(held, began)
-        why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
+        why = because(why, where_rows_are(SoloWorld(), [held.graph]))
         split = held.graph.tails is not None
         about = {**engine.describe(), "internal_ids": options.internal_ids}
     about, why, name, split = world.broadcast([about, why, options.engine, split])
@@ -98,48 +92,37 @@ def open_device(opening: Opening) -> Session:
     )
 
 
-def where_rows_are(graph: DeviceGraph) -> str:
-    """Describe the rows of a graph that are in host memory; return "" if none are."""
-    if graph.tails is None:
-        return ""
-    stored = graph.m * (1 + graph.directed)
-    return in_host_memory(graph.held_back, stored, graph.tails.kept)
+def where_rows_are(
+    world: World, graphs: Sequence[DeviceGraph], outer: Sequence[Outer] = ()
+) -> str:
+    """Describe what all devices have in host memory; "" if nothing (collective).
 
-
-def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:
-    """Describe how many edges are in host memory."""
-    size = readable(4 * held_back)
-    if devices > 1:
-        size += f", {readable(4 * held_back / devices)} a device"
-    return (
-        f"{held_back / m:.3g} of the edges are in host memory ({size}), beyond "
-        f"{kept} of a row"
-    )
-
-
-def where_shares_are(world: World, rows: Sequence[MemberRows]) -> str:
-    """Describe the rows in host memory of all devices of a domain (collective)."""
-    held = np.array([sum(part.graph.held_back for part in rows)])
-    held_back, tails = int(world.allreduce(held)[0]), rows[0].graph.tails
-    if tails is None:
-        return ""
-    stored = rows[0].edges * (1 + rows[0].graph.directed)
-    return in_host_memory(held_back, stored, tails.kept, rows[0].layout.parts)
+    graphs: on this rank's devices; outer: their edges to other domains
+    """
+    counts = [(x.held_back, x.m * (1 + x.directed), 1, 0) for x in graphs]
+    counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer]
+    sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
+    held_back, m, devices, far = sums
+    tails, words = graphs[0].tails, []
+    if tails is not None:
+        size = readable(4 * held_back)
+        if devices > 1:
+            size += f", {readable(4 * held_back / devices)} a device"
+        words.append(
+            f"{held_back / m:.3g} of the edges are in host memory ({size}), beyond "
+            f"{tails.kept} of a row"
+        )
+    if far:
+        words.append(f"{readable(far)} of edges between domains are in host memory")
+    return "; ".join(words)
 
 
 def open_domain(opening: Opening) -> Session:
     """Open a graph on the devices of all ranks, which map each other's memory."""
     world, choice = opening.world, opening.choice
-    held = next((x for x in opening.held if x.rows), None)
     engine = kind_of(choice.options.engine)(choice.options)
-    held = held or hold_domain(
-        world,
-        opening.source,
-        choice.devices,
-        engine,
-        choice.options,
-        masked=opening.request.masked,
-        beside=opening.request.beside,
+    held = opening.held_as("rows") or hold_domain(
+        world, opening.source, choice.devices, engine, opening.request
     )
     held.host_parts = held.host_parts or bringing(opening)
     began = clock()
@@ -149,7 +132,8 @@ def open_domain(opening: Opening) -> Session:
             searches.append(MemberSearch(part, choice.options))
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, driver)
-    why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
+    graphs = [part.graph for part in held.rows]
+    why = because(choice.why, where_rows_are(world, graphs))
     about, rows = engine.describe, partial(DomainRows.of_members, world, held.rows)
     held = timed(held, began)
     masks = DeviceMasks(held, rows)
@@ -162,19 +146,13 @@ def open_separated(opening: Opening) -> Session:
     options = choice.options
     source, placement = shares_of(opening)
     # mutant: device_parts -> rows : test_what_is_held_on_devices_serves_other_options
-    held = next((x for x in opening.held if x.device_parts), None)
+    held = opening.held_as("device_parts")
     keep = held is not None or opening.request.keep
     engine = kind_of(options.engine)(options)
     room = None
     if "device_memory" in engine.takes:
         streamed = exchange_kind(choice.exchange).streamed
-        room = share_room(
-            engine,
-            options,
-            streamed=streamed,
-            masked=opening.request.masked,
-            beside=opening.request.beside,
-        )
+        room = share_room(engine, opening.request, streamed=streamed)
     held = held or hold_device_parts(world, source, choice.devices, placement, room)
     for part in held.device_parts:
         part.kept = part.kept and keep
@@ -183,7 +161,9 @@ def open_separated(opening: Opening) -> Session:
     why = choice.why
     if room is not None:
         searches = split_searches(world, placement, engine, held, room, closing)
-        why = "; ".join(x for x in (why, where_inner_rows_are(world, searches)) if x)
+        shares = [search.part for search in searches]
+        graphs, outer = ([getattr(x, y) for x in shares] for y in ("graph", "outer"))
+        why = because(why, where_rows_are(world, graphs, outer))
     else:
         searches = []
         for part in held.device_parts:
@@ -194,7 +174,7 @@ def open_separated(opening: Opening) -> Session:
     held.host_parts = held.host_parts or bringing(opening)
     rows = partial(InnerRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
-    why = "; ".join(x for x in (why, runner.why) if x)
+    why = because(why, runner.why)
     clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
     masks = DeviceMasks(held, rows)
@@ -275,23 +255,6 @@ def split_searches(
     graphs = [share.graph for shares in inner for share in shares]
     held.facts["part"] |= held_back(graphs)
     return [searches[place] for place in sorted(searches)]
-
-
-def where_inner_rows_are(world: World, searches: Sequence[Any]) -> str:
-    """Describe the rows of all domains that are in host memory (collective)."""
-    parts = [search.part for search in searches]
-    counts = [
-        (x.graph.held_back, x.graph.m + len(x.outer.columns), 1, x.outer.host_bytes)
-        for x in parts
-    ]
-    sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
-    held_back, m, devices, outer = sums
-    tails, words = parts[0].graph.tails, []
-    if tails is not None:
-        words.append(in_host_memory(held_back, m, tails.kept, devices))
-    if outer:
-        words.append(f"{readable(outer)} of edges between domains are in host memory")
-    return "; ".join(words)
 
 
 def rows_of_graph(graph: DeviceGraph) -> WholeRows:

@@ -74,6 +74,10 @@ class Opening:
     held: Sequence[Held] = ()
     names: VertexNames | None = None
 
+    def held_as(self, name: str) -> Held | None:
+        """Return what another session holds in a field of ``Held``, or None."""
+        return next((x for x in self.held if getattr(x, name)), None)
+
     def open(self) -> Session:
         """Load the graph where it is searched; return its session (collective)."""
         open_there = lookup(OPENERS, "place", self.choice.place)
@@ -127,8 +131,7 @@ def open_host(opening: Opening) -> Session:
     world, choice = opening.world, opening.choice
     engine, options = make_host_engine(world, choice.options, opening.say)
     exchange, _ = choose_exchange(world, options.exchange.name)
-    held = next((x for x in opening.held if x.parts), None)
-    held = held or _host_parts(opening, options.threads)
+    held = opening.held_as("parts") or _host_parts(opening, options.threads)
     began = clock()
     first = held.parts[0]
     runner: Runner

@@ -394,5 +394,7 @@ def test_reports_say_who_made_the_tuples(monkeypatch, way):
     assert f"# tuples:                       {making.IN_WORDS[way]}" in done.out
     options = SearchOptions("xbfs")
     source = Source(1 << 7, 2, tuples=Kronecker(7))
-    held = hold_domain(SoloWorld(), source, [0, 1], XbfsEngine(options), options)
+    held = hold_domain(
+        SoloWorld(), source, [0, 1], XbfsEngine(options), choosing.Request()
+    )
     assert held.facts["part"]["making"] == way

@@ -75,8 +75,8 @@ class BetweenSearch(BetweenLevels):
     ) -> BetweenLoop:
         """Return these searches in one launch each (collective).
 
-        forced, pull_share: see ``search.direction.DirectionPolicy``. Raises OutOfMemory on all ranks if
-        messages from others do not fit.
+        forced, pull_share: see ``search.direction.DirectionPolicy``. Raises OutOfMemory
+        on all ranks if messages from others do not fit.
         """
         self._choose_by(forced, pull_share)
         return BetweenLoop(self, memory, world)
