@@ -122,40 +122,34 @@ def choose(
     and there is none, LaunchError if ranks would share a device.
     """
     check_known(options)
-    alone = world.size == 1
-    named = options.engine != "auto"
-    if named:
-        check_masks(options.engine, request)
+    named, why = options.engine != "auto", ""
     on_host = named and not kind_of(options.engine).on_device
-    stepwise = directed and alone and options.stepwise
     if on_host:
-        if stepwise:
-            raise UsageError(NOT_STEPWISE)
-        return SearchChoice("host", options)
-    if named:
-        check_named(options, request, directed=directed)
-        devices = take_some(world, options, request)
-        return _on_devices(world, options, n, request, devices, directed=directed)
-    reason, devices = "", ()
+        check_masks(options.engine, request)
+    else:
+        try:
+            if not named:
+                check_devices(world)
+            return _on_devices(world, options, n, request, directed=directed)
+        except (DeviceMissing, LaunchError, UsageError) as error:
+            if named or wants_device(options, request):
+                raise
+            why = str(error)
+    if directed and world.size == 1 and options.stepwise:
+        raise UsageError(because(NOT_STEPWISE, why))
+    # mutant: why.partition(";")[0] -> "" : test_sessions::test_without_a_device
+    return SearchChoice("host", options, why=why.partition(";")[0])
+
+
+def check_devices(world: World) -> None:
+    """Raise DeviceMissing on all ranks if one of them has no device (collective)."""
+    reason = ""
     try:
         cuda.cupy()
     except DeviceMissing as error:
         reason = str(error)
-    reason = first_reason(world, reason)
-    if not reason:
-        try:
-            devices = take_some(world, options, request)
-            return _on_devices(world, options, n, request, devices, directed=directed)
-        except (LaunchError, UsageError) as error:
-            if wants_device(options, request):
-                raise
-            reason = str(error)
-    elif wants_device(options, request):
+    if reason := first_reason(world, reason):
         raise DeviceMissing(reason)
-    if stepwise:
-        raise UsageError(f"{NOT_STEPWISE}; {reason}")
-    # mutant: reason.partition(";")[0] -> "" : test_sessions::test_without_a_device
-    return SearchChoice("host", options, why=reason.partition(";")[0])
 
 
 def because(*reasons: str) -> str:
@@ -252,23 +246,15 @@ def take_some(
 
 
 def _on_devices(
-    world: World,
-    options: SearchOptions,
-    n: int,
-    request: Request,
-    devices: tuple[int, ...],
-    *,
-    directed: bool,
+    world: World, options: SearchOptions, n: int, request: Request, *, directed: bool
 ) -> SearchChoice:
-    """Choose the search on the given devices of this rank (collective).
-
-    A named engine has already passed ``check_named``.
-    """
+    """Choose the search on devices of this rank (collective)."""
     name, why = options.engine, ""
     if name == "auto":
         name, why = _device_engine(options, directed=directed)
-        check_masks(name, request)
-        check_named(replace(options, engine=name), request, directed=directed)
+    check_masks(name, request)
+    check_named(replace(options, engine=name), request, directed=directed)
+    devices = take_some(world, options, request)
     named, kind = replace(options, engine=name), kind_of(name)
     hosts = HostDevices(world, devices, kind)
     hosts.check(request.domain, name)

@@ -16,6 +16,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.held import Held
+from distbfs.search.store_names import VertexNames
 from distbfs.search.vertices import VertexMap, shard_of_graph, shard_of_part
 from distbfs.store.hdf5 import ReadWatch, Store
 from distbfs.store.owned_rows import load_rows
@@ -46,7 +47,7 @@ def watching(done: Sum) -> ReadWatch:
     return watch
 
 
-class OwnGraph(Protocol):
+class OwnGraph(VertexNames, Protocol):
     """A graph of a Python program's own data (a ``search.graph.Graph``)."""
 
     nodes: Sequence[Any] | None
@@ -58,16 +59,8 @@ class OwnGraph(Protocol):
     def _host_part(self) -> Part:
         """The graph as one part in host memory."""
 
-    def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError for an unknown one."""
-
-    def named(self, ids: Array) -> Array:
-        """Return the names of vertices, int64 [k], as an array [k]."""
-
     def reversed(self) -> OwnGraph:
         """Return the graph with all edges reversed."""
-
-    def __contains__(self, vertex: object) -> bool: ...
 
 
 @dataclass(frozen=True)

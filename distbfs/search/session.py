@@ -682,7 +682,8 @@ class Session:
         >>> trace.spans[-1].name
         'search'
         """
-        self._trace = self._runner.trace = trace
+        self._trace = trace
+        self._runner.watch(trace)
 
     def close(self) -> None:
         """Free the memory of searches; the session cannot search any more.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from distbfs.engines.base import WHOLE, Until
 from distbfs.search.parents import ParentCost
@@ -83,56 +83,15 @@ class LazyArrays:
         return self._made
 
 
-class Runner(Protocol):
+class Runner(ABC):
     """Runs searches of one graph, one after the other; methods are collective.
 
     mode: name of the way searches run, for reports; trace: records the phases of
     searches, None for no trace
+    path: the search for a path from both ends, on one rank; None to use ``search``
     """
 
-    mode: str
-    trace: Trace | None
-
-    @property
-    def path(self) -> FindPath | None:
-        """The search for a path from both ends, on one rank; None to use ``search``."""
-
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
-        """Search from an internal id, or from several.
-
-        stop: passed on all ranks or on none; if it returns True on one, all ranks raise
-        SearchStopped
-        """
-
-    def see(self, views: Sequence[Any]) -> None:
-        """Restrict later searches to views, where the engine has masks.
-
-        views: one for each part of this rank, see ``masks`` of ``Engine``
-        """
-
-    def describe(self) -> dict[str, Any]:
-        """Return the runner's hardware and settings, for reports (JSON values)."""
-
-    def close(self) -> None:
-        """Free the memory of searches."""
-
-
-class WholeDomain(ABC):
-    """Searches the graph of one domain.
-
-    collective: whether all ranks call its methods together, else only its own rank
-    path: see ``Runner``
-    """
-
-    collective = False
+    mode = ""
     trace: Trace | None = None
     path: FindPath | None = None
 
@@ -146,12 +105,37 @@ class WholeDomain(ABC):
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an internal id; see ``Runner``."""
+        """Search from an internal id, or from several.
+
+        until: the end of the search, equal on all ranks
+        stop: passed on all ranks or on none; if it returns True on one, all ranks raise
+        SearchStopped
+        """
 
     def see(self, views: Sequence[Any]) -> None:
-        """Restrict later searches to views; see ``Runner``."""
+        """Restrict later searches to views, where the engine has masks.
+
+        views: one for each part of this rank, see ``masks`` of ``Engine``
+        """
         raise NotImplementedError
+
+    def watch(self, trace: Trace | None) -> None:
+        """Record the phases of later searches in a trace (local)."""
+        self.trace = trace
+
+    def describe(self) -> dict[str, Any]:
+        """Return the runner's hardware and settings, for reports (JSON values)."""
+        return {}
 
     def close(self) -> None:
         """Free the memory of searches, if that is not freed with the object."""
         return
+
+
+class WholeDomain(Runner):
+    """Searches the graph of one domain.
+
+    collective: whether all ranks call its methods together, else only its own rank
+    """
+
+    collective = False

@@ -22,8 +22,8 @@ from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.parents import ParentCost, complete_parents
-from distbfs.search.runners.base import Found
-from distbfs.timing import Stopwatch, Trace, kept
+from distbfs.search.runners.base import Found, Runner
+from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
@@ -83,21 +83,18 @@ class Board:
             self._exchange.start_masks(self._masks)
 
 
-class BetweenDomains:
+class BetweenDomains(Runner):
     """Runs searches over the domains of this rank together with the other ranks.
 
     placement: placement of the parts on ranks, if ranks share domains
     why: the reason why a search is not one launch, although the exchange allows it, or
     ""
-    trace: records the phases of every level, None for no trace
 
     The phases of a result are start, levels, parents and finish; with records or a
     trace, also those of levels: work, counts, advance, exchange, accept.
     """
 
     mode = "stepwise"
-    trace: Trace | None = None
-    path = None
 
     def __init__(
         self,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.search.runners.base import Runner
 
 if TYPE_CHECKING:
-    from distbfs.search.runners.base import Found, Runner
+    from distbfs.search.runners.base import Found
     from distbfs.timing import Trace
     from distbfs.types import Root, World
 
@@ -49,24 +50,17 @@ class DeviceClock:
         return most
 
 
-class ClockedRunner:
+class ClockedRunner(Runner):
     """A runner whose searches are timed by the devices of all ranks."""
-
-    path = None
 
     def __init__(self, world: World, runner: Runner, devices: Sequence[int]) -> None:
         self._world, self._runner = world, runner
         self._clock, self._devices = DeviceClock(devices), sorted(set(devices))
         self.mode = runner.mode
 
-    @property
-    def trace(self) -> Trace | None:
-        """Records the phases of searches."""
-        return self._runner.trace
-
-    @trace.setter
-    def trace(self, trace: Trace | None) -> None:
-        self._runner.trace = trace
+    def watch(self, trace: Trace | None) -> None:
+        """Record the phases of later searches; see ``Runner``."""
+        self._runner.watch(trace)
 
     def search(self, root: Root, **options: Any) -> Found:
         """Search from an internal id; see ``runners.base.Runner``."""

@@ -10,10 +10,9 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeSearch
 from distbfs.errors import SearchStopped
-from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
+from distbfs.search.runners.base import Found, Lazy, LazyArrays, Runner, WholeDomain
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import FindPath
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop, World
@@ -110,7 +109,7 @@ class OnDevice(OnHost):
         cuda.release()
 
 
-class WholeRunner:
+class WholeRunner(Runner):
     """Passes roots to the one domain; ranks without a share of it wait.
 
     search: the domain, None on ranks that wait; stepwise: whether the host sees every
@@ -124,22 +123,8 @@ class WholeRunner:
         self.mode = "stepwise" if stepwise else "resident"
         self._together = search is not None and search.collective
         self._no_word = world.size == 1 or self._together  # of the end, to other ranks
-
-    @property
-    def path(self) -> FindPath | None:
-        """Find a shortest path, if this rank searches alone."""
-        alone = self._search is not None and self._world.size == 1
-        return self._search.path if alone and self._search else None
-
-    @property
-    def trace(self) -> Trace | None:
-        """Records the phases of searches."""
-        return None if self._search is None else self._search.trace
-
-    @trace.setter
-    def trace(self, trace: Trace | None) -> None:
-        if self._search is not None:
-            self._search.trace = trace
+        if search is not None and world.size == 1:
+            self.path = search.path
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from an internal id; see ``runners.base.Runner``.
@@ -174,6 +159,11 @@ class WholeRunner:
         """Restrict later searches to views; see ``runners.base.Runner``."""
         if self._search is not None:
             self._search.see(views)
+
+    def watch(self, trace: Trace | None) -> None:
+        """Record the phases of later searches; see ``Runner``."""
+        if self._search is not None:
+            self._search.watch(trace)
 
     def describe(self) -> dict[str, Any]:
         """Return an empty dictionary: there is no exchange."""
