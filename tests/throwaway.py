@@ -51,7 +51,7 @@ class QueueEngine:
     takes = ()
     own = NoOptions
     on_device = domains = sets = masks = False
-    alone = directed = True
+    whole_graphs = directed = True
     devices = 1
 
     def __init__(self, options):

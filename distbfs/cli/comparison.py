@@ -35,7 +35,7 @@ from distbfs.store.hdf5 import Store
 from distbfs.types import Array, Ids, Marks, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
-ALONE = Request(alone=True)
+ONE_DEVICE = Request(one_device=True)
 TRIED = 8  # candidates whose component may be the largest
 
 
@@ -126,7 +126,7 @@ class Sessions:
 
     def check(self, options: SearchOptions) -> None:
         """Check the options before a graph is loaded (collective)."""
-        opening = prepare(self._terminal.world, self._source, options, ALONE)
+        opening = prepare(self._terminal.world, self._source, options, ONE_DEVICE)
         if opening.choice.place == "host":
             make_host_engine(opening.world, options, silent)
 
@@ -143,7 +143,7 @@ class Sessions:
             self._terminal.world,
             self._source,
             options,
-            ALONE,
+            ONE_DEVICE,
             say=self._terminal.say,
             held=self._held,
         )

@@ -314,7 +314,7 @@ def trial_parts(name: str) -> tuple[int, ...]:
 def trial_levels(name: str, parts: int) -> Array:
     """Search a small graph in some parts with an engine; return levels int32 [n]."""
     tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
-    source, request = Source(tuples.n, parts, tuples=tuples), Request(alone=True)
+    source, request = Source(tuples.n, parts, tuples=tuples), Request(one_device=True)
     root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
     with open_source(SoloWorld(), source, options, request) as session:
         level: Array = session.search(root).to_numpy()[0].copy()

@@ -394,9 +394,9 @@ class Engine(Protocol):
 
     on_device: whether graphs and results are in the memory of CUDA devices; if not, it
     has ``path_sums(level, depth, dtype)``, see ``PathSums``
-    alone: whether it searches whole graphs: those in device memory by
-    ``on_graph(graph)``, and one part without delegates by ``whole(part)``;
-    both return a ``WholeSearch``
+    whole_graphs: whether it searches whole graphs: on a device those in its memory, by
+    ``on_graph(graph)``, else one part without delegates, by ``whole(part)``; both
+    return a ``WholeSearch``
     domains: whether it searches parts level by level: ``domain(part, placement)``
     returns a ``DomainSearch`` of a ``Part``, or of a ``DevicePart`` on devices
     directed: whether it searches directed graphs as well
@@ -419,7 +419,7 @@ class Engine(Protocol):
     name: str
     methods: tuple[str, ...]
     on_device: bool
-    alone: bool
+    whole_graphs: bool
     domains: bool
     directed: bool
     masks: bool

@@ -78,7 +78,7 @@ class ReferenceEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = masks = sets = True
+    whole_graphs = domains = directed = masks = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

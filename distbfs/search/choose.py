@@ -85,7 +85,7 @@ class Request:
     parts: number of domains for a search between domains
     separate: the option that asks for parts with delegates, "" if none does
     devices: how many devices of each rank to use, or which; domain: devices per domain
-    alone: use one device of each rank that has any
+    one_device: use one device of each rank that has any
     divided: share even a small graph between all devices, for many searches at once
     keep: keep the graph unchanged for other searches
     masked: searches will see only some vertices and edges
@@ -97,7 +97,7 @@ class Request:
     separate: str = ""
     devices: int | Sequence[int] | None = None
     domain: int | None = None
-    alone: bool = False
+    one_device: bool = False
     divided: bool = False
     keep: bool = False
     masked: bool = False
@@ -230,7 +230,7 @@ def take_some(
     taken = take_devices(world, share=options.share_device)
     wanted = request.devices
     if wanted is None:
-        return tuple(taken[:1] if request.alone else taken)
+        return tuple(taken[:1] if request.one_device else taken)
     if isinstance(wanted, int):
         check_range("devices", wanted, 1, len(taken))
         return tuple(taken[:wanted])
@@ -261,7 +261,7 @@ def _on_devices(
     asked = between_reason(options, request.separate, request.domain, hosts.total)
     if directed and asked:
         raise UsageError(f"{asked}; {ONE_DOMAIN}")
-    if kind.domains and (asked or not kind.alone):
+    if kind.domains and (asked or not kind.whole_graphs):
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
     # mutant: ALONE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device

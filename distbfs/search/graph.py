@@ -1319,7 +1319,7 @@ class Graph:
         self._forget_torn()
         key = options, masked and self._views_apart(options)
         if key not in self._sessions or self._sessions[key].closed:
-            if options.engine != "auto" and not kind_of(options.engine).alone:
+            if options.engine != "auto" and not kind_of(options.engine).whole_graphs:
                 raise UsageError(
                     f"engine {options.engine} searches parts; open a store or tuples"
                 )

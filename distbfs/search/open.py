@@ -41,7 +41,7 @@ def prepare(
     """
     request = request or Request()
     if source.graph is not None and request.devices is None and request.domain is None:
-        request = replace(request, alone=True)
+        request = replace(request, one_device=True)
     choice = choose(world, options, source.n, request, directed=source.directed)
     auto = options.engine == "auto"
     return Opening(world, source, choice, request, auto, say, held, names)

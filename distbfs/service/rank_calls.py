@@ -2,7 +2,7 @@
 
 A call is a JSON object sent to every rank: ``{"do": "search", "sources": [...],
 "asked": [...]}`` searches from one source after another, and after each search runs the
-steps of each request (lists of a name and its arguments); ``{"do": "together", "asked":
+steps of each request (lists of a name and its arguments); ``{"do": "batch", "asked":
 [[source, targets], ...]}`` searches from many sources at once; ``{"do": "look"}``
 checks whether any rank got a signal; ``{"do": "end"}`` is the last.
 """
@@ -24,7 +24,7 @@ from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.service.shared_traversal import Levels, together
+from distbfs.service.shared_traversal import Levels, batch_searcher
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Stop
 
@@ -54,7 +54,7 @@ class ServiceRank:
     """One rank of a service; rank 0 calls ``start``, ``look`` and ``end``.
 
     flag: flag that is set when a signal asks this rank to stop
-    together: searcher from many sources at once, None if not supported
+    batches: searcher from many sources at once, None if not supported
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ServiceRank:
         self.session = session
         self.flag = flag
         self._trace = trace
-        self.together = together(session)
+        self.batches = batch_searcher(session)
         self._steps: dict[str, Callable[..., Any]] = {
             "at": lambda result, ids: result.at(ids)[0].tolist(),
             "path": self._path,
@@ -90,7 +90,7 @@ class ServiceRank:
     @property
     def ahead(self) -> bool:
         """Whether searches from many sources continue after ``start`` returns."""
-        return self.together is not None and self.together.ahead
+        return self.batches is not None and self.batches.ahead
 
     def start(self, call: dict[str, Any], stop: Stop) -> Started[list[Searched]]:
         """Begin searches (rank 0).
@@ -99,9 +99,9 @@ class ServiceRank:
         called between levels, between steps and within long steps; if it returns True,
         SearchStopped is raised.
         """
-        if self.together is None or not self.ahead or call["do"] != "together":
+        if self.batches is None or not self.ahead or call["do"] != "batch":
             return Started(lambda: self._run(self._on_all_ranks(call), stop), never)
-        begun = self.together.start(call["asked"], stop)
+        begun = self.batches.start(call["asked"], stop)
         return Started(lambda: as_search(*begun.finish()), begun.ended)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
@@ -123,8 +123,8 @@ class ServiceRank:
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Searched]]:
         """Run the searches of a call; return (seconds, searches)."""
-        if self.together is not None and call["do"] == "together":
-            return as_search(*self.together.levels(call["asked"], stop))
+        if self.batches is not None and call["do"] == "batch":
+            return as_search(*self.batches.levels(call["asked"], stop))
         each = [self.search(x, call["asked"], stop) for x in call["sources"]]
         return sum(seconds for seconds, _ in each), each
 
@@ -158,11 +158,11 @@ class ServiceRank:
 
         Return None for other steps, or if lookups do not suffice.
         """
-        if self.together is None or isinstance(source, tuple):
+        if self.batches is None or isinstance(source, tuple):
             return None
         if any(step[0] != "at" for step in steps):
             return None
-        near = self.together.near(source, [targets for _, targets in steps])
+        near = self.batches.by_lookups(source, [targets for _, targets in steps])
         return near and as_search(*near)[1][0]
 
     def _between(

@@ -73,13 +73,13 @@ class Ticket:
 class Tickets:
     """A queue of at most ``limit`` tickets, for many producers and one consumer.
 
-    together: (fewest, most) sources of a batch of small requests, None for no batches
+    batches: (fewest, most) sources of a batch of small requests, None for no batches
     arrivals: data from clients, which the consumer reads while no ticket waits
     """
 
-    def __init__(self, limit: int, together: tuple[int, int] | None = None) -> None:
+    def __init__(self, limit: int, batches: tuple[int, int] | None = None) -> None:
         self._limit = limit
-        self._together = together
+        self._batches = batches
         self._waiting: deque[Ticket] = deque()
         self.unanswered: set[Ticket] = set()  # that wait, or are searched for
         self._changing = Lock()
@@ -127,9 +127,9 @@ class Tickets:
 
     def _small(self, first: Ticket, *, half: bool) -> list[Ticket]:
         """Return a batch of small requests, empty if they are too few."""
-        if self._together is None or not first.small:
+        if self._batches is None or not first.small:
             return []
-        fewest, most = self._together
+        fewest, most = self._batches
         if len(self) < fewest:
             return []
         if half and len(self) >= 2 * fewest:

@@ -71,7 +71,7 @@ class Service:
         self.metrics = metrics or Metrics()
         self.names = Names(ranks.session.layout.n, ids)
         self.checker = Checker(self.names, limits)
-        both = ranks.together
+        both = ranks.batches
         many = None if both is None else (both.fewest, MOST)
         self.tickets = Tickets(limits.queue, many)
         self._trouble = trouble
@@ -249,7 +249,7 @@ class Service:
         call: dict[str, Any]
         if several:
             asked = [(ticket.starts[0], ticket.request.targets) for ticket in group]
-            call = {"do": "together", "asked": asked}
+            call = {"do": "batch", "asked": asked}
         else:
             steps = [self.answers.steps(ticket.request) for ticket in group]
             call = {"do": "search", "sources": group[0].starts, "asked": steps}

@@ -44,7 +44,7 @@ def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
     return [[*islice(rest, len(targets))] for targets in asked]
 
 
-class Together:
+class BatchSearcher:
     """Searches from several sources at once, next to a session.
 
     begin: function of (sources, rows, vertices, stop) that begins to find the level of
@@ -89,7 +89,7 @@ class Together:
 
         return Started(finish, begun.ended)
 
-    def near(
+    def by_lookups(
         self, source: int, asked: Sequence[Sequence[int]]
     ) -> tuple[float, Levels] | None:
         """Return (seconds, levels) for lists of targets from one source.
@@ -119,14 +119,14 @@ def at_the_end(levels: Callable[..., Array]) -> Begin:
 
 def by_meeting(
     search: BitSearch, numbers: Numbers, lookups: Lookups | None
-) -> Together:
+) -> BatchSearcher:
     """Return a batched searcher by the CPU kernel, which meets in the middle.
 
     numbers: the number of each vertex by id, uint32 [n]
     lookups: edge lookups, None if the rows are in another order
     """
     if lookups is None:
-        return Together(at_the_end(search.meet))
+        return BatchSearcher(at_the_end(search.meet))
 
     def look(sources: Ids | int, vertices: Ids) -> Array:
         begins = numbers[np.full(len(vertices), sources)]
@@ -141,10 +141,10 @@ def by_meeting(
             levels[far] = search.meet(sources[some], searches, ends, stop)
         return levels
 
-    return Together(at_the_end(levels), look)
+    return BatchSearcher(at_the_end(levels), look)
 
 
-def by_level(session: Session, traversals: Traversals) -> Together:
+def by_level(session: Session, traversals: Traversals) -> BatchSearcher:
     """Return a batched searcher over the parts or devices of all ranks (collective).
 
     A first search of one level shows whether there is enough memory.
@@ -160,10 +160,10 @@ def by_level(session: Session, traversals: Traversals) -> Together:
         return search(sources, stop=stop).levels_at(rows, inside(vertices))
 
     search(np.zeros(min(session.layout.n, 1), dtype=np.int64), limit=0)
-    return Together(at_the_end(levels))
+    return BatchSearcher(at_the_end(levels))
 
 
-def together(session: Session) -> Together | None:
+def batch_searcher(session: Session) -> BatchSearcher | None:
     """Return a batched searcher beside a session, or None.
 
     This call and its searches are collective. There is a searcher for one rank that
@@ -178,7 +178,7 @@ def together(session: Session) -> Together | None:
             if not graph.active:
                 return None
             meeting = cuda_meet.MeetingSearches(graph)
-            return Together(meeting.start, meeting.near, ahead=True)
+            return BatchSearcher(meeting.start, meeting.near, ahead=True)
         if graph is not None or not alone:
             # what looks back would read columns of tails in host memory at each vertex
             traversals = traversals_of(session)

@@ -63,7 +63,7 @@ def run(trial: Trial) -> None:
 def on_one(trial: Trial, truth: Truth) -> Session:
     """Open the graph on one device, by any engine and method."""
     kinds = {x: choosing.kind_of(x) for x in ENGINES}
-    names = [x for x, kind in kinds.items() if kind.on_device and kind.alone]
+    names = [x for x, kind in kinds.items() if kind.on_device and kind.whole_graphs]
     name = trial.choose(*names)
     options = {"method": trial.choose(*kinds[name].methods)}
     options |= {"direction": trial.choose("auto", "push")}

@@ -250,7 +250,7 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
         named = SearchOptions.named(engine=engine, **options)
         with pytest.raises(UsageError, match=message):
             choose(SoloWorld(), named, 9, Request())
-    assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)
+    assert (kind.whole_graphs, kind.domains, kind.devices) == (True, False, 1)
 
 
 def test_engines_without_masks_say_so_before_there_is_a_graph():

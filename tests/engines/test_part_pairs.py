@@ -316,7 +316,7 @@ def test_levels_only(name):
 @pytest.mark.parametrize("name", [name for name in ENGINES if on_a_device(name)])
 def test_engines_of_whole_graphs_refuse_parts(name):
     engine = make_engine(name)
-    if not engine.alone:
+    if not engine.whole_graphs:
         pytest.skip("searches parts alone")
     for part in build(NAMED["kronecker"], 2, threshold=8)[0]:
         with pytest.raises(UsageError, match="one part without delegates"):
@@ -326,9 +326,9 @@ def test_engines_of_whole_graphs_refuse_parts(name):
 @pytest.mark.parametrize("name", ENGINES)
 def test_engines_declare_what_they_do(name):
     kind = lookup(ENGINES, "engine", name)
-    assert kind.alone == hasattr(kind, "whole")
+    assert kind.whole_graphs == hasattr(kind, "on_graph" if kind.on_device else "whole")
     ways = hasattr(kind, "domain"), hasattr(kind, "of_shares")  # of one, or several
     assert sum(ways) == kind.domains
     assert kind.on_device == on_a_device(name)
-    assert kind.alone or not kind.directed
+    assert kind.whole_graphs or not kind.directed
     assert kind.devices == (8 if name == "xbfs" else 1)

@@ -17,7 +17,7 @@ def variants():
     return [
         pytest.param(name, method, id=f"{name}-{method}", marks=marks_of(name))
         for name in ENGINES
-        if lookup(ENGINES, "engine", name).alone
+        if lookup(ENGINES, "engine", name).whole_graphs
         for method in lookup(ENGINES, "engine", name).methods
     ]
 

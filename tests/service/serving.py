@@ -76,9 +76,9 @@ def make_service(source=SOURCE, *, options=None, metrics=None, ids=None, **limit
     session = slow_session(made, chosen)
     limits = Limits(**limits)
     ranks = ServiceRank(session, StopFlag())
-    if ranks.together is not None:
-        ranks.together.near = lambda *_: None  # a search, which can be held up
-        ranks.together.fewest = FEWEST  # as where no edges are looked up
+    if ranks.batches is not None:
+        ranks.batches.by_lookups = lambda *_: None  # a search, which can be held up
+        ranks.batches.fewest = FEWEST  # as where no edges are looked up
     known = {"vertices": source.n}
     return Service(ranks, limits, known, metrics or Metrics(), ids=ids)
 

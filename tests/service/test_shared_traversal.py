@@ -24,7 +24,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import together
+from distbfs.service.shared_traversal import batch_searcher
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
@@ -40,7 +40,7 @@ def session(parts=1, seed=None, threshold=WHOLE, **options):
 
 @pytest.mark.parametrize("seed", [None, 5])
 def test_levels_of_many_sources(seed):
-    at_once = together(session(seed=seed))
+    at_once = batch_searcher(session(seed=seed))
     rng = np.random.default_rng(1)
     sources = rng.permutation(SOURCE.n)[:64].tolist()
     asked = [(sources[k % 64], rng.integers(0, SOURCE.n, k % 5)) for k in range(90)]
@@ -53,10 +53,10 @@ def test_levels_of_many_sources(seed):
 
 
 def test_with_lookups_two_sources_share_a_search(monkeypatch):
-    at_once = together(session())
+    at_once = batch_searcher(session())
     assert at_once.fewest == 2
     monkeypatch.setattr(shared_traversal, "lookups_of", lambda *_: None)
-    assert together(session()).fewest > 2
+    assert batch_searcher(session()).fewest > 2
 
 
 @pytest.mark.parametrize("seed", [None, 5])
@@ -68,7 +68,7 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
     def rank(world):
         permutation = None if seed is None else Permutation(SOURCE.n, seed)
         made, _ = build(SOURCE, 2 * ranks, world, threshold=4, permute_seed=seed)
-        at_once = together(parts_in_threads(world, made, permutation))
+        at_once = batch_searcher(parts_in_threads(world, made, permutation))
         answers = [at_once.levels(asked, lambda: False)[1] for _ in range(2)]
         with pytest.raises(SearchStopped):
             at_once.levels(asked, lambda: world.rank == 0)
@@ -82,7 +82,7 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
 def test_parts_without_room(monkeypatch, caplog):
     """It is said, and small queries are searched one by one."""
     monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 16, "physical"))
-    assert together(session(parts=2, threshold=4)) is None
+    assert batch_searcher(session(parts=2, threshold=4)) is None
     assert re.search(
         r"one by one: 64 searches at once take \S+ KiB, and a rank may fill \S+ KiB "
         r"beside parts \(80% of physical\)",
@@ -91,8 +91,8 @@ def test_parts_without_room(monkeypatch, caplog):
 
 
 def test_where_it_cannot_be():
-    assert together(session(engine="reference")) is None
-    assert together(session(stepwise=True)) is None
+    assert batch_searcher(session(engine="reference")) is None
+    assert batch_searcher(session(stepwise=True)) is None
 
 
 @given(
@@ -169,7 +169,7 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
 def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
     """Its level and path are those of a search; several targets share one."""
     ranks, paths = ServiceRank(session(seed=seed), StopFlag()), []
-    ranks.together.near = lambda *_: None
+    ranks.batches.by_lookups = lambda *_: None
     whole = type(ranks.session).path
 
     def path(own, source, target, **options):

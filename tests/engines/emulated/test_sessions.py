@@ -1159,7 +1159,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
 
     with opened(engine="xbfs") as session:
         ranks = ServiceRank(session, StopFlag())
-        ranks.together.near = lambda *_: None
+        ranks.batches.by_lookups = lambda *_: None
         ranks.search(1, asked, lambda: False)
         for root in (2, 4, 2):
             monkeypatch.setattr(Launch, "timed", wait_once)

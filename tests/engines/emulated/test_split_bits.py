@@ -38,7 +38,7 @@ from distbfs.search import choose as choosing
 from distbfs.search import device_opening
 from distbfs.search.choose import Request, choose_runner
 from distbfs.search.holding import held_graph
-from distbfs.service.shared_traversal import together
+from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
 
 sys.path += [str(Path(__file__).parents[2] / x) for x in ("cli", "multisearch")]
@@ -260,7 +260,7 @@ def test_queries_of_a_service():
         separated=None,
         at_close=[],
     )
-    at_once = together(session)
+    at_once = batch_searcher(session)
     roots = list(range(0, source.n, 8))
     _, levels = at_once.levels([(v, [0, v, 7]) for v in roots], lambda: False)
     for root, own in zip(roots, levels, strict=True):

@@ -29,7 +29,7 @@ from distbfs.multisearch.cuda_problems import METHODS
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice
-from distbfs.service.shared_traversal import Together
+from distbfs.service.shared_traversal import BatchSearcher
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
@@ -392,13 +392,13 @@ def test_what_sessions_call(device):
         return launches
 
     meeting._near.record = recorded  # they may have ended before they are asked
-    together = Together(meeting.start, meeting.near, ahead=True)
+    searcher = BatchSearcher(meeting.start, meeting.near, ahead=True)
     with pytest.raises(SearchStopped, match="before they began"):
-        together.levels([(root, [3])], After(1))
+        searcher.levels([(root, [3])], After(1))
     with pytest.raises(SearchStopped, match=r"were stopped$"):
-        together.levels([(root, [3])], After(2))
+        searcher.levels([(root, [3])], After(2))
     wanted = [[source.distances(root)[3]]]
-    assert together.levels([(root, [3])], never)[1] == wanted
+    assert searcher.levels([(root, [3])], never)[1] == wanted
 
 
 def test_what_a_question_raises_is_raised(device):

@@ -24,7 +24,7 @@ from distbfs.service import service as service_module
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import MOST, together
+from distbfs.service.shared_traversal import MOST, batch_searcher
 
 SOURCE = random_tuples(400, 500, 3)
 
@@ -49,7 +49,7 @@ def check_answers(source, asked, answers):
 
 
 def test_levels_of_many_sources(device):
-    at_once = together(session_of(HostGraph(SOURCE)))
+    at_once = batch_searcher(session_of(HostGraph(SOURCE)))
     _, asked = asked_of(SOURCE)
     for _ in range(2):
         seconds, levels = at_once.levels(asked, lambda: False)
@@ -60,7 +60,7 @@ def test_levels_of_many_sources(device):
 
 
 def test_where_it_cannot_be(device):
-    assert together(session_of(HostGraph(NO_VERTEX))) is None
+    assert batch_searcher(session_of(HostGraph(NO_VERTEX))) is None
 
 
 def domain(monkeypatch, count):
@@ -74,7 +74,7 @@ def domain(monkeypatch, count):
 def test_a_domain_of_devices(device, monkeypatch, count):
     """Beside searches of the session, again and again."""
     session = domain(monkeypatch, count)
-    at_once = together(session)
+    at_once = batch_searcher(session)
     sources, asked = asked_of(SOURCE)
     for root in sources[:2]:
         seconds, levels = at_once.levels(asked, lambda: False)
@@ -152,7 +152,7 @@ def test_a_service_whose_searches_fly(device, monkeypatch, half):
 def test_a_domain_without_room_for_it(device, monkeypatch):
     session = domain(monkeypatch, 2)
     monkeypatch.setattr(cuda, "free_bytes", lambda: cuda_bits.RESERVE)
-    assert together(session) is None
+    assert batch_searcher(session) is None
     session.close()
 
 
@@ -160,7 +160,7 @@ def test_ranks_follow_the_first(device, monkeypatch):
     """Also in a traversal that the first gives up, and in the next."""
     monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     _, asked = asked_of(SOURCE)
-    call = {"do": "together", "asked": asked}
+    call = {"do": "batch", "asked": asked}
 
     def rank(world):
         rows, _ = resident_parts(SOURCE, world.size, world)

@@ -185,7 +185,7 @@ class GraphEngine(ABC):
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     own: ClassVar[type] = NoOptions
-    on_device = alone = directed = True
+    on_device = whole_graphs = directed = True
     domains = masks = sets = False
     devices = 1
 

@@ -28,7 +28,7 @@ class PanEngine:
     needless = ()
     own = NoOptions
     on_device = domains = sets = True
-    alone = directed = masks = False
+    whole_graphs = directed = masks = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

@@ -75,7 +75,7 @@ class XbfsEngine:
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
-    on_device = alone = domains = sets = masks = directed = True
+    on_device = whole_graphs = domains = sets = masks = directed = True
     devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:
