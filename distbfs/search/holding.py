@@ -142,15 +142,13 @@ class Source:
             yield Sum(tell, total)
 
 
-def bytes_of(store: Store, indices: Sequence[int]) -> int:
-    """Return the number of bytes that some parts take in memory."""
-    return sum(store.part_bytes(index) for index in indices)
-
-
-def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Held:
+def hold_host_parts(
+    world: World, source: Source, *, owned: bool = False, by_rows: bool = False
+) -> Held:
     """Load the parts of this rank to host memory (collective for tuples).
 
-    owned: whether parts built from tuples own rows
+    owned: whether parts built from tuples own rows; by_rows: whether each rank takes
+    rows of the only part of a store
 
     Raises LaunchError if the number of parts is not a multiple of the number of ranks,
     ResourceError if memory runs out.
@@ -161,37 +159,26 @@ def hold_host_parts(world: World, source: Source, *, owned: bool = False) -> Hel
         return host_parts_built(
             world, source, source.parts, source.build, "building", owned=owned
         )
-    store = source.store
-    own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
-    with loading(world, source, store, own_parts) as watch:
-        parts = [source.as_asked(store.load_part(x, watch)) for x in own_parts]
-    return held_parts(world, parts, permutation_of(store))
-
-
-def hold_rows(world: World, source: Source, store: Store) -> Held:
-    """Load this rank's rows of a store's only part (collective)."""
-    with loading(world, source, store, [0]) as watch:
-        part = source.as_asked(load_rows(store, world.size, world.rank, watch))
-    return held_parts(world, [part], permutation_of(store))
-
-
-@contextmanager
-def loading(
-    world: World, source: Source, store: Store, indices: Sequence[int]
-) -> Iterator[ReadWatch]:
-    """Yield a counter of the bytes of parts while they are read.
-
-    Converts a MemoryError to OutOfMemory.
-    """
-    nbytes = bytes_of(store, indices)
+    store, rank = source.store, world.rank
+    own = [0]
+    if not by_rows:
+        own = Placement(store.manifest.parts, world.size).parts_of(rank)
+    nbytes, parts = sum(store.part_bytes(index) for index in own), []
     try:
         with source.telling("loading", nbytes) as done:
-            yield watching(done)
+            watch = watching(done)
+            for index in own:
+                if by_rows:
+                    part = load_rows(store, world.size, rank, watch)
+                else:
+                    part = store.load_part(index, watch)
+                parts.append(source.as_asked(part))
     except MemoryError as error:
         raise OutOfMemory(
-            f"{store.folder}: the parts of rank {world.rank} hold {nbytes} bytes, and "
-            "a search needs more: not enough memory"
+            f"{store.folder}: the parts of rank {rank} hold {nbytes} bytes, and a "
+            "search needs more: not enough memory"
         ) from error
+    return held_parts(world, parts, permutation_of(store))
 
 
 def cut_anew(

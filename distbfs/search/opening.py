@@ -36,7 +36,6 @@ from distbfs.search.holding import (
     Source,
     cut_anew,
     hold_host_parts,
-    hold_rows,
     timed,
 )
 from distbfs.search.part_paths import PartPaths, WholeCounter
@@ -171,7 +170,7 @@ def _host_parts(opening: Opening, threads: int) -> Held:
         )
     if by_rows and not opening.request.divided:
         opening.say(f"1 part is divided by its rows for {world.size} ranks")
-        return hold_rows(world, source, store)
+        return hold_host_parts(world, source, by_rows=True)
     parts = store.manifest.parts
     how_many = "1 part is" if parts == 1 else f"{parts} parts are"
     opening.say(f"{how_many} repartitioned for {world.size} ranks")

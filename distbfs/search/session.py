@@ -554,11 +554,8 @@ class Session:
             source,
             levels=self.options.levels,
             parents=True,
-            depth_limit=None,
             targets=[target],
-            wanted=None,
             stop=stop,
-            records=False,
         )
         _, parent = result._at(np.array([self._id_of(target, "target")]))
         reached = parent is None or parent[0] >= 0
@@ -570,11 +567,11 @@ class Session:
         *,
         levels: bool,
         parents: bool,
-        depth_limit: int | None,
-        targets: list[Any] | None,
-        stop: Stop | None,
-        records: bool,
-        wanted: Ids | None,
+        depth_limit: int | None = None,
+        targets: list[Any] | None = None,
+        stop: Stop | None = None,
+        records: bool = False,
+        wanted: Ids | None = None,
     ) -> Result:
         self._save_last()
         root = self._roots_of(source)

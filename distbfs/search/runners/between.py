@@ -127,7 +127,7 @@ class BetweenDomains(Runner):
             self._loop, self.why = self._in_a_launch(searches[0])
         if self._loop is not None:
             self.mode = "resident"
-        if self._loop is None:
+        else:
             self._stream()
         leaves = any(search.leaves is not None for search in searches)
         leaves = bool(world.allreduce(np.array([leaves], np.int64), "max")[0])
@@ -437,39 +437,35 @@ class BetweenDomains(Runner):
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
             targets = self._targets(np.setdiff1d(until.targets, root))
+        own: list[Root | None]
+        delegate: Root | None
         if isinstance(root, np.ndarray):
-            self._start_set(root, targets, starts, counting=counting)
-            return
-        delegate: int | None = self._delegates.one(root)
-        if delegate == -1:
-            delegate = None
-        normal = delegate is None
-        self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
-        part, local = self._layout.part_of(root), self._layout.local_of(root)
-        every = zip(self._searches, starts, targets, strict=True)
-        for search, start, wanted in every:
-            here = delegate is None and search.part.index == part
-            mine = local if here else None
+            own, delegate = self._roots_of_set(root)
+        else:
+            number = self._delegates.one(root)
+            delegate = None if number == -1 else number
+            normal = delegate is None
+            self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
+            part, local = self._layout.part_of(root), self._layout.local_of(root)
+            own = [
+                local if normal and search.part.index == part else None
+                for search in self._searches
+            ]
+        for start, mine, wanted in zip(starts, own, targets, strict=True):
             start.start(mine, delegate, counting=counting, targets=wanted)
 
-    def _start_set(
-        self,
-        roots: Ids,
-        targets: Sequence[Targets | None],
-        starts: Sequence[DomainSearch | BetweenLoop],
-        *,
-        counting: bool,
-    ) -> None:
-        """Start the search in every domain from roots, int64 [k], ascending."""
+    def _roots_of_set(self, roots: Ids) -> tuple[list[Root | None], Ids]:
+        """Set the first work; return own roots of each domain, and all delegates.
+
+        roots: int64 [k], ascending
+        """
         numbers = self._delegates.of(roots)
         normals, delegates = roots[numbers < 0], numbers[numbers >= 0]
         self._root = Work(len(normals), len(delegates), len(normals), open=WIDE)
         owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
-        every = zip(self._searches, starts, targets, strict=True)
-        for search, start, wanted in every:
-            # mutant: == search.part.index -> >= 0 : test_domain_contract::test_sets
-            own = local[owners == search.part.index]
-            start.start(own, delegates, counting=counting, targets=wanted)
+        # mutant: == search.part.index -> >= 0 : test_domain_contract::test_sets
+        own = [local[owners == search.part.index] for search in self._searches]
+        return [*own], delegates
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns (collective).
