@@ -275,20 +275,20 @@ class ReferencePart:
         """Run a level: nn, then dd and nd, then dn."""
         nn, bins = self._visit_nn()
         offer.normals(bins)
-        dd = self._visit_dd(choice["dd"])
-        nd = self._visit_nd(choice["nd"])
+        dd = self._visit("dd", choice["dd"])
+        nd = self._visit("nd", choice["nd"])
         offer.bits(mask_of(np.flatnonzero(self._new_delegates), self._shape[1]))
-        return nn, nd, self._visit_dn(choice["dn"]), dd
+        return nn, nd, self._visit("dn", choice["dn"]), dd
 
     def _find(self, numbers: Array, parents: Ids) -> None:
         fresh = ~self._visited[numbers] & ~self._new[numbers]
         self._new[numbers[fresh]] = True
         self._parent[numbers[fresh]] = parents[fresh]
 
-    def _find_delegates(self, delegates: Array, parents: Ids) -> None:
-        fresh = ~self._delegates_visited[delegates] & ~self._new_delegates[delegates]
-        self._new_delegates[delegates[fresh]] = True
-        self._delegate_parent[delegates[fresh]] = parents[fresh]
+    def _find_delegates(self, numbers: Array, parents: Ids) -> None:
+        fresh = ~self._delegates_visited[numbers] & ~self._new_delegates[numbers]
+        self._new_delegates[numbers[fresh]] = True
+        self._delegate_parent[numbers[fresh]] = parents[fresh]
 
     def _visit_nn(self) -> tuple[int, Bins]:
         """Push the frontier's nn edges; return edge checks and bins for other parts."""
@@ -305,43 +305,27 @@ class ReferencePart:
         starts, ends = (np.searchsorted(owner[order], parts, x) for x in SIDES)
         return len(column), Bins(items[order], lambda: (starts, ends))
 
-    def _visit_nd(self, direction: DirectionName) -> int:
-        """Find delegates adjacent to normal vertices."""
+    def _visit(self, name: str, direction: DirectionName) -> int:
+        """Find vertices along nd, dd or dn; a pull reads the rows of its reverse."""
+        part, normals, delegates = self.part, self._visited, self._delegates_visited
+        out, back, has_back = {
+            "nd": (part.nd, part.dn, self._has_dn),
+            "dd": (part.dd, part.dd_pulled, self._has_dd),
+            "dn": (part.dn, part.nd, self._has_nd),
+        }[name]
+        frontier, ids, seen = self._delegates, part.delegates, delegates
+        if name == "nd":
+            frontier, ids, seen = self._frontier, self._ids, normals
+        find, reached = self._find_delegates, delegates
+        if name == "dn":
+            find, reached = self._find, normals
         if direction == "push":
-            source, column = neighbours(self.part.nd, self._frontier)
-            self._find_delegates(column, self._ids[source])
+            source, column = neighbours(out, frontier)
+            find(column, ids[source])
             return len(column)
-        rows = np.flatnonzero(~self._delegates_visited & self._has_dn)
-        reached, parent, checks = first_match(self.part.dn, rows, self._visited)
-        self._find_delegates(reached, self._ids[parent])
-        return checks
-
-    def _visit_dd(self, direction: DirectionName) -> int:
-        """Find delegates adjacent to delegates."""
-        ids = self.part.delegates
-        if direction == "push":
-            source, column = neighbours(self.part.dd, self._delegates)
-            self._find_delegates(column, ids[source])
-            return len(column)
-        rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
-        reached, parent, checks = first_match(
-            self.part.dd_pulled, rows, self._delegates_visited
-        )
-        self._find_delegates(reached, ids[parent])
-        return checks
-
-    def _visit_dn(self, direction: DirectionName) -> int:
-        """Find normal vertices adjacent to delegates."""
-        ids = self.part.delegates
-        if direction == "push":
-            source, column = neighbours(self.part.dn, self._delegates)
-            self._find(column, ids[source])
-            return len(column)
-        rows = np.flatnonzero(~self._visited & self._has_nd)
-        reached, parent, checks = first_match(
-            self.part.nd, rows, self._delegates_visited
-        )
-        self._find(reached, ids[parent])
+        rows = np.flatnonzero(~reached & has_back)
+        fresh, parent, checks = first_match(back, rows, seen)
+        find(fresh, ids[parent])
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
