@@ -59,7 +59,7 @@ from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
-from distbfs.search.choose import Request, agreed_runner
+from distbfs.search.choose import Request, choose_runner
 from distbfs.search.result_file import ENDINGS, partial_name
 from distbfs.search.result_table import DASH, ending_of
 from distbfs.timing import clock
@@ -380,7 +380,7 @@ def make_searcher(
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
         part = source.whole_part()
-        runner, reason = agreed_runner(world, asked.engine)
+        runner, reason = choose_runner(asked.engine, world)
         options = replace(options, host_memory=host_share(world, runner, options))
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:

@@ -35,7 +35,7 @@ from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import agreed_runner, choose_runner
+from distbfs.search.choose import choose_runner
 from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
 from distbfs.types import Array, Floats, Ids, Levels, Marks, RunnerName, World
@@ -85,7 +85,7 @@ def searching(
     check_graph(graph)
     ways, runner = options or RunOptions(), None
     if world is not None and world.size > 1:
-        runner, _ = agreed_runner(world, engine)
+        runner, _ = choose_runner(engine, world)
     with graph._lock:
         name = engine if runner is None else runner.name
         limits = ways.device_memory, ways.host_memory

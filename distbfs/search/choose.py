@@ -415,44 +415,39 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     )
 
 
-def choose_runner(name: str) -> tuple[Any, str]:
+def choose_runner(name: str, world: World | None = None) -> tuple[Any, str]:
     """Return a runner of many searches and the reason ("" if it was named).
 
     ``auto`` means xbfs with a device, else openmp, or reference without a C compiler.
     Raises UsageError for an unknown name, ResourceError if the named runner cannot run
     here.
+
+    world: ranks that must all be able to use it, each on its own device (collective)
     """
-    if name != "auto":
-        named = registry.lookup(registry.RUNNERS, "engine", name)()
-        return named, ""
+
+    def made(name: str) -> Any:
+        return registry.lookup(registry.RUNNERS, "engine", name)()
+
+    if name not in ("auto", "xbfs"):
+        return made(name), ""
+    runner, why = None, ""
     try:
         cuda.cupy()
-        first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
-        return first, "there is a CUDA device"
+        runner = made("xbfs")
     except (DeviceMissing, UsageError) as error:
+        if name == "xbfs":
+            raise
         why = str(error).partition(";")[0]
-    try:
-        second = registry.lookup(registry.RUNNERS, "engine", "openmp")()
-    except CompilerMissing as error:
-        third = registry.lookup(registry.RUNNERS, "engine", "reference")()
-        return third, str(error)
-    return second, why
-
-
-def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
-    """Return a runner that each rank can use on its own device, and the reason."""
-    runner, reason = choose_runner(engine)
-    if engine not in ("auto", "xbfs"):
-        return runner, reason
-    why = first_reason(world, "" if runner.name == "xbfs" else reason)
-    if not why:
+    if world is not None and not (why := first_reason(world, why)):
         try:
             take_devices(world, share=False)
         except LaunchError as error:
-            if engine == "xbfs":
+            if name == "xbfs":
                 raise
             why = str(error).partition(";")[0]
     if not why:
-        return runner, reason
-    # a rank without a usable device follows the others
-    return (choose_runner("openmp")[0] if runner.name == "xbfs" else runner), why
+        return runner, "there is a CUDA device" if name == "auto" else ""
+    try:  # a rank without a usable device follows the others
+        return made("openmp"), why
+    except CompilerMissing as error:
+        return made("reference"), str(error)

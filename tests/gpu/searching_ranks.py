@@ -43,7 +43,7 @@ from distbfs.multisearch.searchers import PartsSearcher  # noqa: E402
 from distbfs.ranks.watch import Watch  # noqa: E402
 from distbfs.ranks.world import run_guarded, start  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
-from distbfs.service.shared_traversal import MOST, together  # noqa: E402
+from distbfs.service.shared_traversal import MOST, batch_searcher  # noqa: E402
 from distbfs.store.whole import NO_DELEGATES  # noqa: E402
 
 GRAPHS = {
@@ -249,7 +249,7 @@ def compare_many(world, session, graph):
 
 def compare_together(session, graph):
     """Searches that share a traversal; every rank has all levels."""
-    at_once = together(session)
+    at_once = batch_searcher(session)
     sources = np.random.default_rng(1).permutation(graph.n)[:MOST].tolist()
     asked = [(root, list(range(graph.n))) for root in sources]
     for _ in range(2):

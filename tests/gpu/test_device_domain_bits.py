@@ -20,7 +20,7 @@ from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
-from distbfs.service.shared_traversal import MOST, together
+from distbfs.service.shared_traversal import MOST, batch_searcher
 from distbfs.store.whole import NO_DELEGATES
 
 GRAPHS = {
@@ -119,7 +119,7 @@ def test_beside_the_searches_of_a_session(parts):
         pytest.skip(f"needs {parts} devices")
     source = GRAPHS["kronecker"]
     session = open_tuples(source, request=Request(devices=devices, domain=parts))
-    at_once = together(session)
+    at_once = batch_searcher(session)
     rng = np.random.default_rng(7)
     for _ in range(20):
         sources = rng.permutation(source.n)[:MOST].tolist()

@@ -37,7 +37,7 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.holding import held_graph
-from distbfs.service.shared_traversal import together
+from distbfs.service.shared_traversal import batch_searcher
 
 MADE = {}
 WAYS = {
@@ -301,7 +301,8 @@ def test_tails_in_host_memory(device, name, in_ids):
         separated=None,
         at_close=[],
     )
-    assert together(session) is None, "queries of a service are answered one by one"
+    why = "queries of a service are answered one by one"
+    assert batch_searcher(session) is None, why
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])
