@@ -26,7 +26,7 @@ from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.graph.device_graph import MAX_VERTICES, graph_table
 from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
-from distbfs.search.choose import ALONE_BELOW
+from distbfs.search.choose import ONE_DEVICE_BELOW
 from distbfs.search.runners.seat import streams_table
 
 
@@ -66,7 +66,7 @@ def planned_split(
     """Return the split of rows in the search whose time is predicted."""
     if graph.domains > 1:
         return gpus["gpu_part"]
-    one = graph.parts == 1 or graph.n < ALONE_BELOW
+    one = graph.parts == 1 or graph.n < ONE_DEVICE_BELOW
     return gpus["gpu_search_tails" if one else "gpu_domain_tails"]
 
 

@@ -30,7 +30,7 @@ from distbfs.plan.threshold import (
     suggest_threshold,
     weigh_thresholds,
 )
-from distbfs.search.choose import ALONE_BELOW
+from distbfs.search.choose import ONE_DEVICE_BELOW
 from distbfs.search.domains import too_many_problem
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.shape import shape_of
@@ -255,7 +255,7 @@ def search_time(
     if graph.histogram is None or graph.directed:
         return None
     parts, devices = graph.parts, graph.domain
-    if graph.domains == 1 and graph.n < ALONE_BELOW:
+    if graph.domains == 1 and graph.n < ONE_DEVICE_BELOW:
         devices = 1
     streamed = parts <= MOST_STREAMED and exchange != "host"
     if exchange == "nvshmem" and (devices > 1 or not streamed):

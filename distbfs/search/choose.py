@@ -58,7 +58,7 @@ ONE_DOMAIN = (
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
 HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
 WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
-ALONE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
+ONE_DEVICE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 
 
 @dataclass(frozen=True)
@@ -264,13 +264,13 @@ def _on_devices(
     if kind.domains and (asked or not kind.whole_graphs):
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
-    # mutant: ALONE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device
-    # mutant: ALONE_BELOW and request.domain is None -> ALONE_BELOW
+    # mutant: ONE_DEVICE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device
+    # mutant: ONE_DEVICE_BELOW and request.domain is None -> ONE_DEVICE_BELOW
     #   : test_sessions::test_what_is_chosen
-    small = n < ALONE_BELOW and request.domain is None
+    small = n < ONE_DEVICE_BELOW and request.domain is None
     small = small and not request.divided
     if small and hosts.total > 1 and kind.devices > 1:
-        why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
+        why = f"one device searches alone, as {n} vertices are below {ONE_DEVICE_BELOW}"
     if world.size == 1 and (alone or small):
         if n <= MAX_VERTICES:
             return SearchChoice("device", named, devices[:1], why=why)

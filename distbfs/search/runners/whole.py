@@ -121,8 +121,8 @@ class WholeRunner(Runner):
     ) -> None:
         self._world, self._search = world, search
         self.mode = "stepwise" if stepwise else "resident"
-        self._together = search is not None and search.collective
-        self._no_word = world.size == 1 or self._together  # of the end, to other ranks
+        collective = search is not None and search.collective
+        self._all_search = collective or world.size == 1  # and so know how it ends
         if search is not None and world.size == 1:
             self.path = search.path
 
@@ -132,7 +132,7 @@ class WholeRunner(Runner):
         If one rank searches and the others wait, ``stop`` is called on all ranks before
         the search, and on the one that searches during it.
         """
-        if self._search is not None and self._no_word:
+        if self._search is not None and self._all_search:
             result = self._search.search(root, **asked)
             result.records = records_of(result.records)
             return result

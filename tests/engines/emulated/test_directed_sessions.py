@@ -35,7 +35,7 @@ def devices(device, monkeypatch):
     """Two devices a rank, which are one and see each other, unless ``devices`` says."""
     lent = [0, 0]
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 1)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     for module in (device_opening, shared_tuples):
         monkeypatch.setattr(module, "PeerGroup", ThreadPeers)

@@ -241,7 +241,7 @@ def test_directed_graphs_are_searched_by_one_domain(devices, monkeypatch):
     tuples = random_tuples(90, 200, seed=6)
     with distbfs.open(tuples, directed=True) as session:
         assert "one device searches alone, as 90 vertices" in session.why
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 1)
+    monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 1)
     for form in ({}, {"domain": 2, "engine": "xbfs"}):
         with distbfs.open(tuples, directed=True, **form) as session:
             assert "2 devices map each other's memory" in session.why
@@ -458,7 +458,7 @@ def test_what_is_refused(devices, options, request_, kind, text):
 def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
     """Smaller ones serve, and it is said; unless the engine was named."""
     devices[:] = [0] * (9 if how == "many" else 2)
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 0)
     if how == "peers":
         monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: why)
     if how == "kinds":
@@ -526,7 +526,7 @@ def hosts(device, monkeypatch):
         return [0] * world.counts[world.rank]
 
     monkeypatch.setattr(choosing, "take_devices", taken)
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 0)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", peers)
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
 
@@ -930,7 +930,7 @@ def test_stores(stored, devices, count, monkeypatch):
 def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
     """However large it is, unless more are asked for."""
     devices[:] = [0, 0]
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 0)
     graph = Graph.from_edges(SOURCE.u, SOURCE.v, SOURCE.n)
     with distbfs.open(graph) as session:
         for root in some_roots(SOURCE, 2):
