@@ -6,7 +6,7 @@ Numbers, rows and columns are those of ``part`` (Pan, Pearce, Owens 2018, Table 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,11 @@ class DeviceSubgraph:
         width = self.columns.dtype.itemsize
         return int(self.offsets.nbytes) + self.edges * width
 
+    def emptied(self) -> DeviceSubgraph:
+        """Return a subgraph without rows."""
+        pad = cuda.cupy().zeros(COLUMN_PAD, self.columns.dtype)
+        return DeviceSubgraph(self.offsets[:1].copy(), pad)
+
 
 @dataclass
 class DevicePart:
@@ -65,6 +70,9 @@ class DevicePart:
     tuple_degrees: uint32 [local count], by number: ends of input tuples at the vertex
     kept: whether searches must not change the part; otherwise they may free subgraphs,
     which then have no rows
+    incoming: of a directed graph, the subgraphs by name of the reversed edges; empty if
+    edges lead both ways. In a directed graph, ``tuple_degrees`` counts both ends of a
+    tuple at its source.
     """
 
     layout: Layout
@@ -80,14 +88,26 @@ class DevicePart:
     numbers: Any
     tuple_degrees: Any
     kept: bool = True
+    incoming: dict[str, DeviceSubgraph] = field(default_factory=dict)
+
+    @property
+    def sides(self) -> list[dict[str, DeviceSubgraph]]:
+        """The subgraphs by name: of edges out and, in a directed graph, of edges in."""
+        out = {name: getattr(self, name) for name in SUBGRAPHS}
+        return [out, self.incoming] if self.incoming else [out]
+
+    @property
+    def subgraphs(self) -> list[DeviceSubgraph]:
+        """All subgraphs."""
+        return [rows for side in self.sides for rows in side.values()]
 
     def let_go(self, *names: str) -> None:
         """Free the subgraphs, unless the part is kept."""
         if not self.kept:
             for name in names:
-                rows: DeviceSubgraph = getattr(self, name)
-                pad = cuda.cupy().zeros(COLUMN_PAD, rows.columns.dtype)
-                setattr(self, name, DeviceSubgraph(rows.offsets[:1].copy(), pad))
+                setattr(self, name, getattr(self, name).emptied())
+                if self.incoming:
+                    self.incoming[name] = self.incoming[name].emptied()
             cuda.release()
 
     @property
@@ -111,13 +131,12 @@ class DevicePart:
     @property
     def host_bytes(self) -> int:
         """Bytes of columns in host memory."""
-        rows = (self.nn, self.nd, self.dn, self.dd)
-        return sum(int(x.columns.nbytes) for x in rows if x.on_host)
+        return sum(int(x.columns.nbytes) for x in self.subgraphs if x.on_host)
 
     @property
     def graph_bytes(self) -> int:
-        """Bytes of the four subgraphs as Table I counts them."""
-        return sum(rows.nbytes for rows in (self.nn, self.nd, self.dn, self.dd))
+        """Bytes of the subgraphs as Table I counts them."""
+        return sum(rows.nbytes for rows in self.subgraphs)
 
 
 def to_device(array: Array) -> Any:

@@ -22,7 +22,7 @@ from distbfs.ranks.world import SoloWorld
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
-    from distbfs.build.cuda.inner_part import InnerPart
+    from distbfs.build.cuda.inner_part import InnerPart, Outer
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.types import DeviceArray, World
 
@@ -99,24 +99,28 @@ class InnerRows:
 
     def __init__(self, world: World, parts: Sequence[InnerPart]) -> None:
         self.world, self._parts = world, parts
-        self._makers: list[tuple[SeenMaker, SeenMaker]] = []
+        self._makers: list[list[SeenMaker]] = []
         for part in parts:
             with part.ids.device, cuda.memory_of("the ids of other domains"):
-                inner, outer = rows_of_part(part, target_ids(part))
-                self._makers.append((SeenMaker(inner), SeenMaker(outer)))
+                targets = [target_ids(part, outer) for outer in part.outer_sides]
+                rows = rows_of_part(part, targets)
+                self._makers.append([SeenMaker(some) for some in rows])
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenPart]:
         """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
-        for part, (inner, outer) in zip(self._parts, self._makers, strict=True):
+        for part, makers in zip(self._parts, self._makers, strict=True):
             with part.ids.device:
-                seen.append(SeenPart(make(inner), make(outer)))
+                inner, outer, *into = (make(maker) for maker in makers)
+                outer.incoming = into[0] if into else None
+                seen.append(SeenPart(inner, outer))
         return seen
 
     def ends(self, seen: Sequence[SeenPart]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, by device (collective).
 
-        The ends at a delegate are summed over all domains.
+        The ends at a delegate are summed over all domains. In a directed graph, both
+        ends of an edge count where it leaves.
         """
         of_delegates = np.zeros(self._parts[0].delegate_count, np.int64)
         for part, some in zip(self._parts, seen, strict=True):
@@ -136,13 +140,14 @@ class InnerRows:
                 ends[vertices[part.normals :]] = normals
                 of_owned = cp.asarray(of_delegates[places].astype(np.uint32))
                 ends[vertices[cp.asarray(owned)]] = of_owned
+                ends *= np.uint32(1 + part.graph.directed)
                 every.append(ends)
         return every
 
 
-def target_ids(part: InnerPart) -> DeviceArray:
+def target_ids(part: InnerPart, outer: Outer) -> DeviceArray:
     """Return the ids of ``outer.targets``; the device of the part must be current."""
-    cp, outer, parts = cuda.cupy(), part.outer, part.layout.parts
+    cp, parts = cuda.cupy(), part.layout.parts
     counts = np.diff(outer.starts).tolist()
     shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts)
     return outer.targets.astype(part.ids.dtype) * part.ids.dtype.type(parts) + shares

@@ -60,6 +60,7 @@ ONE_WAY = [
 ]
 ONE_WAY = [{**form, "DIRECTED": (1,)} for form in ONE_WAY]
 LARGE = {"OFFSET": ("u64",), "DIRECTED": (1,)}
+SPLIT = {"OFFSET": ("u64",), "SPLIT": (1,)}
 ONE_WAY_DOMAIN = [
     {**LARGE, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
     {**LARGE, "COUNT": (0,), "IN_IDS": (1,), "SPLIT": (1,)},
@@ -169,8 +170,10 @@ LOADS = {
             ("between.cu",),
             {**BETWEEN, "SPLIT": (0,)},
             {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,)},
-            {**BETWEEN, "SPLIT": (0,), "MASKED": (1,)},
-            {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
+            {**BETWEEN, "COUNT": (1,), "SPLIT": (0,), "MASKED": (1,)},
+            {**BETWEEN, **SPLIT, "COUNT": (1,), "MASKED": (1,)},
+            {**BETWEEN, **LARGE, "COUNT": (0,), "SPLIT": (0,)},
+            {**BETWEEN, **LARGE, **SPLIT, "COUNT": (1,), "MASKED": (1,)},
         )
     ],
     "engines/cuda/xbfs/between_loop.py": [
@@ -181,6 +184,8 @@ LOADS = {
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,)},
             {**LOOP, "SPLIT": (0,), "MASKED": (1,)},
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
+            {**LOOP, **LARGE, "SPLIT": (0,)},
+            {**LOOP, **LARGE, **SPLIT, "MASKED": (1,)},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [

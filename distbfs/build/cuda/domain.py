@@ -307,11 +307,9 @@ class MemberBuilder(Builder):
     """Builds the parts of one device of this rank.
 
     places: places of all vertices, once they are known
-    directed: whether to build rows of outgoing and of incoming edges
     """
 
     places: Places | None = None
-    directed = False
 
     @cached_property
     def _numbering(self) -> Kernels:
@@ -598,9 +596,8 @@ def construct_domain(
             buffer_bytes=buffer_bytes,
             done=done,
             making=making,
+            directed=directed,
         )
-        for builder in crew.builders.values():
-            builder.directed = directed
         measured = crew.each(lambda builder, _, part: builder.measure(part))
         known = _all_known(world, placement, measured)
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)

@@ -4,12 +4,13 @@ While the rows of a part are made, range by range, its subgraphs lie on its devi
 pinned host memory. If a device has no room for all columns, rows have tails: the
 columns after the first ones go to pinned host memory as they are made. If even the
 first columns do not fit beside the outer edges, the columns of the outer edges go to
-pinned host memory, too. See inner_part.py for the result.
+pinned host memory, too. In a directed graph, all this is done for edges out and for
+edges in. See inner_part.py for the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,8 @@ from distbfs.build.cuda.inner_part import (
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import RESERVE, Ranges, row_ranges, runs_of
-from distbfs.build.cuda.room import (
-    SPARE_VERTEX,
-    Fit,
-    Room,
-    Split,
-)
+from distbfs.build.cuda.ranges import RESERVE, BothSides, Ranges, row_ranges, runs_of
+from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
@@ -51,11 +47,11 @@ from distbfs.graph.device_graph import (
     Trees,
     vertices_table,
 )
-from distbfs.partition.device_part import DevicePart
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
-from distbfs.types import SUBGRAPHS, Array, Ids
+from distbfs.types import Array, Ids
 
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
@@ -89,206 +85,78 @@ class InnerLengths:
         return int(long[-1]) + 1 if len(long) else 0
 
 
-class InnerBuilder:
-    """Builds the inner graph and the outer edges of one device's share.
+class Side:
+    """One set of rows of a share: those of edges out, or of edges in.
 
-    Call methods in this order: ``measure``; ``fit`` and ``split`` if rows may have
-    tails; ``allocate``; those that write rows; ``finish``.
+    A symmetric graph has one. Call methods in this order: ``measure``; ``split`` if
+    rows may have tails; ``allocate``; those that write rows; ``finish``.
 
-    count: how many numbers there are; leaves: normal vertices whose only edge leads to
-    a delegate
+    rows: the subgraphs of the part by name; inside, outside: number of edges of each
+    normal vertex in the domain, and to others
+    edges: number of inner edges; ranges: those of the keys of rows; lengths: lengths of
+    the rows of this device's delegates, uint32 [normals] on the host
     """
 
+    edges = 0
     _split: Split | None = None
-    _trees: Trees | None = None
 
-    def __init__(
-        self, part: DevicePart, domains: Domains, delegates: Delegates
-    ) -> None:
-        cp = cuda.cupy()
-        self.part, self._clock, self._delegates = part, Stopwatch(), delegates
-        self._kernels, self._domains = Kernels(self._clock), domains
-        self._id = id_type(part.layout.n)
-        index = domains.domain_of(part.index)
-        self._devices = domains.sizes[index]
-        self.device = domains.device_of(part.index)
-        self._rows = {name: getattr(part, name) for name in SUBGRAPHS}
-        self._module = programs.Module(Path(__file__).with_suffix(".cu"))
-        self._grid = cuda.blocks_for(None, BLOCK)
-        inside = np.full(domains.shares, ISOLATED, np.uint32)
-        inside[domains.shares_of(index)] = np.arange(self._devices)
-        self._inside = cp.asarray(inside)
-        self.normals = delegates.normals
-        self.count = self.normals + part.active
-        self._spot = cp.asarray(delegates.position.astype(np.uint32))
-        self._number()
-
-    def _launch(self, name: str, *arguments: Any) -> None:
-        self._module.kernel(name)(self._grid, BLOCK, *arguments)
-
-    def _number(self) -> None:
-        """Assign numbers to normal vertices by degree inside the domain."""
-        cp, part = cuda.cupy(), self.part
-        nn, nd = self._rows["nn"], self._rows["nd"]
-        inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
-        if part.active:
+    def __init__(self, share: InnerBuilder, rows: dict[str, DeviceSubgraph]) -> None:
+        cp, self._share, self.rows = cuda.cupy(), share, dict(rows)
+        self._kernels, self._launch, self.part = share.kernels, share.launch, share.part
+        active = self.part.active
+        inside, outside = (cp.empty(max(active, 1), np.uint32) for _ in range(2))
+        if active:
             self._launch(
                 "count_normals",
-                np.uint32(part.active),
-                self._inside,
-                uints(nn.offsets),
-                uints(nn.columns),
-                uints(nd.offsets),
+                np.uint32(active),
+                share.inside,
+                uints(rows["nn"].offsets),
+                uints(rows["nn"].columns),
+                uints(rows["nd"].offsets),
                 inside,
                 outside,
             )
-        inside, self._outside = inside[: part.active], outside[: part.active]
-        # mutant: (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0) ->
-        #   inside == 1 : test_between_leaves::test_every_way
-        leaf = (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0)
-        # the last classes: vertices without inner edges, then leaves on delegates
-        classes = cp.where(leaf, np.uint32(LEAF), inside + np.uint32(LEAF + 1))
-        numbering = Numbering(self._kernels, classes)
-        self._numbering = numbering
-        self._order, ranked = numbering.vertices, numbering.sorted
-        self._lengths = cp.where(
-            ranked == LEAF, np.uint32(1), ranked - np.uint32(LEAF + 1)
-        )
-        self._at_least = self.normals + np.array(
-            [inner_at_least(numbering, k) for k in range(AT_LEAST)]
-        )
-        self.leaves = int(cp.count_nonzero(leaf))
-        numbers = numbering.numbers + np.uint32(self.normals)
-        del numbering.sorted, numbering.numbers
-        self.positions = positions_of(numbers, np.uint32(self.device), self._devices)
-        local = part.vertices[: part.active].astype(self._id)
-        self.names = local * self._id(part.layout.parts) + self._id(part.index)
-
-    def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves, whose numbers begin at ``searched``."""
-        at_least = self._at_least.copy()
-        at_least[:2] = searched
-        self._trees = Trees(self.count - searched, 1, at_least)
-
-    def let_go(self, *names: str) -> None:
-        """Free subgraphs that are no longer needed; see ``DevicePart``."""
-        for name in names:
-            del self._rows[name]
-        self.part.let_go(*names)
+        self.inside, self._outside = inside[:active], outside[:active]
 
     def delegate_lengths(self) -> Ids:
         """Return each delegate row's length on this device, int64 [d] on the host."""
-        d, rows = self.part.delegate_count, self._rows
+        d, rows = self.part.delegate_count, self.rows
         lengths = np.zeros(d, np.int64)
         for name in ("dd", "dn"):
             lengths += np.diff(rows[name].offsets[: d + 1].get().astype(np.int64))
         self._before = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
         return lengths
 
-    def keys_room(self) -> int:
-        """Return the number of keys of rows that fit in free device memory."""
-        return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
-
-    @property
-    def _key_bytes(self) -> int:
-        """Bytes that a key of a row takes until the key's column is written."""
-        return KEY_BYTES if self._devices == 1 else SWAP_BYTES
-
-    def take_names(
-        self, positions: Any, names: Any, starts: Ids, granules: int
-    ) -> None:
-        """Store the positions and names of the domain's normal vertices, by device.
-
-        positions, names: [normal vertices of the domain]; starts: where each device's
-        begin
-        """
-        cp, part = cuda.cupy(), self.part
-        self._places = positions, cp.asarray(starts.astype(np.uint64))
-        several = self._devices > 1
-        all_positions = granules * GRANULE * self._devices if several else self.count
-        self.slots = slots_after(all_positions)
-        owned = part.layout.part_of(self._delegates.ids) == part.index
-        owned = np.flatnonzero(owned)
-        self._owned = owned[np.argsort(self._delegates.ids[owned])]
-        room = part.active + len(owned) + 1
-        self._ids = cp.zeros(self.slots + room, self._id)
-        cp.invert(self._ids, out=self._ids)
-        self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(self._id))
-        self._ids[positions] = names
-
     def measure(self, delegate_lengths: Ids) -> None:
         """Count the columns of rows, and make the outer edges.
 
         delegate_lengths: lengths of whole rows of delegates, int64 [d]
         """
-        cp = cuda.cupy()
-        lengths = cp.zeros(self.count, np.uint32)
-        self._mine = self._delegates.of(self.device)
-        own = np.zeros(self.normals, np.uint32)
-        own[self._delegates.number[self._mine]] = delegate_lengths[self._mine]
-        lengths[: self.normals] = cp.asarray(own)
-        lengths[self.normals :] = self._lengths
-        self._by_length = InnerLengths(own, self._numbering)
+        cp, share = cuda.cupy(), self._share
+        lengths = cp.zeros(share.count, np.uint32)
+        self.lengths = np.zeros(share.normals, np.uint32)
+        self.lengths[share.delegates.number[share.mine]] = delegate_lengths[share.mine]
+        lengths[: share.normals] = cp.asarray(self.lengths)
+        lengths[share.normals :] = self.inside[share.order]
+        del self.inside
         self._upto, self._counted = self._sums(lengths), lengths
-        self._ranges = Ranges(self._kernels, lengths)
-        self.edges = self._ranges.total
-        self._longest = max(int(delegate_lengths.max(initial=0)), self._ranges.longest)
-        self._outer = self._outer_edges()
-
-    @property
-    def _counts(self) -> ShareCounts:
-        outer = self._outer
-        part, layout = self.part, self.part.layout
-        return ShareCounts(
-            layout,
-            part.index,
-            self._domains,
-            self.count,
-            self.edges,
-            self._at_least,
-            self._delegates.count,
-            len(outer.targets),
-            outer.edges,
-            np.bincount(layout.part_of(self._delegates.ids), minlength=layout.parts),
-        )
-
-    def fit(self, room: Room, sharing: int) -> Fit:
-        """Compute how much of the part fits the device's memory.
-
-        sharing: number of shares that the device builds and searches
-        """
-        part, local = self.part, self.part.local_count
-        rows = [getattr(part, name) for name in SUBGRAPHS]
-        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
-        subgraphs -= part.host_bytes
-        held = total_bytes(vertices_table(local, local)) + part.kept * subgraphs
-        held += self._ids.nbytes + self._outer.device_bytes
-        made = 8 * (self.count + 1) + 4 * (self.count + local)
-        fixed = held + made + room.state(self._counts)
-        freed = 0 if part.kept else subgraphs
-        have = room.free(held + freed, SPARE_VERTEX * local, sharing)
-        keys = (self._key_bytes + 4) * self._longest  # and their columns
-        building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
-        have = min(have, fixed + building)
-        return Fit(fixed, have, have, self._by_length, self._ranges)
-
-    @property
-    def outer_bytes(self) -> int:
-        """Bytes of the columns of outer edges."""
-        return int(self._outer.columns.nbytes)
+        self.ranges = Ranges(self._kernels, lengths)
+        self.edges = self.ranges.total
+        self.longest = max(int(delegate_lengths.max(initial=0)), self.ranges.longest)
+        self.outer = self._outer_edges()
 
     def outer_to_host(self) -> None:
         """Move the columns of outer edges to pinned host memory."""
-        columns = self._outer.columns
+        columns = self.outer.columns
         on_host = pinned(len(columns), np.uint32, "outer edges")
         columns.get(out=on_host)
         columns = seen_by_kernels(on_host)
-        self._outer = replace(self._outer, columns=columns, on_host=True)
+        self.outer = replace(self.outer, columns=columns, on_host=True)
         cuda.release()
 
     def split(self, fit: Fit, kept: int) -> int:
         """Keep ``kept`` columns of each row; return the number for host memory."""
-        self._split = fit.at(kept)
+        self._split = Split.at(kept, fit.numbering, self.ranges)
         return self._split.tails
 
     def allocate(self) -> None:
@@ -300,7 +168,7 @@ class InnerBuilder:
             self._offsets, self._tail_at = self._sums(heads), self._sums(tails)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
             columns = split.heads
-        del self._counted, self._ranges
+        del self._counted, self.ranges
         self._columns = cuda.cupy().zeros(columns + COLUMN_PAD, np.uint32)
 
     def _sums(self, lengths: Any) -> Any:
@@ -315,8 +183,8 @@ class InnerBuilder:
 
         low, high: range of delegates. Keys are uint64: number there << 32 | position.
         """
-        cp = cuda.cupy()
-        dd, dn = self._rows["dd"], self._rows["dn"]
+        cp, share = cuda.cupy(), self._share
+        dd, dn = self.rows["dd"], self.rows["dn"]
         before = self._before
         keys = cp.empty(int(before[high] - before[low]), np.uint64)
         self._launch(
@@ -327,17 +195,17 @@ class InnerBuilder:
             dd.columns,
             uints(dn.offsets),
             dn.columns,
-            self._spot,
-            self.positions,
+            share.spot,
+            share.positions,
             before[low],
             cp.asarray(before),
             keys,
         )
-        if self._devices == 1:
+        if share.devices == 1:
             return [keys]
-        device, numbers = numbers_of(keys >> np.uint64(32), self._devices)
+        device, numbers = numbers_of(keys >> np.uint64(32), share.devices)
         keys = numbers << np.uint64(32) | keys & np.uint64(WIDE - 1)
-        return [keys[device == np.uint64(k)] for k in range(self._devices)]
+        return [keys[device == np.uint64(k)] for k in range(share.devices)]
 
     def take_delegates(self, keys: Any, low: int, high: int) -> None:
         """Write the rows of this device's delegates from ``low`` up to ``high``.
@@ -346,8 +214,9 @@ class InnerBuilder:
         contiguous.
         """
         keys.sort()
-        first, last = np.searchsorted(self._mine, [low, high])
-        rows = np.sort(self._delegates.number[self._mine[first:last]])
+        first, last = np.searchsorted(self._share.mine, [low, high])
+        share = self._share
+        rows = np.sort(share.delegates.number[share.mine[first:last]])
         done = 0
         # mutant: np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) -> [rows]
         #   : test_rows_of_delegates_come_in_pieces
@@ -383,25 +252,25 @@ class InnerBuilder:
 
     def write_normals(self) -> None:
         """Write the rows of normal vertices, as many keys at a time as fit."""
-        cp = cuda.cupy()
-        nn, nd = self._rows["nn"], self._rows["nd"]
-        room, offsets = self.keys_room(), self._upto
-        for low, high in row_ranges(offsets, room, self.normals):
+        cp, share = cuda.cupy(), self._share
+        nn, nd = self.rows["nn"], self.rows["nd"]
+        room, offsets = share.keys_room(), self._upto
+        for low, high in row_ranges(offsets, room, share.normals):
             first = int(offsets[low])
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
-            positions, starts = self._places
+            positions, starts = share.places
             self._launch(
                 "normal_keys",
                 np.uint32(low),
                 np.uint32(high),
-                np.uint32(self.normals),
-                self._inside,
-                self._order,
+                np.uint32(share.normals),
+                share.inside,
+                share.order,
                 uints(nn.offsets),
                 uints(nn.columns),
                 uints(nd.offsets),
                 nd.columns,
-                self._spot,
+                share.spot,
                 starts,
                 positions,
                 np.uint64(first),
@@ -420,7 +289,7 @@ class InnerBuilder:
         are several passes, the targets wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
-        offsets = self._sums(self._outside[self._order])
+        offsets = self._sums(self._outside[self._share.order])
         edges, starts = np.zeros(shares, np.int64), np.zeros(shares + 1, np.int64)
         for _, columns in self._outer_columns(offsets):
             share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
@@ -458,11 +327,11 @@ class InnerBuilder:
     @property
     def targets(self) -> tuple[Any, Ids]:
         """The targets of outer edges, and the start of each share's targets."""
-        return self._outer.targets, self._outer.starts
+        return self.outer.targets, self.outer.starts
 
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
-        cp, nn = cuda.cupy(), self._rows["nn"]
+        cp, nn = cuda.cupy(), self.rows["nn"]
         for low, high in row_ranges(offsets, SLICE):
             first = int(offsets[low])
             span = slice(first, int(offsets[high]))
@@ -472,8 +341,8 @@ class InnerBuilder:
                     "outer_rows",
                     np.uint32(low),
                     np.uint32(high),
-                    self._inside,
-                    self._order,
+                    self._share.inside,
+                    self._share.order,
                     uints(nn.offsets),
                     nn.columns,
                     offsets,
@@ -496,23 +365,209 @@ class InnerBuilder:
             pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))
         return pieces[0] if len(pieces) == 1 else cp.unique(cp.concatenate(pieces))
 
+    def finish(self, *, wide: bool) -> dict[str, Any]:
+        """Return offsets, columns and tails of the rows; wide: offsets have 64 bits."""
+        del self._upto
+        split, tails = self._split, None
+        if split is not None:
+            tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
+        offsets = self._offsets
+        return {
+            "offsets": offsets
+            if wide or split is not None
+            else offsets.astype(np.uint32),
+            "columns": self._columns,
+            "tails": tails,
+        }
+
+
+class InnerBuilder:
+    """Builds the inner graph and the outer edges of one device's share.
+
+    Call methods in this order: ``measure``; ``fit`` and ``split`` if rows may have
+    tails; ``allocate``; those of ``sides`` that write rows; ``finish``.
+
+    sides: rows of edges out and, in a directed graph, of edges in
+    count: how many numbers there are; leaves: normal vertices whose only edge leads to
+    a delegate, none in a directed graph
+    mine: delegate numbers of this device's delegates; spot: position of each delegate;
+    inside: device in this domain that has a share, ISOLATED for shares of others
+    """
+
+    _trees: Trees | None = None
+
+    def __init__(
+        self, part: DevicePart, domains: Domains, delegates: Delegates
+    ) -> None:
+        cp = cuda.cupy()
+        self.part, self._clock, self.delegates = part, Stopwatch(), delegates
+        self.kernels, self._domains = Kernels(self._clock), domains
+        self._id = id_type(part.layout.n)
+        index = domains.domain_of(part.index)
+        self.devices = domains.sizes[index]
+        self.device = domains.device_of(part.index)
+        self.mine = delegates.of(self.device)
+        self._module = programs.Module(Path(__file__).with_suffix(".cu"))
+        self._grid = cuda.blocks_for(None, BLOCK)
+        inside = np.full(domains.shares, ISOLATED, np.uint32)
+        inside[domains.shares_of(index)] = np.arange(self.devices)
+        self.inside = cp.asarray(inside)
+        self.normals = delegates.normals
+        self.count = self.normals + part.active
+        self.spot = cp.asarray(delegates.position.astype(np.uint32))
+        self.sides = [Side(self, rows) for rows in part.sides]
+        self._number()
+
+    @property
+    def directed(self) -> bool:
+        """Whether there are rows of edges out and of edges in."""
+        return len(self.sides) > 1
+
+    def launch(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel of inner.cu."""
+        self._module.kernel(name)(self._grid, BLOCK, *arguments)
+
+    def _number(self) -> None:
+        """Assign numbers to normal vertices by degree inside the domain."""
+        cp, part = cuda.cupy(), self.part
+        inside, nn = self.sides[0].inside, self.sides[0].rows["nn"]
+        if self.directed:
+            inside = inside + self.sides[1].inside
+            leaf = cp.zeros(part.active, bool)
+        else:
+            # mutant: (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0) ->
+            #   inside == 1 : test_between_leaves::test_every_way
+            leaf = (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0)
+        # the last classes: vertices without inner edges, then leaves on delegates
+        classes = cp.where(leaf, np.uint32(LEAF), inside + np.uint32(LEAF + 1))
+        numbering = Numbering(self.kernels, classes)
+        self._numbering, self.order = numbering, numbering.vertices
+        self._at_least = self.normals + np.array(
+            [inner_at_least(numbering, k) for k in range(AT_LEAST)]
+        )
+        self.leaves = int(cp.count_nonzero(leaf))
+        numbers = numbering.numbers + np.uint32(self.normals)
+        del numbering.sorted, numbering.numbers
+        self.positions = positions_of(numbers, np.uint32(self.device), self.devices)
+        local = part.vertices[: part.active].astype(self._id)
+        self.names = local * self._id(part.layout.parts) + self._id(part.index)
+
+    def leave_out(self, searched: int) -> None:
+        """Make searches leave out leaves, whose numbers begin at ``searched``."""
+        at_least = self._at_least.copy()
+        at_least[:2] = searched
+        self._trees = Trees(self.count - searched, 1, at_least)
+
+    def let_go(self, *names: str) -> None:
+        """Free subgraphs that are no longer needed; see ``DevicePart``."""
+        for side in self.sides:
+            for name in names:
+                del side.rows[name]
+        self.part.let_go(*names)
+
+    def keys_room(self) -> int:
+        """Return the number of keys of rows that fit in free device memory."""
+        return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
+
+    @property
+    def _key_bytes(self) -> int:
+        """Bytes that a key of a row takes until the key's column is written."""
+        return KEY_BYTES if self.devices == 1 else SWAP_BYTES
+
+    def take_names(
+        self, positions: Any, names: Any, starts: Ids, granules: int
+    ) -> None:
+        """Store the positions and names of the domain's normal vertices, by device.
+
+        positions, names: [normal vertices of the domain]; starts: where each device's
+        begin
+        """
+        cp, part = cuda.cupy(), self.part
+        self.places = positions, cp.asarray(starts.astype(np.uint64))
+        several = self.devices > 1
+        all_positions = granules * GRANULE * self.devices if several else self.count
+        self.slots = slots_after(all_positions)
+        owned = part.layout.part_of(self.delegates.ids) == part.index
+        owned = np.flatnonzero(owned)
+        self._owned = owned[np.argsort(self.delegates.ids[owned])]
+        room = part.active + len(owned) + 1
+        self._ids = cp.zeros(self.slots + room, self._id)
+        cp.invert(self._ids, out=self._ids)
+        self._ids[self.spot] = cp.asarray(self.delegates.ids.astype(self._id))
+        self._ids[positions] = names
+
+    def measure(self, delegate_lengths: Sequence[Ids]) -> None:
+        """Count the columns of rows, and make the outer edges; see ``Side``."""
+        for side, lengths in zip(self.sides, delegate_lengths, strict=True):
+            side.measure(lengths)
+        longest = [side.lengths for side in self.sides]
+        self._by_length = InnerLengths(np.max(longest, axis=0), self._numbering)
+
+    @property
+    def edges(self) -> int:
+        """Number of inner edges."""
+        return self.sides[0].edges
+
+    @property
+    def _counts(self) -> ShareCounts:
+        outer = [side.outer for side in self.sides]
+        part, layout = self.part, self.part.layout
+        return ShareCounts(
+            layout,
+            part.index,
+            self._domains,
+            self.count,
+            self.edges,
+            self._at_least,
+            self.delegates.count,
+            len(outer[0].targets),
+            np.max([x.edges for x in outer], axis=0),
+            np.bincount(layout.part_of(self.delegates.ids), minlength=layout.parts),
+            directed=self.directed,
+        )
+
+    def fit(self, room: Room, sharing: int) -> Fit:
+        """Compute how much of the part fits the device's memory.
+
+        sharing: number of shares that the device builds and searches
+        """
+        part, local, sides = self.part, self.part.local_count, self.sides
+        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in part.subgraphs)
+        subgraphs -= part.host_bytes
+        held = total_bytes(vertices_table(local, local)) + part.kept * subgraphs
+        held += self._ids.nbytes + sum(side.outer.device_bytes for side in sides)
+        made = 8 * len(sides) * (self.count + 1) + 4 * (self.count + local)
+        fixed = held + made + room.state(self._counts)
+        freed = 0 if part.kept else subgraphs
+        have = room.free(held + freed, SPARE_VERTEX * local, sharing)
+        longest = max(side.longest for side in sides)
+        keys = (self._key_bytes + 4) * longest  # and their columns
+        building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
+        have = min(have, fixed + building)
+        ranges = BothSides([side.ranges for side in sides])
+        return Fit(fixed, have, have, self._by_length, ranges)
+
+    @property
+    def outer_bytes(self) -> int:
+        """Bytes of the columns of outer edges."""
+        return sum(int(side.outer.columns.nbytes) for side in self.sides)
+
     def finish(self, domain: Domain) -> InnerPart:
         """Return the finished share."""
-        cp, part, split = cuda.cupy(), self.part, self._split
-        del self._upto
-        owned = self._delegates.number[self._owned]
+        cp, part = cuda.cupy(), self.part
+        owned = self.delegates.number[self._owned]
         vertices = cp.full(self.count, ISOLATED, np.uint32)
-        vertices[self.normals :] = part.vertices[self._order]
-        local = part.layout.local_of(self._delegates.ids[self._owned])
+        vertices[self.normals :] = part.vertices[self.order]
+        local = part.layout.local_of(self.delegates.ids[self._owned])
         vertices[cp.asarray(owned)] = cp.asarray(local.astype(np.uint32))
         # one extra element takes the writes of vertices of other parts
         numbers = cp.full(part.local_count + 1, ISOLATED, np.uint32)
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        wide, tails = self.edges >= WIDE or split is not None, None
-        if split is not None:
-            tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
+        wide = self.directed or self.edges >= WIDE
+        out, *into = (side.finish(wide=wide) for side in self.sides)
+        rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
         graph = DeviceGraph(
             n=part.local_count,
             active=self.count,
@@ -520,27 +575,25 @@ class InnerBuilder:
             tuples=0,
             loops=0,
             at_least=self._at_least,
-            offsets=self._offsets if wide else self._offsets.astype(np.uint32),
-            columns=self._columns,
             vertices=vertices,
             numbers=numbers,
             tuple_degrees=part.tuple_degrees,
             source={},
             seconds=self._clock.seconds,
-            tails=tails,
             trees=self._trees,
+            **rows,
         )
         made = InnerPart(
             part.layout,
             part.index,
             domain,
-            self._delegates.by_position(),
+            self.delegates.by_position(),
             graph,
             self._ids,
             self.slots,
             owned,
             self.normals,
-            self._outer,
+            *(side.outer for side in self.sides),
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
-from distbfs.build.cuda.inner import InnerBuilder
+from distbfs.build.cuda.inner import InnerBuilder, Side
 from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
@@ -59,13 +59,15 @@ def inner_domains(
     shares = [share for one in builders for share in one.builders]
     if len(domains) > 1:
         indices = world.allgather(np.array([share.part.index for share in shares]))
-        held, targets = [x.part for x in shares], [x.targets for x in shares]
-        name_targets(held, targets, [x.tolist() for x in indices], world)
+        held, ranks_of = [x.part for x in shares], [x.tolist() for x in indices]
+        for sides in zip(*(share.sides for share in shares), strict=True):
+            name_targets(held, [side.targets for side in sides], ranks_of, world)
 
     def allocate() -> None:
         for share in shares:
             with on_device_of(share.part):
-                share.allocate()
+                for side in share.sides:
+                    side.allocate()
 
     if room is not None:
         _split_rows(shares, world, room)
@@ -95,7 +97,8 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
     def move() -> None:
         for k in full:
             with on_device_of(shares[k].part):
-                shares[k].outer_to_host()
+                for side in shares[k].sides:
+                    side.outer_to_host()
 
     if world.allreduce(np.array([outer]))[0]:
         check_hosts(world, room, 0, outer + subgraphs)
@@ -106,7 +109,9 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
     kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
     if kept < EVERY:
         pairs = zip(shares, fits, strict=True)
-        tails = sum(share.split(one, kept) for share, one in pairs)
+        tails = sum(
+            side.split(one, kept) for share, one in pairs for side in share.sides
+        )
         check_hosts(world, room, tails, outer + subgraphs)
 
 
@@ -163,17 +168,20 @@ class DomainBuilder:
     def measure(self) -> None:
         """Count the columns of rows, and make the outer edges (collective)."""
         self._tell_names()
-        lengths = np.zeros(len(self._delegates.ids), np.int64)
-        for one in self.builders:
-            lengths += one.delegate_lengths()
-        self._lengths = self._world.allreduce(lengths)
+        self._lengths = []
+        for sides in self._sides:
+            lengths = np.zeros(len(self._delegates.ids), np.int64)
+            for side in sides:
+                lengths += side.delegate_lengths()
+            self._lengths.append(self._world.allreduce(lengths))
         for one in self.builders:
             with on_device_of(one.part):
                 one.measure(self._lengths)
 
     def build(self) -> list[InnerPart]:
         """Build this rank's shares, whose columns have been allocated (collective)."""
-        self._write_delegates(self._lengths)
+        for sides, lengths in zip(self._sides, self._lengths, strict=True):
+            self._write_delegates(sides, lengths)
         self._let_go("dd", "dn")
         counts = np.array([[one.edges, one.count] for one in self.builders])
         edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
@@ -181,11 +189,17 @@ class DomainBuilder:
         shares = []
         for one in self.builders:
             with on_device_of(one.part):
-                one.write_normals()
+                for side in one.sides:
+                    side.write_normals()
                 one.let_go("nd")
                 shares.append(one.finish(domain))
                 one.let_go("nn")
         return shares
+
+    @property
+    def _sides(self) -> list[tuple[Side, ...]]:
+        """The rows of all builders: of edges out and, if there are any, of edges in."""
+        return list(zip(*(one.sides for one in self.builders), strict=True))
 
     def _let_go(self, *names: str) -> None:
         """Free subgraphs on all devices; see ``DevicePart``."""
@@ -218,10 +232,10 @@ class DomainBuilder:
                 every[device] = piece
         return every
 
-    def _write_delegates(self, lengths: Ids) -> None:
+    def _write_delegates(self, sides: Sequence[Side], lengths: Ids) -> None:
         """Write the rows of delegates range by range; each device makes pieces of rows.
 
-        lengths: lengths of the whole rows, int64 [d]
+        sides: of each builder; lengths: lengths of the whole rows, int64 [d]
         """
         rooms = []
         for one in self.builders:
@@ -232,19 +246,19 @@ class DomainBuilder:
         while low < len(lengths):
             high = int(np.searchsorted(upto, upto[low] + room, "right")) - 1
             high = min(max(high, low + 1), len(lengths))
-            self._write_range(low, high)
+            self._write_range(sides, low, high)
             for one in self.builders:
                 with on_device_of(one.part):
                     cuda.release()  # frees the keys
             low = high
 
-    def _write_range(self, low: int, high: int) -> None:
+    def _write_range(self, sides: Sequence[Side], low: int, high: int) -> None:
         """Write the rows of delegates from ``low`` up to ``high``."""
         boxes = []
-        for one in self.builders:
-            with on_device_of(one.part):
-                boxes.append(one.delegate_keys(low, high))
+        for side in sides:
+            with on_device_of(side.part):
+                boxes.append(side.delegate_keys(low, high))
         arrived = swap(self._world, boxes, self._on_ranks, np.dtype(np.uint64))
-        for one, keys in zip(self.builders, arrived, strict=True):
-            with on_device_of(one.part):
-                one.take_delegates(joined(keys), low, high)
+        for side, keys in zip(sides, arrived, strict=True):
+            with on_device_of(side.part):
+                side.take_delegates(joined(keys), low, high)

@@ -17,6 +17,10 @@ columns are positions. A row may be empty, and may continue in host memory
 (``DeviceGraph.tails``). The outer edges, those of nn to other domains, are stored as
 rows by normal number.
 
+In a directed graph, degrees are sums of edges out and in, no vertex is left out, and
+there are two sets of inner rows and two of outer edges: those out, which are pushed,
+and those in, along which vertices ask.
+
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
 
@@ -98,8 +102,9 @@ class ShareCounts:
     active, m, at_least: as in ``DeviceGraph``; delegates: number of positions of
     delegates
     targets: number of targets of outer edges; outer_edges: number of outer edges to
-    each share, int64 [shares]; owned: number of delegates that each share owns, int64
-    [shares]
+    each share, int64 [shares], as in ``InnerPart.edges_to``; owned: number of delegates
+    that each share owns, int64 [shares]
+    directed: whether the graph is directed
     """
 
     layout: Layout
@@ -112,6 +117,7 @@ class ShareCounts:
     targets: int
     outer_edges: Ids
     owned: Ids
+    directed: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,9 @@ class InnerPart:
     ``slots`` on, there is room for an id of another domain for each vertex with edges
     of this share, and for one more
     owned: int64, numbers of the delegates that this share owns, in order of their ids
-    normals: first number of a normal vertex; outer: the outer edges
+    normals: first number of a normal vertex; outer: the outer edges; in a directed
+    graph those out
+    incoming: the outer edges in of a directed graph; None if edges lead both ways
     """
 
     layout: Layout
@@ -175,6 +183,28 @@ class InnerPart:
     owned: Ids
     normals: int
     outer: Outer
+    incoming: Outer | None = None
+
+    @property
+    def asked(self) -> Outer:
+        """The outer edges along which vertices ask."""
+        return self.outer if self.incoming is None else self.incoming
+
+    @property
+    def outer_sides(self) -> list[Outer]:
+        """The outer edges: those out and, in a directed graph, those in."""
+        return [self.outer] if self.incoming is None else [self.outer, self.incoming]
+
+    @property
+    def stored(self) -> int:
+        """Number of columns of all rows, inner and outer."""
+        sides = self.outer_sides
+        return len(sides) * self.graph.m + sum(len(x.columns) for x in sides)
+
+    @property
+    def edges_to(self) -> Ids:
+        """Number of outer edges to each share, or from it if those are more."""
+        return np.maximum(self.outer.edges, self.asked.edges)
 
     @property
     def local_count(self) -> int:

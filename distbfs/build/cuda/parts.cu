@@ -59,10 +59,10 @@ struct End {
     bool own;
 };
 
-/* Rows are those of the four subgraphs; blocks: of a part in each set.  Sets of ids of 32
- * bits are those of all parts. */
+/* Rows are those of the four subgraphs; both: as in Own; blocks: of a part in each set.  Sets of
+ * ids of 32 bits are those of all parts. */
 struct Separated {
-    u32 parts, part, blocks, active, delegates;
+    u32 parts, part, both, blocks, active, delegates;
     u64 per, slots;
     const uint4 *__restrict__ normals; /* [parts * blocks], or [blocks] of the own part */
     const void *__restrict__ members;  /* uint4 [parts * blocks], or u64 [slots], ids or -1 */
@@ -109,7 +109,7 @@ struct Separated {
         bool normal_x = is_normal(x, a), normal_y = is_normal(y, b);
         if (normal_x && normal_y) {
             if (a.own) found.add(a.number, (ID)(b.part * per + b.local));
-            if (b.own) found.add(b.number, (ID)(a.part * per + a.local));
+            if (both && b.own) found.add(b.number, (ID)(a.part * per + a.local));
             return;
         }
         const bool known = sizeof(ID) == 8;
@@ -118,8 +118,8 @@ struct Separated {
             if (!known && !(normal_x ? is_delegate(y, b) : is_delegate(x, a))) return;
             u32 number = normal_x ? a.number : b.number;
             u32 delegate = (u32)(normal_x ? b.entry : a.entry);
-            found.add(active + number, delegate);
-            found.add(2 * active + delegate, number);
+            if (both || normal_x) found.add(active + number, delegate);
+            if (both || normal_y) found.add(2 * active + delegate, number);
             return;
         }
         if (!known && (!is_delegate(x, a) || !is_delegate(y, b))) return;
@@ -130,7 +130,7 @@ struct Separated {
         if (kept_at_x ? !a.own : !b.own) return;
         u32 base = 2 * active + delegates;
         found.add(base + cx, cy);
-        found.add(base + cy, cx);
+        if (both) found.add(base + cy, cx);
     }
 };
 
@@ -199,10 +199,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_own(
  * size: [1]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks, u32 active,
-    u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 both, u32 blocks,
+    u32 active, u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
     const u64 *table, u32 low, u32 last, u32 bits, u64 capacity, u64 *keys, u64 *size) {
-    const Separated rule = {parts, part,  blocks,  active,  delegates,
+    const Separated rule = {parts, part,  both,    blocks,  active, delegates,
                             per,   slots, normals, members, table};
     append_by(count, u, v, rule, low, last, bits, capacity, keys, size);
 }
@@ -212,10 +212,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
  * lengths: [2 * active + 2 * delegates]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks, u32 active,
-    u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 both, u32 blocks,
+    u32 active, u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
     const u64 *table, u32 *lengths) {
-    const Separated rule = {parts, part,  blocks,  active,  delegates,
+    const Separated rule = {parts, part,  both,    blocks,  active, delegates,
                             per,   slots, normals, members, table};
     count_keys(count, u, v, rule, lengths);
 }

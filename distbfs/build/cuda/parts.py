@@ -61,6 +61,7 @@ class Crew(Generic[Made]):
     kind: class of the builders; devices: device of each part; None: the current one for
     all
     done: called with the number of tuples made; see ``Chunks``
+    directed: edges lead from u to v alone
     making: as in ``construct_on_devices``; once created, the choice that was made
     """
 
@@ -76,6 +77,7 @@ class Crew(Generic[Made]):
         buffer_bytes: int | None,
         done: Sum | None,
         making: Making | None,
+        directed: bool = False,
     ) -> None:
         own_parts = placement.parts_of(world.rank)
         if devices is not None and len(devices) != len(own_parts):
@@ -99,6 +101,7 @@ class Crew(Generic[Made]):
                 seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
                 made = kind(source, shape, buffer_bytes, done or Sum(), seat)
+                made.directed = directed
                 made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
 
@@ -211,8 +214,10 @@ def construct_on_devices(
     check: called with the number of directed edges before any edge is kept (collective)
     room: memory limits of each device; columns beyond them lie in pinned host memory
 
-    The options pass_bytes and order_block have no effect.
+    The options pass_bytes and order_block have no effect. In a directed graph, degrees
+    are sums of edges out and in.
     """
+    directed = options.directed
     if options.permute_seed is not None and source.n > 1:
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
@@ -229,6 +234,7 @@ def construct_on_devices(
             buffer_bytes=buffer_bytes,
             done=done,
             making=making,
+            directed=directed,
         )
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
@@ -253,12 +259,13 @@ def construct_on_devices(
             number_columns(made, placement, world)
     counts = [[getattr(part, name).edges for part in made] for name in SUBGRAPHS]
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
-    if edges.sum() != histogram.m:
+    m = int(edges.sum())
+    if m * (1 + directed) != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
     generation, passes = crew.spent(world, clock)
     return made, BuildSummary(
         n=source.n,
-        m=histogram.m,
+        m=m,
         tuples=source.tuples,
         loops=loops,
         repeats=source.tuples - loops - histogram.m // 2,

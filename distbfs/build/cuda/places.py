@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import InputError
 from distbfs.exchange.router import swap
-from distbfs.partition.device_part import DevicePart
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT
 from distbfs.types import Ids, World
@@ -58,18 +58,29 @@ def number_columns(
     """Replace the local ids in the columns of nn by numbers (collective).
 
     parts: this rank's parts, whose columns of nn, part << 32 | local id, are changed in
-    place
+    place, for edges out and in
 
     Raises InputError if a column is not a normal vertex.
     """
+    for side in zip(*(part.sides for part in parts), strict=True):
+        _number_side(parts, [rows["nn"] for rows in side], placement, world)
+
+
+def _number_side(
+    parts: Sequence[DevicePart],
+    subgraphs: Sequence[DeviceSubgraph],
+    placement: Placement,
+    world: World,
+) -> None:
+    """Replace the columns of one subgraph of each part; see ``number_columns``."""
     ranks = [placement.parts_of(rank) for rank in range(world.size)]
-    most = np.array([max(part.nn.edges for part in parts)])
+    most = np.array([max(nn.edges for nn in subgraphs)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
         asked, replies = [], []
-        for part in parts:
+        for part, nn in zip(parts, subgraphs, strict=True):
             with part.vertices.device:
-                high = max(min(low + COLUMNS, part.nn.edges), low)
-                columns = part.nn.columns[low:high]
+                high = max(min(low + COLUMNS, nn.edges), low)
+                columns = nn.columns[low:high]
                 asked.append(RequestedColumns(columns, placement.parts))
         arrived = swap(world, [x.boxes for x in asked], ranks, np.dtype(np.uint32))
         for part, boxes in zip(parts, arrived, strict=True):

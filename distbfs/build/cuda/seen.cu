@@ -44,6 +44,7 @@ struct Seen {
     u32 shares, wide;
     u32 parts, part;      /* whose local ids there are */
     u32 first, shift;
+    u32 one_way;          /* rows are of one direction of a directed graph alone */
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -69,6 +70,8 @@ INLINE void see(const Seen &r, u32 v, u32 x) {
 
 /* Sets the bit of the edge that leads to column x of row v, in the row of its end. */
 INLINE void see_back(const Seen &r, u32 v, u32 x) {
+    /* mutant: if (r.one_way) return -> : test_directed_between::test_masks */
+    if (r.one_way) return;
     if (!r.in_adj) return see(r, v, x);
     if (v == NONE || x == NONE) return;
     const u64 end = r.in_row[v + 1], at = lower_bound(r.in_adj, r.in_row[v], end, x);

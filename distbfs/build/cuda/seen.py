@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class SeenPart:
     """Visibility of the edges of one device's share of a part; see ``InnerPart``.
 
     inner: for the inner graph; outer: for the outer edges, whose rows are by normal
-    number
+    number; its ``incoming`` is for those in of a directed graph
     """
 
     inner: SeenEdges
@@ -84,6 +84,7 @@ class NamedRows:
     numbers, vertices: used instead of positions if the rows are those of local ids of
     part ``part`` of ``parts``: local id -> row + ``first``, row -> local id
     incoming: (offsets, columns) of the incoming edges of a directed graph; else None
+    alone: "out" or "in" if the rows of a directed graph are of one direction only
     """
 
     offsets: DeviceArray
@@ -103,6 +104,7 @@ class NamedRows:
     part: int = 0
     first: int = 0
     incoming: tuple[DeviceArray, DeviceArray] | None = None
+    alone: str = ""
 
     @property
     def sides(self) -> list[int]:
@@ -147,12 +149,11 @@ def rows_of_member(part: MemberRows) -> NamedRows:
     )
 
 
-def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[NamedRows, NamedRows]:
-    """Return (inner, outer) rows of one device's share of a part.
+def rows_of_part(part: InnerPart, targets: Sequence[DeviceArray]) -> list[NamedRows]:
+    """Return inner rows and ``outer_sides`` of one device's share of a part.
 
-    targets: ids of ``part.outer.targets``; outer columns are sorted in their rows
+    targets: ids of the targets of each of these; outer columns are sorted in their rows
     """
-    sort_rows(part.outer.offsets, part.outer.columns)
     layout, graph, first = part.layout, part.graph, part.normals
     inner = NamedRows.of_graph(
         graph,
@@ -161,20 +162,27 @@ def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[NamedRows, Name
         devices=part.domain.devices,
         device=part.device,
     )
-    outer = NamedRows(
-        part.outer.offsets,
-        part.outer.columns,
-        len(part.outer.offsets) - 1,
-        len(part.outer.columns),
-        n=layout.n,
-        names=targets,
-        numbers=graph.numbers,
-        vertices=graph.vertices[first:],
-        parts=layout.parts,
-        part=part.index,
-        first=first,
-    )
-    return inner, outer
+    rows = [inner]
+    for edges, names, way in zip(
+        part.outer_sides, targets, ("out", "in"), strict=False
+    ):
+        sort_rows(edges.offsets, edges.columns)
+        outer = NamedRows(
+            edges.offsets,
+            edges.columns,
+            len(edges.offsets) - 1,
+            len(edges.columns),
+            n=layout.n,
+            names=names,
+            numbers=graph.numbers,
+            vertices=graph.vertices[first:],
+            parts=layout.parts,
+            part=part.index,
+            first=first,
+            alone=way if graph.directed else "",
+        )
+        rows.append(outer)
+    return rows
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
@@ -225,6 +233,7 @@ class SeenMaker:
             parts=rows.parts,
             part=rows.part,
             first=rows.first,
+            one_way=rows.alone != "",
         )
         if rows.incoming is not None:
             if rows.tails is not None:
@@ -320,7 +329,7 @@ class SeenMaker:
                         some = slice(low, low + PAIRS)
                         ends = [
                             cp.asarray(x[some].astype(np.uint32, copy=False))
-                            for x in (u, v)
+                            for x in ((v, u) if rows.alone == "in" else (u, v))
                         ]
                         self._params.u, self._params.v = (x.data.ptr for x in ends)
                         self._params.count = len(ends[0])

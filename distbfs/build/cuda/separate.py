@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
-from distbfs.build.cuda.keys import BOTH_ENDS, KeyPasses, RowWriter, Rule, segments
+from distbfs.build.cuda.keys import (
+    BOTH_ENDS,
+    FIRST_ENDS,
+    KeyPasses,
+    RowWriter,
+    Rule,
+    segments,
+)
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.shares import DealerSeat
@@ -21,10 +28,10 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import SET_BITS
-from distbfs.partition.device_part import DevicePart
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
-from distbfs.types import Array, Ids, TupleSource, World
+from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
@@ -75,7 +82,7 @@ class FirstRound:
     """Results of a part's first round.
 
     degrees: degrees without loops and repeats; ends: number of tuple ends; both uint32
-    [local] on the device
+    [local] on the device; of a directed graph as in ``DevicePart``
     histogram: (distinct degrees, count of each), int64; total: sum of ``ends``
     """
 
@@ -190,7 +197,12 @@ class Spill:
 
 
 class Builder:
-    """Builds the parts of one device of this rank; see ``KeyPasses``."""
+    """Builds the parts of one device of this rank; see ``KeyPasses``.
+
+    directed: build subgraphs of edges out and of edges in
+    """
+
+    directed = False
 
     def __init__(
         self,
@@ -219,12 +231,20 @@ class Builder:
                 "count_loops", len(u), BLOCK, np.uint64(len(u)), u, v, *own, ends, loops
             )
 
-        rule = Rule("own", local, (*own, BOTH_ENDS), count_loops, bits=self.shape.bits)
-        for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
-            with self.kernels.phase("degrees"):
-                self._measure(keys, low, degrees, ends)
-            del keys
+        self.keys.expect(2 * self.directed)
+        tuples = cupy.zeros(local, np.uint32) if self.directed else ends
+        for turned in self._turns:
+            first = None if turned else count_loops
+            rows = (*own, self._ends)
+            rule = Rule("own", local, rows, first, bits=self.shape.bits, turned=turned)
+            for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
+                with self.kernels.phase("degrees"):
+                    none = np.uint64(0)
+                    self._measure(keys, low, degrees, none if turned else tuples)
+                del keys
         with self.kernels.phase("degrees"):
+            if self.directed:  # a tuple counts at its source
+                ends += np.uint32(2) * tuples
             cuda.release()
             return FirstRound(
                 degrees,
@@ -233,6 +253,16 @@ class Builder:
                 int(loops.get()[0]),
                 self.kernels.sum(ends),
             )
+
+    @property
+    def _ends(self) -> np.uint32:
+        """Which ends of a tuple have rows, as an argument of kernels."""
+        return FIRST_ENDS if self.directed else BOTH_ENDS
+
+    @property
+    def _turns(self) -> tuple[bool, ...]:
+        """Whether tuples are reversed, for each set of rows."""
+        return (False, True) if self.directed else (False,)
 
     def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
         if len(keys):
@@ -353,7 +383,7 @@ class Builder:
         threshold: int,
         spill: Spill | None = None,
     ) -> DevicePart:
-        """Build the four subgraphs of a part.
+        """Build the subgraphs of a part: four, or four of each direction.
 
         spill: given if their columns may lie in host memory
 
@@ -368,39 +398,49 @@ class Builder:
                 f"part {part} has {active} normal vertices and {d} delegates; allowed: "
                 f"{MAX_ROWS // 2} together; use more parts or another threshold"
             )
-        lengths = cuda.cupy().zeros(bases[-1], np.uint32)
         normals = tables.normals
         if normals is None:
             normals = cuda.cupy().asarray(numbered.normals)
         sizes = np.uint32(shape.blocks), np.uint32(active), np.uint32(d)
         rooms = np.uint64(shape.per), np.uint64(len(tables.table))
         sets = (normals, tables.members, tables.table)
-        arguments = (*shape.own(part), *sizes, *rooms, *sets)
-        rule = Rule("separated", bases[-1], arguments, bits=shape.bits)
-        writers = self._writers(lengths, bases, normals)
+        arguments = (*shape.own(part), self._ends, *sizes, *rooms, *sets)
         column = 4 if shape.parts == 1 else 8
 
-        def kept(counts: Any) -> int:
-            spans = [counts[a:b] for a, b in pairwise(bases)]
-            totals = [Ranges(self.kernels, x).total for x in spans]
-            size, others = column * totals[0] + 4 * sum(totals[1:]), 16 * (local + d)
-            if spill is None or not spill.wanted(size, 4 * sum(totals) + others):
-                return size + others
-            for writer, total in zip(writers, totals, strict=True):
-                writer.to_host(total)
-            return others
+        def made(*, turned: bool) -> list[DeviceSubgraph]:
+            """Build four subgraphs; turned: of the reversed edges."""
+            rule = Rule(
+                "separated", bases[-1], arguments, bits=shape.bits, turned=turned
+            )
+            lengths = cuda.cupy().zeros(bases[-1], np.uint32)
+            writers = self._writers(lengths, bases, normals)
+            left = len(self._turns) - turned  # sets of rows to be made
 
-        for keys, low in self.keys.sorted_keys(rule, kept):
+            def kept(counts: Any) -> int:
+                spans = [counts[a:b] for a, b in pairwise(bases)]
+                totals = [Ranges(self.kernels, x).total for x in spans]
+                size = column * totals[0] + 4 * sum(totals[1:])
+                more, others = 4 * len(self._turns) * sum(totals), 16 * (local + d)
+                if spill is None or not spill.wanted(left * size, more + others):
+                    return size + others
+                for writer, total in zip(writers, totals, strict=True):
+                    writer.to_host(total)
+                return others
+
+            for keys, low in self.keys.sorted_keys(rule, kept):
+                with self.kernels.phase("rows"):
+                    pieces = segments(self.kernels, keys, low, bases[1:4], shape.bits)
+                    each = zip(writers, pieces, bases[:4], strict=True)
+                    for writer, piece, base in each:
+                        writer.add(piece, low - base)
+                    del pieces, piece, each
+                del keys
             with self.kernels.phase("rows"):
-                pieces = segments(self.kernels, keys, low, bases[1:4], shape.bits)
-                for writer, piece, base in zip(writers, pieces, bases[:4], strict=True):
-                    writer.add(piece, low - base)
-                del pieces, piece
-            del keys
-        with self.kernels.phase("rows"):
-            cuda.release()
-            sizes_of = zip(writers, (local, local, d, d), strict=True)
-            nn, nd, dn, dd = (writer.finish(rows) for writer, rows in sizes_of)
+                cuda.release()
+                sizes_of = zip(writers, (local, local, d, d), strict=True)
+                return [writer.finish(rows) for writer, rows in sizes_of]
+
+        (nn, nd, dn, dd), *into = [made(turned=turned) for turned in self._turns]
         return DevicePart(
             self.layout,
             part,
@@ -414,6 +454,11 @@ class Builder:
             numbered.vertices,
             numbered.numbers,
             numbered.tuple_degrees,
+            incoming={
+                x: rows
+                for side in into
+                for x, rows in zip(SUBGRAPHS, side, strict=True)
+            },
         )
 
     def _writers(self, lengths: Any, bases: list[int], normals: Any) -> list[RowWriter]:

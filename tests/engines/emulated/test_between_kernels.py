@@ -120,7 +120,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
             np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
             np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)
     for share in whole:
-        ids = target_ids(share).get()
+        ids = target_ids(share, share.outer).get()
         assert len(np.unique(ids)) == len(ids)
         columns = placed[share.index].nn.columns[: placed[share.index].nn.edges].get()
         to, numbers = (columns >> np.uint64(32)).astype(int), columns.astype(np.uint32)
@@ -309,6 +309,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
 
     sizes: of the domains; owners: their ranks, instead, each with one or more devices;
     room: of each device, where rows may have tails in host memory
+    make: makes the parts of a source; device_parts by default
     count: roots; before(runner, world): called before searches, of the tuples ``left``
     seen: list, takes what is found; exchange: its class
     Returns how often rank 0 got more than the first items.
@@ -317,7 +318,8 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     room, kind = options.pop("room", None), options.pop("exchange", StreamedThreads)
     placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
-    placed = device_parts(source, parts, threshold=options.pop("threshold"))
+    make = options.pop("make", device_parts)
+    placed = make(source, parts, threshold=options.pop("threshold"))
     overrides, seen = options.pop("overrides", {}), options.pop("seen", [])
     roots = options.pop("roots", None) or some_roots(left, options.pop("count", 2))
     options = SearchOptions.named(engine="xbfs", **options)

@@ -158,6 +158,8 @@ class Arrays:
         ``search_trees``
     queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
         limits of all devices say, "later": see ``make_queues``
+    alone: whether no edges from elsewhere enter vertices, so that pulls may pass over
+        those of a directed graph that no edge enters
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     levels: if false, only parents are wanted; see ``want_levels``
@@ -181,10 +183,12 @@ class Arrays:
         overrides: Mapping[str, int] = MappingProxyType({}),
         pruned: bool = False,
         queues: Literal["limits", "all", "later"] = "limits",
+        alone: bool = True,
     ) -> None:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
         self.grid, self._devices = cuda.multiprocessors(), devices
+        self._alone = alone
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
@@ -598,7 +602,7 @@ class Arrays:
             self._words,
             more,
         )
-        if whole or g.directed:
+        if whole or (g.directed and self._alone):
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
             count = cuda.cupy().zeros(1, np.uint32)

@@ -10,11 +10,13 @@
  * affair; one whose frontier is empty goes on, as the next may come from outside.
  * Rows of the inner graph may have tails in host memory (SPLIT), and where some edges are not seen,
  * inner and outer columns have their bits (MASKED): both in rows.cuh.
+ * Where edges lead one way (DIRECTED), pushes follow inner and outer edges out, pulls and questions
+ * those in.
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SEVERAL=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1 DIRECTED=1
  */
 #include "between_steps.cuh"
 #include "results.cuh"

@@ -11,9 +11,12 @@
  * found is an id in a slot behind the names of the positions, and the vertex points there.
  * Between domains a normal vertex is a local id of 32 bits, and the share that says it.
  * Normal vertices whose only edge leads to a delegate may be left out: between_leaves.cuh.
+ * Where edges lead one way (DIRECTED), outer edges out are pushed, and vertices ask along those
+ * in; vertices without inner edges out that a push finds stand at the end of the queue, too.
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
+#define ENDS_STAY 1
 #include "domain.cuh"
 #if SEVERAL
 #include "domain_late.cuh"
@@ -51,7 +54,8 @@ struct Between : Member {
     u32 *found;                 /* [dwords], see `mask_at`: those that this device alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
     u64 *counts;                /* [COUNTS], see Count */
-    u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
+    u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels, see
+                                   `idle_of` */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [masks][dwords]: delegates that other domains, or all, found */
     const u64 *items;           /* of other shares for this one, see `each_item` */
@@ -86,7 +90,25 @@ struct Between : Member {
     u32 replying;               /* sizes are told of replies instead of boxes */
     u32 hung;                   /* of targets, the last: delegates whose leaves are wanted */
     u32 again[2];               /* of a set, leaves whose delegates are roots, or are found next */
+#if DIRECTED /* the same for outer edges in */
+    const u64 *in_offsets;
+    const u32 *in_columns, *in_targets, *in_starts, *in_has_outer, *in_outer_seen;
+#endif
 };
+
+/* The outer edges along which vertices ask. */
+#if DIRECTED
+struct InEdges { /* as of Between */
+    const u64 *outer_offsets;
+    const u32 *outer_columns, *outer_targets, *starts, *has_outer, *outer_seen;
+};
+
+INLINE InEdges IN_EDGES(const Between &b) {
+    return {b.in_offsets, b.in_columns, b.in_targets, b.in_starts, b.in_has_outer, b.in_outer_seen};
+}
+#else
+#define IN_EDGES(b) (b)
+#endif
 
 /* The position of a number here, and the number of a position. */
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
@@ -126,6 +148,11 @@ INLINE bool has_parent(const Between &b, u32 c) {
 INLINE void name_parent(const Between &b, u32 v, u32 slot, u64 id) {
     b.names.set(b.slots + slot, id);
     b.own.parent[v] = b.slots + slot;
+}
+
+/* How many vertices stand at the end of a queue's room. */
+INLINE u32 idle_of(const Between &b, u32 now) {
+    return DIRECTED ? (u32)(__ldcg(&b.mail[now].hubs) >> 32) : b.idle[now];
 }
 
 /* Vertex i of a frontier while levels push: of the queue, then of its end. */
@@ -241,11 +268,13 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
          * : test_split_between::test_each_way_with_the_least_on_the_devices */
         const u32 degree = ok[i] ? degree_at(p, v[i], begin) : 0;
         /* mutant: degree != 0 -> ok[i] : test_vertices_that_have_outer_edges_alone */
-        append(p, degree != 0, v[i], begin, degree,
+        append(p, DIRECTED ? ok[i] : degree != 0, v[i], begin, degree,
                Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+#if !DIRECTED
         const u32 at = take_place(ok[i] && !degree, b.idle + to);
         /* mutant: every -> active : test_between_leaves::test_sets_of_roots */
         if (ok[i] && !degree) p.queue[to][p.every - 1 - at].x = v[i];
+#endif
         if (ok[i]) p.direct[v[i]] = s.depth;
     }
 }

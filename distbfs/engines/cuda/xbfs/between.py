@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import WIDE, InnerPart
+from distbfs.build.cuda.inner_part import WIDE, InnerPart, Outer
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
@@ -31,6 +31,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     THREADS,
     mask,
     too_deep,
+    ways,
 )
 from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
 from distbfs.engines.cuda.xbfs.between_params import (
@@ -152,7 +153,7 @@ class BetweenLevels:
         self.first = first_words(domains.most_apart)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
-        self.box_at = box_bounds(domains, part.index, part.outer.edges, owned)
+        self.box_at = box_bounds(domains, part.index, part.edges_to, owned)
         self.reply_at = replies_at(self.box_at)
         self.most_owned = int(owned.max())
         limit = box_limit(parts, domains.most_apart)
@@ -167,6 +168,7 @@ class BetweenLevels:
             delegates=d,
             owned=len(part.owned),
             boxes=int(self.box_at[-1]),
+            directed=part.graph.directed,
         )
         made = allocate(shape.messages() | shape.table(), cp.zeros)
         split = part.graph.tails is not None
@@ -179,13 +181,10 @@ class BetweenLevels:
         self.mask: Any = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
-        self.params = structure(HEADER, "Between")(
+        self.params = structure(HEADER, "Between", ways(part.graph))(
             own=arrays.params,
             **shared.arguments(),
-            outer_offsets=part.outer.offsets,
-            outer_columns=part.outer.columns,
-            outer_targets=part.outer.targets,
-            starts=cp.asarray(part.outer.starts.astype(np.uint32)),
+            **self._outer_edges(),
             locals=part.graph.vertices,
             names=part.ids,
             **made,
@@ -220,7 +219,6 @@ class BetweenLevels:
             is_short=self.in_rounds,
         )
         self._held = self.params.held
-        self._has_outer = self._rows_with(cp.diff(part.outer.offsets) > 0)
         self._show(None)
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
@@ -228,7 +226,7 @@ class BetweenLevels:
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch(own)
         self._counts: Any = None
-        self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
+        self._launches: dict[tuple[int, int, bool], dict[str, programs.Launch]] = {}
         self.masked = False
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
@@ -239,9 +237,22 @@ class BetweenLevels:
         # looked at for questions so far, and at once; edge checks of pushes
         self._pushed = self._left = False
         self._asked = self._checked = 0
-        self._span = len(part.outer.columns)
+        self._span = len(part.asked.columns)
         self._outer = Work()
         self._load(counting=False)
+
+    def _outer_edges(self) -> dict[str, Any]:
+        """Return the arrays of outer edges by their names in between.cuh."""
+        made: dict[str, Any] = {}
+        outer = {"outer": self.part.outer}
+        if self.part.incoming is not None:
+            outer["in"] = self.part.incoming
+        for side, edges in outer.items():
+            names = [f"{side}_{x}" for x in ("offsets", "columns", "targets")]
+            names.append("starts" if side == "outer" else "in_starts")
+            starts = cuda.cupy().asarray(edges.starts.astype(np.uint32))
+            made |= zip(names, (*edges.arrays, starts), strict=True)
+        return made
 
     def _owned_bits(self) -> Any:
         """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
@@ -278,30 +289,51 @@ class BetweenLevels:
     def _show(self, outer: SeenEdges | None) -> None:
         """Set the visible outer edges, None for all, and leaves by inner ones."""
         leaves, has_leaves = self._leaves()
-        self.params.set(
-            has_outer=self._has_outer,
-            outer_seen=None,
-            leaves=leaves,
-            has_leaves=has_leaves,
-        )
-        if outer is not None:
-            some = self._rows_with(outer.ends > 0)
-            self.params.set(has_outer=some, outer_seen=outer.bits)
+        self.params.set(leaves=leaves, has_leaves=has_leaves)
+        self._show_side("", self.part.outer, outer)
+        if self.part.incoming is not None:
+            incoming = None if outer is None else outer.incoming
+            self._show_side("in_", self.part.incoming, incoming)
+
+    def _show_side(self, side: str, outer: Outer, seen: SeenEdges | None) -> None:
+        """Set the visible ones of a set of outer edges, None for all."""
+        cp, bits = cuda.cupy(), None if seen is None else seen.bits
+        ends = cp.diff(outer.offsets) if seen is None else seen.ends
+        some = self._rows_with(ends > 0)
+        self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
+
+    def _form(self, *, counting: bool) -> tuple[int, int, bool]:
+        """Return the form of the kernels: (counters, tails, masks).
+
+        Masked searches always count. A directed graph has fewer forms: the one that
+        counts also serves tails and masks.
+        """
+        graph, masked = self.part.graph, self.masked
+        split = graph.tails is not None
+        if graph.directed:
+            every = counting or masked or split
+            return int(every), int(every), every
+        return int(counting or masked), int(split), masked
 
     def _load(self, *, counting: bool) -> None:
-        """Prepare the launches of all kernels, on the first call."""
-        form = counting, self.masked
+        """Choose the kernels; prepare their launches on the first call."""
+        self._now = form = self._form(counting=counting)
+        count, split, masked = form
+        if count and self._counts is None:
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
+        self.own.counts = self._counts.data.ptr if count else 0
         if form in self._launches:
             return
         several = self.part.domain.devices > 1
         module = programs.Module(
             KERNELS / "between.cu",
             OFFSET=self.arrays.offset,
-            COUNT=int(counting),
+            COUNT=count,
             IN_IDS=1,
             SEVERAL=int(several),
-            SPLIT=int(self.part.graph.tails is not None),
-            **mask(self.masked),
+            SPLIT=split,
+            **mask(masked),
+            **ways(self.part.graph),
         )
         made = self._launches[form] = {}
         for name in KERNEL_NAMES:
@@ -320,7 +352,7 @@ class BetweenLevels:
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
             self.take_counters(TOGETHER.index(name))
-        self._launches[self._counting, self.masked][name](stream.ptr)
+        self._launches[self._now][name](stream.ptr)
 
     def take_counters(self, at: int, pair: Any = None) -> None:
         """Make the next launch count in counters 0 or 1; it may clear the other ones.
@@ -406,9 +438,6 @@ class BetweenLevels:
         """Choose the kernels with or without counters of edge checks."""
         self._counting = counting
         self._load(counting=counting)
-        if counting and self._counts is None:
-            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
-        self.own.counts = self._counts.data.ptr if counting else 0
         if counting:
             self._counts.fill(0)
 
@@ -529,7 +558,7 @@ class BetweenLevels:
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
         with self.device:
-            left = self._asked < len(self.part.outer.columns)
+            left = self._asked < len(self.part.asked.columns)
             self._boxed = bool(self._outer.open) and left
             main = cuda.cupy().cuda.get_current_stream()
             if self._boxed and self.in_rounds:
@@ -540,7 +569,7 @@ class BetweenLevels:
 
     def _ask_some(self, main: Any) -> None:
         """Put questions for the next outer edges into boxes, as many as fit."""
-        p, every = self.params, len(self.part.outer.columns)
+        p, every = self.params, len(self.part.asked.columns)
         p.edges_from = self._asked
         while True:
             p.edges_to = min(self._asked + self._span, every)

@@ -14,7 +14,7 @@
  * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
  * as in the GPU codes of the Graph500 list.
  *
- * variants: OFFSET=u32,u64 IN_IDS=1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 IN_IDS=1 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SPLIT=1 MASKED=1
+ * variants: OFFSET=u32,u64 IN_IDS=1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 IN_IDS=1 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SPLIT=1 MASKED=1 | OFFSET=u64 IN_IDS=1 SPLIT=0 DIRECTED=1 | OFFSET=u64 IN_IDS=1 SPLIT=1 MASKED=1 DIRECTED=1
  */
 #define COUNT 0
 #define SEVERAL 0

@@ -10,7 +10,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
 from distbfs.errors import DistbfsError
@@ -58,7 +58,8 @@ class BetweenLoop:
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
         self._told = Back(own[TURNS:])
-        self.params = structure(SOURCE, "Loop")(
+        graph = search.part.graph
+        self.params = structure(SOURCE, "Loop", ways(graph))(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
@@ -76,13 +77,16 @@ class BetweenLoop:
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
         if masked not in self._launches:
-            arrays = self._search.arrays
+            arrays, graph = self._search.arrays, self._search.part.graph
+            split = graph.tails is not None
+            every = graph.directed and (split or masked)  # one form for both
             module = self._memory.module(
                 SOURCE,
                 OFFSET=arrays.offset,
                 IN_IDS=1,
-                SPLIT=int(self._search.part.graph.tails is not None),
-                **mask(masked),
+                SPLIT=int(split or every),
+                **mask(masked or every),
+                **ways(graph),
             )
             self._launches[masked] = module.kernel("loop").prepare(
                 self.params,
@@ -143,7 +147,7 @@ class BetweenLoop:
         with search.device:
             search.clean_up()
             search.take_counters(self._searches & 1, self._controls)
-            params.b = search.params
+            params.set(b=search.params)
             params.hidden, params.parents = hidden, parents
             graph = self._recorded()
             graph.set_arguments()

@@ -18,11 +18,13 @@
 
 /* Calls take(columns, numbers whose edges they are, ok, lane) by whole warps, EACH edges a
  * lane, for the outer edges of one normal vertex a lane where `some`; returns how many there
- * are of the warp. */
-template <class Take>
-INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &take) {
-    u64 begin = some ? b.outer_offsets[v - b.normals] : 0;
-    u64 end = some ? b.outer_offsets[v - b.normals + 1] : 0;
+ * are of the warp.
+ * edges: b itself, or IN_EDGES */
+template <class Edges, class Take>
+INLINE u32 each_outer(const Between &b, const Edges &edges, bool some, u32 v, u32 lane,
+                      const Take &take) {
+    u64 begin = some ? edges.outer_offsets[v - b.normals] : 0;
+    u64 end = some ? edges.outer_offsets[v - b.normals + 1] : 0;
     if (b.is_short) {
         if (begin < b.edges_from) begin = b.edges_from;
         if (end > b.edges_to) end = b.edges_to;
@@ -46,10 +48,12 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
             from[i] = __shfl_sync(ALL, v, k);
             ok[i] = me < total;
             const u64 at = row + (me - start);
-            column[i] = ok[i] ? __ldcg(b.outer_columns + at) : 0;
-#if MASKED
+            column[i] = ok[i] ? __ldcg(edges.outer_columns + at) : 0;
+#if MASKED && DIRECTED /* the form for records sees all, too */
+            ok[i] = ok[i] && (!edges.outer_seen || edges.outer_seen[at >> 5] >> (at & 31) & 1);
+#elif MASKED
             /* mutant: [at >> 5] >> (at & 31) & 1 -> : test_between_domains_of_one_device */
-            ok[i] = ok[i] && b.outer_seen[at >> 5] >> (at & 31) & 1;
+            ok[i] = ok[i] && edges.outer_seen[at >> 5] >> (at & 31) & 1;
 #endif
         }
         take(column, from, ok, lane);
@@ -132,24 +136,25 @@ INLINE void first_to_set(u32 *bitmap, const u32 *at, bool *ok) {
 }
 
 /* The share that has a target. */
-INLINE u32 share_with(const Between &b, u32 target) {
+template <class Edges> INLINE u32 share_with(const Between &b, const Edges &edges, u32 target) {
     if (b.shares == 2) return b.share ^ 1;
     u32 low = 0, end = b.shares; /* the last share that begins at the target or before */
     while (end - low > 1) {
         const u32 middle = (low + end) / 2;
-        if (b.starts[middle] <= target) low = middle;
+        if (edges.starts[middle] <= target) low = middle;
         else end = middle;
     }
     return low;
 }
 
 /* The targets of columns where `ok`: their shares, and what they are there. */
-INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u32 *part,
-                       u32 *there) {
+template <class Edges>
+INLINE void targets_of(const Between &b, const Edges &edges, const u32 *column, const bool *ok,
+                       u32 *part, u32 *there) {
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        there[i] = ok[i] ? b.outer_targets[column[i]] : 0;
-        part[i] = ok[i] ? share_with(b, column[i]) : 0;
+        there[i] = ok[i] ? edges.outer_targets[column[i]] : 0;
+        part[i] = ok[i] ? share_with(b, edges, column[i]) : 0;
     }
 }
 
@@ -162,7 +167,7 @@ struct Sender {
         u64 item[EACH];
         /* mutant: column -> from : test_between_kernels::test_levels_and_parents */
         first_to_set(b.sent, column, ok);
-        targets_of(b, column, ok, part, there);
+        targets_of(b, b, column, ok, part, there);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             item[i] = (u64)there[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
@@ -179,7 +184,7 @@ struct Asker {
     __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
         u32 part[EACH], there[EACH];
-        targets_of(b, column, ok, part, there);
+        targets_of(b, IN_EDGES(b), column, ok, part, there);
         places_for(b, ok, part, lane, [&](int i, u32 to, u32 at) {
             if (is_beyond(b, to, at)) return;
             questions_to(b, to)[at] = there[i];
@@ -248,7 +253,7 @@ INLINE void each_front(const Between &b, const State &s, u32 warp, u32 warps, u3
                        const Take &take) {
     const Params &p = b.own;
     if (s.phase == PUSHING) {
-        const u32 now = s.depth & 1, all = s.count + b.idle[now], each = share_of(all, warps);
+        const u32 now = s.depth & 1, all = s.count + idle_of(b, now), each = share_of(all, warps);
         for (u32 i = warp * each; i < all; i += warps * each) {
             const bool some = lane < each && i + lane < all;
             const u32 v = some ? queued(p, now, s.count, i + lane) : 0;
@@ -271,7 +276,7 @@ INLINE void mark_front(const Between &b, const State &s, u32 warp, u32 warps, u3
 INLINE void push_outer(const Between &b, const State &s, u32 warp, u32 warps, u32 lane) {
     u64 checks = 0;
     const auto push = [&](bool some, u32 v, u32 lane) {
-        checks += each_outer(b, some, v, lane, Sender{b});
+        checks += each_outer(b, b, some, v, lane, Sender{b});
     };
     if (b.is_short) { /* also when the level was searched */
         each_bit(b.normals / 32, b.own.words, warp, warps, lane, [&](u32 w) { return b.front[w]; },
@@ -286,9 +291,9 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
     const u32 *now = newest(p, s);
     u64 checks = 0;
     each_bit(b.normals / 32, p.words, warp, warps, lane,
-             [&](u32 w) { return ~now[w] & b.has_outer[w]; },
+             [&](u32 w) { return ~now[w] & IN_EDGES(b).has_outer[w]; },
              [&](bool some, u32 v, u32 lane) {
-                 checks += each_outer(b, some, v, lane, Asker{b});
+                 checks += each_outer(b, IN_EDGES(b), some, v, lane, Asker{b});
              });
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }

@@ -48,8 +48,8 @@ def box_limit(shares: int, boxes: int) -> int | None:
 def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     """Return the offsets of a share's boxes, int64 [shares + 1].
 
-    edges: number of edges to each share; owned: number of delegates of each; both int64
-    [shares]
+    edges: number of edges to each share, or from it if those are more; owned: number of
+    delegates of each; both int64 [shares]
 
     A box holds at most as many items or questions as edges lead to the share, or as
     either share has delegates; its first word describes them. Between many shares,
@@ -120,6 +120,7 @@ class BetweenShape:
     targets of outer edges
     normals: how many numbers delegates have; delegates: number of their positions;
     owned: number of those that this share owns; boxes: words of all boxes
+    directed: whether vertices ask along other outer edges than those that are pushed
     """
 
     words: int
@@ -129,6 +130,7 @@ class BetweenShape:
     delegates: int
     owned: int
     boxes: int
+    directed: bool = False
 
     @property
     def in_rounds(self) -> bool:
@@ -160,6 +162,8 @@ class BetweenShape:
             "leaves": (np.uint32, self.normals),
             "has_leaves": (np.uint32, own),
         }
+        if self.directed:
+            later |= {f"in_{name}": later[name] for name in ("starts", "has_outer")}
         return {
             "counts": ArrayPlan(np.uint64, len(COUNTED) + 2 * self.parts),
             "front": ArrayPlan(np.uint32, self.words * self.in_rounds + 1),

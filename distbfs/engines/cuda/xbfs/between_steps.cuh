@@ -128,14 +128,16 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
     for (u32 q = blockIdx.x * THREADS + threadIdx.x; q < p.words / 4; q += gridDim.x * THREADS) {
         const uint4 now4 = ((const uint4 *)now)[q], outer4 = ((const uint4 *)b.has_outer)[q];
         const uint4 before4 = pulled ? ((const uint4 *)before)[q] : now4;
+        const uint4 asks4 = DIRECTED ? ((const uint4 *)IN_EDGES(b).has_outer)[q] : outer4;
         const u32 seen[4] = {now4.x, now4.y, now4.z, now4.w};
         const u32 outer[4] = {outer4.x, outer4.y, outer4.z, outer4.w};
         const u32 known[4] = {before4.x, before4.y, before4.z, before4.w};
+        const u32 asks[4] = {asks4.x, asks4.y, asks4.z, asks4.w};
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const u32 fresh = seen[k] & ~known[k];
             count[LEFT] += __popc(~seen[k]);
-            count[OPEN_OUTER] += __popc(~seen[k] & outer[k]);
+            count[OPEN_OUTER] += __popc(~seen[k] & asks[k]);
             count[OUTER] += __popc(fresh & outer[k]);
             const u32 w = 4 * q + k;
             const bool delegates = w < b.normals / 32;
@@ -144,7 +146,7 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
         }
     }
     if (pulled) return;
-    const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
+    const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + idle_of(b, at);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
         const u32 v = queued(p, at, size, i);
         if (v >= p.active) continue; /* see `lone` */

@@ -165,7 +165,7 @@ class XbfsEngine:
 
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device if there are several domains."""
-        return share_bytes(share, **self._form(share.at_least))
+        return share_bytes(share, bare=share.directed, **self._form(share.at_least))
 
     def of_shares(
         self,
@@ -211,6 +211,7 @@ class XbfsEngine:
             },
             pruned=direction != "pull",
             queues="all",
+            alone=False,
         )
         if domain.devices == 1:
             arrays.cut_ranges()

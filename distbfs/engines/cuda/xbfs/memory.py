@@ -381,6 +381,7 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
         delegates=share.delegates,
         owned=int(share.owned[index]),
         boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
+        directed=share.directed,
     )
     searches = _searching_bytes(
         layout.n,

@@ -1,0 +1,190 @@
+"""Directed graphs between domains of devices, which are the CPU, against SciPy."""
+
+import numpy as np
+import pytest
+from device_parts import LARGE
+from directed_between import check_parts, directed_parts
+from directed_hosts import SHAPES, Arcs, any_arcs, arcs_of, ends_of, some_of, turned
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from part_graphs import SMALL
+from resident_parts import NOTHING
+from test_between_kernels import EACH_WAY, short_boxes, streamed  # noqa: F401
+from test_between_loop import looped
+from test_split_between import budgets, shares_of
+
+from distbfs.build.cuda.room import Room
+
+SOURCES = {}
+
+
+def source_of(name):
+    """Return a graph of SHAPES; kept."""
+    if name not in SOURCES:
+        SOURCES[name] = SHAPES[name]()
+    return SOURCES[name]
+
+
+def look(source, sizes, threshold, **options):
+    roots = options.pop("roots", None) or ends_of(source)
+    form = {"make": directed_parts, "roots": roots, "threshold": threshold}
+    return streamed(source, sizes, **form, **options)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("threshold", [0, 6, 40, LARGE])
+def test_parts(device, id_bits, name, threshold):
+    for parts in (1, 2, 3):
+        made = directed_parts(source_of(name), parts, threshold=threshold)
+        check_parts(source_of(name), made)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_directed_shapes(device, name, direction):
+    for sizes, threshold in (
+        ((1, 1), 6),
+        ((1, 1, 1), LARGE),
+        ((1, 1), 0),
+        ((1,) * 4, 40),
+    ):
+        look(source_of(name), sizes, threshold, direction=direction)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3,), (2, 1), (1, 3), (3, 2, 1)])
+@pytest.mark.parametrize("name", SHAPES)
+def test_domains_of_several_devices(device, id_bits, name, sizes):
+    for threshold in (0, 6, LARGE):
+        look(source_of(name), sizes, threshold)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1)])
+@pytest.mark.parametrize("way", EACH_WAY)
+def test_each_way(device, way, sizes):
+    for name in ("kronecker", "dead-ends", "layers", "hubs", "acyclic"):
+        for threshold in (12, LARGE):
+            look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_one_launch(device, id_bits, parts):
+    for name in SHAPES:
+        for threshold in (0, 8, LARGE):
+            form = {"make": directed_parts, "roots": ends_of(source_of(name))}
+            looped(source_of(name), parts, threshold=threshold, **form)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
+def test_ends_and_records(device, sizes):
+    for name in ("kronecker", "dead-ends", "layers", "acyclic", "star-out"):
+        source = source_of(name)
+        root = ends_of(source)[0]
+        levels = source.distances(root)
+        far = np.array([int(levels.argmax()), root])
+        lone = np.flatnonzero(levels < 0)[:1]
+        aims = [(1, None), (None, far), (2, far), (None, lone)]
+        if not len(lone):
+            aims.pop()
+        for threshold in (6, LARGE):
+            look(source, sizes, threshold, aims=aims, roots=[root])
+        for direction, threshold in (("push", 40), ("pull", LARGE)):
+            if name == "star-out":
+                continue
+            form = {"records": True, "direction": direction, "roots": [root]}
+            look(source, sizes, threshold, **form)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
+def test_sets_of_roots(device, sizes):
+    for name in ("kronecker", "dead-ends", "star-in", "star-out", "hubs", "one-arc"):
+        source = source_of(name)
+        sinks = np.flatnonzero(source.degrees == 0)[:5]
+        drawn = np.random.default_rng(5).integers(0, source.n, 9)
+        sets = [np.unique(ends_of(source)), sinks, np.unique(drawn)]
+        roots = [*(x for x in sets if len(x)), 0]
+        for threshold in (0, 6, LARGE):
+            look(source, sizes, threshold, roots=roots)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1)])
+def test_rounds(device, id_bits, short_boxes, sizes, direction):  # noqa: F811
+    """Boxes have less room than levels need."""
+    for source in (arcs_of(SMALL["kronecker"]), arcs_of(SMALL["random"])):
+        for threshold in (5, LARGE):
+            form = {"direction": direction, "roots": ends_of(source, 1)[:3]}
+            look(source, sizes, threshold, **form)
+
+
+@pytest.mark.full_blocks
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
+def test_full_blocks(device, sizes):
+    for name in ("kronecker", "dead-ends", "layers"):
+        look(source_of(name), sizes, 20, roots=ends_of(source_of(name))[:3])
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize("name", ["kronecker", "hubs", "hubs-turned", "uniform"])
+def test_tails_in_host_memory(device, monkeypatch, sizes, name):
+    """And outer edges of which nothing fits the devices."""
+    source, some = source_of(name), 0
+    for threshold, direction in ((12, "auto"), (LARGE, "push"), (LARGE, "pull")):
+        placed = directed_parts(source, sum(sizes), threshold=threshold)
+        least = budgets(placed, sizes, monkeypatch)[2] * sum(sizes)
+        room = Room(least, None, NOTHING)
+        for share in shares_of(placed, sizes, room):
+            tails = share.graph.tails, share.graph.in_tails
+            assert (tails[0] is None) == (tails[1] is None)
+            some += tails[0] is not None
+        form = {"direction": direction, "roots": ends_of(source)[:4], "room": room}
+        look(source, sizes, threshold, **form)
+        form["records"] = direction == "pull"
+        look(source, sizes, threshold, **form)
+        if max(sizes) == 1:
+            del form["records"], form["roots"]
+            looped(
+                source,
+                len(sizes),
+                make=directed_parts,
+                roots=ends_of(source)[:2],
+                threshold=threshold,
+                **form,
+            )
+    assert some
+
+
+def test_an_arc_turned_round(device):
+    """Checks that pass for a graph fail for its arcs the other way."""
+    source = source_of("acyclic")
+    root = ends_of(source)[0]
+    levels = source.distances(root)
+    arc = int(np.flatnonzero((levels[source.u] == 0) & (levels[source.v] == 1))[0])
+    u, v = source.u.copy(), source.v.copy()
+    every = (u == u[arc]) & (v == v[arc])
+    u[every], v[every] = v[every], u[every]
+    other = Arcs(source.n, u, v)
+    for threshold in (0, 12, LARGE):
+        for sizes in ((1, 1), (2, 1)):
+            look(source, sizes, threshold, roots=[root])
+            for left in (other, turned(source)):
+                with pytest.raises(AssertionError):
+                    look(source, sizes, threshold, roots=[root], left=left)
+            look(other, sizes, threshold, roots=[root])
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_any_directed_graph(device, data):
+    source = data.draw(any_arcs())
+    sizes = data.draw(st.sampled_from([(1, 1), (2, 1), (1, 1, 1), (1, 2, 1), (3,)]))
+    threshold = data.draw(st.sampled_from([0, 1, 3, 8, LARGE]))
+    form = {"direction": data.draw(st.sampled_from(["auto", "push", "pull"]))}
+    form["overrides"] = EACH_WAY[data.draw(st.sampled_from(sorted(EACH_WAY)))]
+    depth = data.draw(st.integers(0, 4))
+    aims = ((None, None), (depth, None))
+    roots = data.draw(some_of(source))
+    look(source, sizes, threshold, aims=aims, roots=roots, **form)
