@@ -268,11 +268,9 @@ def traversals_of(session: Session) -> Traversals:
     held, engine, world = session.held, session.options.engine, session.world
     members: list[domain_members.Member] = []
     if engine == "xbfs":
-        if session.separated is not None:
-            members = [
-                domain_members.Member.of_share(share)
-                for share in session.separated.shares
-            ]
+        shares = [] if session.separated is None else session.separated.shares
+        if shares and not shares[0].graph.directed:
+            members = [domain_members.Member.of_share(share) for share in shares]
         elif held.rows and not held.rows[0].graph.directed:
             members = [domain_members.Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:

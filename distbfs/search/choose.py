@@ -51,10 +51,6 @@ if TYPE_CHECKING:
 Say: TypeAlias = Callable[[str], None]
 
 NOT_STEPWISE = "a directed graph on CPUs of one process is searched without --stepwise"
-ONE_DOMAIN = (
-    "a directed graph is searched by one domain of devices; allowed: those of one "
-    "host, --engine openmp or reference"
-)
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
 HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
 WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
@@ -259,8 +255,6 @@ def _on_devices(
     hosts = HostDevices(world, devices, kind)
     hosts.check(request.domain, name)
     asked = between_reason(options, request.separate, request.domain, hosts.total)
-    if directed and asked:
-        raise UsageError(f"{asked}; {ONE_DOMAIN}")
     if kind.domains and (asked or not kind.whole_graphs):
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
@@ -288,8 +282,6 @@ def _on_devices(
     if not reason:
         why = f"{hosts.total} devices map each other's memory"
         return SearchChoice("domain", named, devices, why=why)
-    if directed:
-        raise UsageError(f"{reason}; {ONE_DOMAIN}")
     # mutant: options.internal_ids -> False : test_where_one_domain_cannot_be
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")

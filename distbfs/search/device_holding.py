@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +184,9 @@ def hold_device_parts(
     own_parts = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
     store = source.store
+    directed = source.directed
     loads = store is not None and store.manifest.parts == placement.parts
+    loads = loads and not directed  # its parts have delegates alone
     if store is not None and loads and room is not None:
         check(store.manifest.m)
         need = sum(
@@ -197,12 +200,15 @@ def hold_device_parts(
             parts = parts_of_store(store, own_parts, dealt, done)
     else:
         shared = None if store is None else shared_tuples(world, source, store, dealt)
+        tuples: TupleSource = shared or source.any_tuples()
+        if source.turned:
+            tuples = Turned(tuples)
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
-                shared or source.any_tuples(),
+                tuples,
                 world,
                 placement,
-                source.build,
+                replace(source.build, directed=directed),
                 domains=source.parts,
                 buffer_bytes=source.buffer_bytes,
                 devices=dealt,
@@ -216,7 +222,7 @@ def hold_device_parts(
         if shared is not None:
             shared.close()  # not after an error
         permutation = permutation_by(source.n, source.build.permute_seed)
-        if store is not None:
+        if store is not None and not source.turned:
             with source.telling("loading") as done:
                 count_input_tuples(store, parts, done)
     first = parts[0]
@@ -225,7 +231,7 @@ def hold_device_parts(
         VertexMap(world, first.layout, shards, permutation),
         device_parts=parts,
         devices=dealt,
-        edges=sum(rows.edges for part in parts for rows in subgraphs(part)),
+        edges=sum(x.edges for part in parts for x in part.sides[0].values()),
         threshold=first.threshold if first.delegate_count else None,
         generation_seconds=generation,
         construction_seconds=construction,
@@ -290,7 +296,8 @@ def share_room(engine: Any, request: Request, *, streamed: bool) -> Room:
             need += total_bytes(table)
         if request.masked:
             for columns in (share.m, int(outer.sum())):
-                need += total_bytes(mask_table(local, share.active, columns))
+                table = mask_table(local, share.active, columns)
+                need += (1 + share.directed) * total_bytes(table)
             need += 8 * share.targets
         return need
 
@@ -307,11 +314,6 @@ def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> 
             owner = TupleEnds(part.layout.parts, part.index, ends)
             StoreRows(store, (), ends=[owner], done=done)
             part.tuple_degrees = ends[part.vertices]
-
-
-def subgraphs(part: DevicePart) -> tuple[Any, ...]:
-    """Return the subgraphs nn, nd, dn and dd of a part."""
-    return part.nn, part.nd, part.dn, part.dd
 
 
 def parts_of_store(

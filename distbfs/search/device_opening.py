@@ -160,10 +160,11 @@ def open_separated(opening: Opening) -> Session:
     closing: list[Callable[[], None]] = []
     why = choice.why
     if room is not None:
-        searches = split_searches(world, placement, engine, held, room, closing)
+        limits = None if source.directed and opening.request.masked else room
+        searches = split_searches(world, placement, engine, held, limits, closing)
         shares = [search.part for search in searches]
-        graphs, outer = ([getattr(x, y) for x in shares] for y in ("graph", "outer"))
-        why = because(why, where_rows_are(world, graphs, outer))
+        outer = [side for share in shares for side in share.outer_sides]
+        why = because(why, where_rows_are(world, [x.graph for x in shares], outer))
     else:
         searches = []
         for part in held.device_parts:
@@ -212,7 +213,7 @@ def shares_of(opening: Opening) -> tuple[Source, Placement]:
                 f"parts is {wanted}; {domains.shares} devices in {described(domains)} "
                 f"have {len(domains)}"
             )
-    elif source.store is None:
+    elif source.store is None or source.directed:  # whose stores are read as edges
         parts = wanted or domains.shares
         if parts != domains.shares:
             placement = Placement(parts, world.size)
@@ -226,12 +227,13 @@ def split_searches(
     placement: Placement,
     engine: Any,
     held: Held,
-    room: Room,
+    room: Room | None,
     closing: list[Callable[[], None]],
 ) -> list[Any]:
     """Create the searches of this rank's devices (collective).
 
-    room: memory limits of each device; what exceeds them goes to host memory
+    room: memory limits of each device; what exceeds them goes to host memory; None if
+    all must be on the devices
     closing: receives functions that free shared resources, to be called in reverse
     order
     """

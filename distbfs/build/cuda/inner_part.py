@@ -196,12 +196,6 @@ class InnerPart:
         return [self.outer] if self.incoming is None else [self.outer, self.incoming]
 
     @property
-    def stored(self) -> int:
-        """Number of columns of all rows, inner and outer."""
-        sides = self.outer_sides
-        return len(sides) * self.graph.m + sum(len(x.columns) for x in sides)
-
-    @property
     def edges_to(self) -> Ids:
         """Number of outer edges to each share, or from it if those are more."""
         return np.maximum(self.outer.edges, self.asked.edges)

@@ -14,7 +14,7 @@ from worlds import on_ranks
 import distbfs
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import LEAST_KEPT, Fit
-from distbfs.errors import OutOfMemory, UsageError
+from distbfs.errors import LaunchError, OutOfMemory, UsageError
 from distbfs.multisearch.traversals import InTurn, traversals_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -119,20 +119,60 @@ def test_ranks_of_a_host(device, devices, tmp_path, form):
             check(matrix, root, SimpleNamespace(level=level, parent=parent))
 
 
-def test_domains_that_cannot_be(monkeypatch):
-    """Engine xbfs says why; auto searches on CPUs."""
+def test_domains_that_cannot_be_one(monkeypatch):
+    """Devices without access to each other's memory are searched between."""
     source = GRAPHS["random"]
     monkeypatch.setattr(
         "distbfs.exchange.peer_memory.peer_problem", lambda *_: "no peer access"
     )
-    words = "no peer access; a directed graph is searched by one domain of devices"
-    with pytest.raises(UsageError, match=words):
-        distbfs.open(source, directed=True, engine="xbfs")
-    with distbfs.open(source, directed=True) as session:
-        assert "no peer access" in session.why
-        assert session.describe()["engine"] in ("openmp", "reference")
-        for _ in look(session, source):
-            pass
+    for engine in ("xbfs", "auto"):
+        with distbfs.open(source, directed=True, engine=engine) as session:
+            assert "domains of one device: no peer access" in session.why
+            assert session.describe()["engine"] == "xbfs"
+            for _ in look(session, source):
+                pass
+    words = "internal ids need one domain of all devices: no peer access"
+    with pytest.raises(LaunchError, match=words):
+        distbfs.open(source, directed=True, engine="xbfs", internal_ids=True)
+    with pytest.raises(UsageError, match="engine pan searches symmetric graphs"):
+        distbfs.open(source, directed=True, engine="pan")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_between_domains(device, devices, name, reverse):
+    """Domains of one device, and of two; delegates by sum of degrees."""
+    source = GRAPHS[name]
+    devices[:], device.one_rank = [0] * 4, True
+    for domain, threshold in ((1, None), (2, 4), (1, 0), (1, 1 << 30)):
+        build = BuildOptions(directed=True, threshold=threshold)
+        graph = Source(source.n, 1, True, tuples=source, build=build)
+        graph = graph.reversed() if reverse else graph
+        options, request = SearchOptions(engine="xbfs"), Request(domain=domain)
+        with open_source(SoloWorld(), graph, options, request) as session:
+            for found, reached, _ in look(session, source, turned=reverse):
+                ends = source.v if reverse else source.u
+                assert found.nedge == np.isin(ends, reached).sum()
+            assert (session.held.threshold is None) == (threshold == 1 << 30)
+            assert isinstance(traversals_of(session), InTurn)
+            assert "not on several devices" in session.paths.refusal
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_stores_between_domains(device, devices, tmp_path, seed, reverse):
+    """Of one part, on any number of domains."""
+    source = GRAPHS["kronecker"]
+    devices[:], device.one_rank = [0] * 3, True
+    store = stored(tmp_path, source, seed)
+    for domain in (1, 2):
+        with distbfs.open(store, reverse=reverse, domain=domain) as session:
+            assert session.separated is not None
+            for found, reached, matrix in look(session, source, turned=reverse):
+                counted = np.isin(source.u, reached).sum()
+                if reverse:
+                    counted = np.diff(matrix.indptr)[reached].sum()
+                assert found.nedge == counted
 
 
 @pytest.mark.parametrize("k", [0, 1])
