@@ -17,6 +17,8 @@ from distbfs.validation.host import validate
 class Tuples:
     """A TupleSource over arrays; chunks of an odd size, of large ones about 50."""
 
+    directed = False
+
     def __init__(self, n, u, v, size=None):
         self.n = n
         self.u = np.asarray(u, dtype=np.int64)
@@ -203,7 +205,8 @@ def check_search(source, root, level, parent):
     assert level.dtype == np.int32
     np.testing.assert_array_equal(level, wanted)
     own = None if parent is None else parent.copy()
-    verdict = validate(SoloWorld(), source, root, level.copy(), own, threads=1)
+    form = {"directed": source.directed, "threads": 1}
+    verdict = validate(SoloWorld(), source, root, level.copy(), own, **form)
     assert verdict.valid, verdict.errors
     return wanted
 

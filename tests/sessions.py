@@ -32,13 +32,20 @@ def parts_in_threads(world, parts, permutation=None):
 
 
 def open_tuples(
-    source, *, world=None, request=None, threshold=None, said=None, **options
+    source,
+    *,
+    world=None,
+    request=None,
+    threshold=None,
+    said=None,
+    directed=False,
+    **options,
 ):
     """The session of tuples (collective); engine auto where none is named."""
     world, request = world or SoloWorld(), request or Request()
     parts = request.parts or world.size
-    build = BuildOptions(threshold=threshold)
-    graph = Source(source.n, parts, tuples=source, build=build)
+    build = BuildOptions(threshold=threshold, directed=directed)
+    graph = Source(source.n, parts, directed, tuples=source, build=build)
     chosen = SearchOptions.named(**{"engine": "auto", **options})
     say = silent if said is None else said.append
     return open_source(world, graph, chosen, request, say=say)

@@ -94,7 +94,8 @@ def open(  # noqa: A001
     parts : int, optional
         For edge tuples: number of parts, by default one per rank.
     threshold : int, optional
-        For edge tuples: the degree above which vertices are delegates.
+        For edge tuples: the degree above which vertices are delegates.  In a directed
+        graph, it is for GPUs, and degrees are sums of outgoing and incoming edges.
     directed : bool, default False
         For edge tuples: edges lead from u to v only.  Stores and graphs state this
         themselves.
@@ -172,8 +173,6 @@ def source_of(
     build: options of building a graph from tuples. Raises WrongTypeError for anything
     but a store, a graph or tuples.
     """
-    if build.directed and build.threshold is not None:
-        raise UsageError("threshold is for symmetric graphs, and directed is true")
     if build.directed and not hasattr(source, "chunks"):
         raise UsageError("directed is for edge tuples; stores and graphs state it")
     if isinstance(source, (str, Path)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.relay import RelayExchange
 from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
@@ -128,6 +128,11 @@ def device_notes(world: World, devices: Sequence[int]) -> dict[str, str]:
 def open_host(opening: Opening) -> Session:
     """Open the parts of this rank in host memory."""
     world, choice = opening.world, opening.choice
+    if opening.source.directed and opening.source.build.threshold is not None:
+        raise UsageError(
+            "threshold is for symmetric graphs and, on GPUs, for directed ones; ranks "
+            "on CPUs divide directed graphs without delegates"
+        )
     engine, options = make_host_engine(world, choice.options, opening.say)
     exchange, _ = choose_exchange(world, options.exchange.name)
     held = opening.held_as("parts") or _host_parts(opening, options.threads)

@@ -16,6 +16,8 @@ from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 class Arcs(Tuples):
     """Tuples whose edges lead from u to v alone."""
 
+    directed = True
+
     @cached_property
     def matrix(self):
         """Edges without loops and repeats, scipy CSR."""
@@ -26,6 +28,11 @@ class Arcs(Tuples):
         matrix.data[:] = 1
         matrix.sort_indices()
         return matrix
+
+    @cached_property
+    def ends(self):
+        """Ends of tuples, both where they leave."""
+        return fixed(2 * np.bincount(self.u, minlength=self.n))
 
     @cached_property
     def entering(self):

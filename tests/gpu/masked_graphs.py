@@ -57,7 +57,7 @@ def random_mask(made, seed, share=0.5):
 def check_ends(every, left):
     """Assert that ends of seen edges are right; every: of each part, by local id."""
     for part, ends in enumerate(every):
-        wanted = left.degrees[part :: len(every)]
+        wanted = left.degrees[part :: len(every)] * (1 + left.directed)
         np.testing.assert_array_equal(ends.get(), wanted)
 
 

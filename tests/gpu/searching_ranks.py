@@ -20,6 +20,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
+from directed_hosts import arcs_of  # noqa: E402
 from fast_graphs import beside, path, shuffled, star  # noqa: E402
 from graphs import (  # noqa: E402
     build,
@@ -53,6 +54,7 @@ GRAPHS = {
     "path": shuffled(path(300)),
     "grid": grid(40),
     "random": random_tuples(900, 1200, 5),
+    "arcs": arcs_of(kronecker(11)),
 }
 LEVELS = Problem(
     "levels and sums",
@@ -66,7 +68,7 @@ LEVELS = Problem(
 )
 LOSSES = {"kill": signal.SIGKILL, "stall": signal.SIGSTOP}
 PATIENCE = 3.0  # seconds
-BRIEF = ("kronecker", "random")
+BRIEF = ("kronecker", "random", "arcs")
 WHOLE = ("domain", "first")  # ways without an exchange
 SEVERAL = ("pairs", "uneven")  # domains of several devices
 STREAMS = ("streams", "streamed pairs")  # of ranks with several devices, by NCCL
@@ -120,6 +122,7 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
         world=world,
         request=request,
         threshold=threshold,
+        directed=getattr(source, "directed", False),
         engine=engine,
         share_device=True,
         **options,
@@ -153,6 +156,8 @@ def check(world, exchange, names, per_rank, first):
     for at, name in enumerate(names):
         graph = GRAPHS[name]
         others = VARIANTS[(first + at) % len(VARIANTS)]
+        if graph.directed and others.get("engine") == "pan":
+            others = {"direction": "pull"}
         thresholds = (at, at + 1 + at // len(THRESHOLDS))
         for turn, (k, more) in enumerate(zip(thresholds, ({}, others), strict=True)):
             threshold = THRESHOLDS[k % len(THRESHOLDS)]
@@ -228,7 +233,12 @@ def compare(world, session, graph, root):
 
 
 def compare_many(world, session, graph):
-    """Traversals of many searches, of two widths; rank 0 has all levels."""
+    """Traversals of many searches, of two widths; rank 0 has all levels.
+
+    Not of arcs, which take turns.
+    """
+    if graph.directed:
+        return
     on = PartsSearcher(session, RunOptions())
     assert on.smallest == 512, "they take turns"
     for count in (9, 140):
@@ -248,7 +258,9 @@ def compare_many(world, session, graph):
 
 
 def compare_together(session, graph):
-    """Searches that share a traversal; every rank has all levels."""
+    """Searches that share a traversal, not of arcs; every rank has all levels."""
+    if graph.directed:
+        return
     at_once = batch_searcher(session)
     sources = np.random.default_rng(1).permutation(graph.n)[:MOST].tolist()
     asked = [(root, list(range(graph.n))) for root in sources]

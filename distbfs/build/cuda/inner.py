@@ -85,7 +85,7 @@ class InnerLengths:
         return int(long[-1]) + 1 if len(long) else 0
 
 
-class Side:
+class InnerSide:
     """One set of rows of a share: those of edges out, or of edges in.
 
     A symmetric graph has one. Call methods in this order: ``measure``; ``split`` if
@@ -415,7 +415,7 @@ class InnerBuilder:
         self.normals = delegates.normals
         self.count = self.normals + part.active
         self.spot = cp.asarray(delegates.position.astype(np.uint32))
-        self.sides = [Side(self, rows) for rows in part.sides]
+        self.sides = [InnerSide(self, rows) for rows in part.sides]
         self._number()
 
     @property
@@ -497,7 +497,7 @@ class InnerBuilder:
         self._ids[positions] = names
 
     def measure(self, delegate_lengths: Sequence[Ids]) -> None:
-        """Count the columns of rows, and make the outer edges; see ``Side``."""
+        """Count the columns of rows, and make the outer edges; see ``InnerSide``."""
         for side, lengths in zip(self.sides, delegate_lengths, strict=True):
             side.measure(lengths)
         longest = [side.lengths for side in self.sides]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
-from distbfs.build.cuda.inner import InnerBuilder, Side
+from distbfs.build.cuda.inner import InnerBuilder, InnerSide
 from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
@@ -197,7 +197,7 @@ class DomainBuilder:
         return shares
 
     @property
-    def _sides(self) -> list[tuple[Side, ...]]:
+    def _sides(self) -> list[tuple[InnerSide, ...]]:
         """The rows of all builders: of edges out and, if there are any, of edges in."""
         return list(zip(*(one.sides for one in self.builders), strict=True))
 
@@ -232,7 +232,7 @@ class DomainBuilder:
                 every[device] = piece
         return every
 
-    def _write_delegates(self, sides: Sequence[Side], lengths: Ids) -> None:
+    def _write_delegates(self, sides: Sequence[InnerSide], lengths: Ids) -> None:
         """Write the rows of delegates range by range; each device makes pieces of rows.
 
         sides: of each builder; lengths: lengths of the whole rows, int64 [d]
@@ -252,7 +252,7 @@ class DomainBuilder:
                     cuda.release()  # frees the keys
             low = high
 
-    def _write_range(self, sides: Sequence[Side], low: int, high: int) -> None:
+    def _write_range(self, sides: Sequence[InnerSide], low: int, high: int) -> None:
         """Write the rows of delegates from ``low`` up to ``high``."""
         boxes = []
         for side in sides:

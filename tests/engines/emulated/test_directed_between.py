@@ -4,9 +4,19 @@ import numpy as np
 import pytest
 from device_parts import LARGE
 from directed_between import check_parts, directed_parts
-from directed_hosts import SHAPES, Arcs, any_arcs, arcs_of, ends_of, some_of, turned
+from directed_hosts import (
+    SHAPES,
+    Arcs,
+    any_arcs,
+    arcs_of,
+    ends_of,
+    masks_of,
+    some_of,
+    turned,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from masked_graphs import see_between
 from part_graphs import SMALL
 from resident_parts import NOTHING
 from test_between_kernels import EACH_WAY, short_boxes, streamed  # noqa: F401
@@ -151,6 +161,37 @@ def test_tails_in_host_memory(device, monkeypatch, sizes, name):
                 **form,
             )
     assert some
+
+
+@pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
+def test_masks(device, name, sizes):
+    """Of vertices, and of pairs of ids; by levels, with records, and in one launch."""
+    source = source_of(name)
+    for seed, direction in enumerate(("auto", "push", "pull")):
+        vertices, edges, left = masks_of(source, seed)
+        pairs = [(left.u[k::2], left.v[k::2]) for k in (0, 1)]
+
+        def make(maker, flags=vertices, all_edges=edges is None, pairs=pairs):
+            return maker.of_vertices(flags) if all_edges else maker.of_pairs(pairs)
+
+        def before(runner, world, make=make, left=left):
+            see_between(runner, make, left, world)
+
+        form = {"direction": direction, "before": before, "left": left}
+        form["roots"] = ends_of(left)[:4]
+        for threshold in (8, LARGE):
+            look(source, sizes, threshold, **form)
+            if max(sizes) == 1:
+                looped(
+                    source,
+                    len(sizes),
+                    make=directed_parts,
+                    threshold=threshold,
+                    **form,
+                )
+        if direction != "auto" and name == "kronecker":
+            look(source, sizes, LARGE, records=True, **form)
 
 
 def test_an_arc_turned_round(device):

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from directed_graphs import check, matrix_of
-from graphs import kronecker, random_tuples, some_roots
+from graphs import Tuples, kronecker, random_tuples, some_roots
 from masked import masked
 from test_masked_sessions import look_through
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 import distbfs
+from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import LEAST_KEPT, Fit
 from distbfs.errors import LaunchError, OutOfMemory, UsageError
@@ -184,6 +185,41 @@ def test_masks(k):
         with distbfs.open(HeldTuples(u, v, n), **form) as session:
             assert session.held.rows
             look_through(session, seed, directed=True)
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_masks_between_domains(k):
+    for seed in range(1 + 4 * k, 5 + 4 * k):
+        u, v, n, *_ = masked(seed, directed=True)
+        form = {"engine": "xbfs", "directed": True, "domain": 1}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.separated is not None
+            look_through(session, seed, directed=True)
+
+
+def test_validation_between_domains(device, devices):
+    """Of right searches, and of one in which an arc is turned round."""
+    source = GRAPHS["random"]
+    devices[:], device.one_rank = [0] * 3, True
+    for domain in (1, 2):
+        form = {"engine": "xbfs", "directed": True, "domain": domain}
+        with distbfs.open(source, **form) as session:
+            validated = validation_of(session, source, directed=True)
+            for root in some_roots(source, 3):
+                found = session.search(root)
+                told = validated(found)
+                assert told.valid, told.errors
+                assert told.nedge == found.nedge
+            level, parent = found.to_numpy()
+            needed = (level[source.v] > 0) & (parent[source.v] == source.u)
+            arc = np.flatnonzero(needed)[0]
+            turned = (source.u == source.u[arc]) & (source.v == source.v[arc])
+            ends = source.u, source.v
+            other = Tuples(
+                source.n, *(np.where(turned, *x) for x in (ends[::-1], ends))
+            )
+            told = validation_of(session, other, directed=True)(found)
+            assert [error[:6] for error in told.errors] == ["rule 5"]
 
 
 def test_rows_in_host_memory(monkeypatch):

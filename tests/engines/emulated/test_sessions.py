@@ -21,7 +21,7 @@ from worlds import on_ranks
 
 import distbfs
 from distbfs.benchmark.graph500 import validation_of
-from distbfs.build.cuda.inner import InnerBuilder
+from distbfs.build.cuda.inner import InnerSide
 from distbfs.device import cuda
 from distbfs.device.take import FEW
 from distbfs.engines import streamed as streams
@@ -961,14 +961,14 @@ def test_the_plan_knows_what_is_allocated(
     held = hold_device_parts(SoloWorld(), graph, [0], placement)
     engine = choosing.kind_of("xbfs")(SearchOptions(engine="xbfs", parents=parents))
     gc.collect()
-    before, most, columns = allocated(device), [0], InnerBuilder._outer_columns
+    before, most, columns = allocated(device), [0], InnerSide._outer_columns
 
     def watched(self, offsets):
         for pair in columns(self, offsets):
             most.append(allocated(device) - before)
             yield pair
 
-    monkeypatch.setattr(InnerBuilder, "_outer_columns", watched)
+    monkeypatch.setattr(InnerSide, "_outer_columns", watched)
     searches = share_searches(engine, held.device_parts)
     runner = between_domains(SoloWorld(), searches, "host", engine.options, placement)
     gc.collect()
