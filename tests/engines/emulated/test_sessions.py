@@ -236,7 +236,7 @@ def test_directed_tuples(devices, count):
     session.close()
 
 
-def test_directed_graphs_are_searched_by_one_domain(devices, monkeypatch):
+def test_what_searches_directed_graphs(devices, monkeypatch):
     devices[:] = [0, 0]
     tuples = random_tuples(90, 200, seed=6)
     with distbfs.open(tuples, directed=True) as session:
@@ -252,8 +252,9 @@ def test_directed_graphs_are_searched_by_one_domain(devices, monkeypatch):
         ({"exchange": "host"}, "exchange is for searches between domains"),
         ({"stepwise": True}, "levels led by the host were requested"),
     ):
-        with pytest.raises(UsageError, match=f"{why}; a directed graph is searched"):
-            distbfs.open(tuples, directed=True, engine="xbfs", **form)
+        with distbfs.open(tuples, directed=True, engine="xbfs", **form) as session:
+            assert why in session.why
+            assert session.separated is not None
 
 
 @pytest.mark.parametrize("internal", [False, True])

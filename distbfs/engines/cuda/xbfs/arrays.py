@@ -158,8 +158,8 @@ class Arrays:
         ``search_trees``
     queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
         limits of all devices say, "later": see ``make_queues``
-    alone: whether no edges from elsewhere enter vertices, so that pulls may pass over
-        those of a directed graph that no edge enters
+    alone: whether no edges from elsewhere enter vertices, so that those of a directed
+        graph that no edge enters are never found
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     levels: if false, only parents are wanted; see ``want_levels``
@@ -602,12 +602,14 @@ class Arrays:
             self._words,
             more,
         )
-        if whole or (g.directed and self._alone):
+        if whole or g.directed:
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
             count = cuda.cupy().zeros(1, np.uint32)
             self._run("bares", uints(into), ends, g.active, bare, count)
             p.bare_count = int(count.get()[0])
+            if not self._alone:
+                p.set(bare=None, unentered=bare)
 
     def _place_windows(self) -> None:
         """Choose the columns that pulls read with a window each (windows.py)."""
@@ -628,6 +630,7 @@ class Arrays:
         params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
         if self.graph.directed:
             params.in_seen, params.bare = own.in_seen, own.bare
+            params.unentered, params.bare_count = own.unentered, own.bare_count
 
     def leaves_on(self, rows: int) -> Any:
         """Count the visible columns of the first rows that are leaves left out.

@@ -16,7 +16,7 @@
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
-#define ENDS_STAY 1
+#define BETWEEN 1
 #include "domain.cuh"
 #if SEVERAL
 #include "domain_late.cuh"

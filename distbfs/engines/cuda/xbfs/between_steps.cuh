@@ -42,6 +42,7 @@ INLINE void forget(const Between &b) {
     empty_boxes(b);
     if (blockIdx.x || threadIdx.x) return;
     State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, p.active - searched, 0, 1, START};
+    if (DIRECTED && p.bare_count) s.left = p.active - p.bare_count;
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];
@@ -136,7 +137,11 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const u32 fresh = seen[k] & ~known[k];
+#if DIRECTED /* pulls look at no others */
+            count[LEFT] += __popc(~closed(p, now, 4 * q + k));
+#else
             count[LEFT] += __popc(~seen[k]);
+#endif
             count[OPEN_OUTER] += __popc(~seen[k] & asks[k]);
             count[OUTER] += __popc(fresh & outer[k]);
             const u32 w = 4 * q + k;

@@ -154,9 +154,6 @@ INLINE void enqueue4(Puller &w, u32 mask, u32 v, u32 skip) {
     }
 }
 
-/* The vertices of word w that are not looked at. */
-INLINE u32 closed(const Params &p, const u32 *old, u32 w) { return old[w] | bare_word(p, w); }
-
 /* The bits of v … v + 3 that are below a limit. */
 INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
@@ -187,7 +184,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     const u32 part = (w.lane & 7) * 4, word = word0 + i + (w.lane >> 3), v = word * 32 + part;
     const u32 seen = __shfl_sync(ALL, old, i + (w.lane >> 3)), open = ~seen >> part & 15;
     if (!__any_sync(ALL, open)) {
-        if (part == 0) w.fresh[word] = KEPT_BITS(p, word, seen);
+        if (part == 0) w.fresh[word] = KEPT_BITS(p, w.fresh, word, seen);
         return 0;
     }
     const uint4 f4 = *(const uint4 *)(first + i * 32 + w.lane * 4);
@@ -204,7 +201,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 /* there are no more columns, unless some are in a tail */
-                if (BARE && p.bare && g[j] == (DIRECTED ? f[j] : v + j) &&
+                if (BARE && (DIRECTED || p.bare) && g[j] == (DIRECTED ? f[j] : v + j) &&
                     (!SPLIT || v + j >= IN_ROWS(p).tailed))
                     miss &= ~(1u << j);
             }
@@ -239,7 +236,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     }
     u32 left = 0;
     if (part == 0) {
-        w.fresh[word] = KEPT_BITS(p, word, seen) | bits;
+        w.fresh[word] = KEPT_BITS(p, w.fresh, word, seen) | bits;
         left = __popc(~(seen | bits));
     }
     __syncwarp();
@@ -259,7 +256,7 @@ INLINE u32 list_tile(Puller &w, u32 word0, u32 words, u32 old, u16 *list, u32 *m
     u32 at = upto - __popc(open);
     for (; open; open &= open - 1) list[at++] = first_bit + __ffs(open) - 1;
     if (w.lane < words)
-        w.fresh[word0 + w.lane] = KEPT_BITS(w.p, word0 + w.lane, old), mark[w.lane] = 0;
+        w.fresh[word0 + w.lane] = KEPT_BITS(w.p, w.fresh, word0 + w.lane, old), mark[w.lane] = 0;
     __syncwarp();
     return total;
 }
@@ -361,7 +358,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
                 total = list_tile(w, word0, words, now, list, mark);
                 steps = (total + 31) / 32;
             } else {
-                if (lane < words) fresh[word0 + lane] = KEPT_BITS(p, word0 + lane, now);
+                if (lane < words) fresh[word0 + lane] = KEPT_BITS(p, fresh, word0 + lane, now);
                 steps = 0;
             }
         }

@@ -110,12 +110,12 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             const u32 w = w0 + i * warps * 32;
-            x[i] = w < p.words ? old[w] | bare_word(p, w) : ALL;
+            x[i] = w < p.words ? closed(p, old, w) : ALL;
         }
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             const u32 w = w0 + i * warps * 32;
-            if (w < p.words) fresh[w] = KEPT_BITS(p, w, x[i]);
+            if (w < p.words) fresh[w] = KEPT_BITS(p, fresh, w, x[i]);
         }
         if (kept) continue;
 #pragma unroll 1

@@ -86,7 +86,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
         for (u32 j = 0; j < FOURS; j++) {
             const u32 v = vertex(j), word = v >> 5, mine = (u32)(open >> 4 * j) & 15;
             const u32 bits = word_of(mine, part);
-            if (part == 0 && word < p.words) fresh[word] = KEPT_BITS(p, word, ~bits);
+            if (part == 0 && word < p.words) fresh[word] = KEPT_BITS(p, fresh, word, ~bits);
             left += __popc(mine);
             __syncwarp();
             /* mutant: mine & below(v, p.listed[skip - 1]) -> 0

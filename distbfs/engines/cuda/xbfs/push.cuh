@@ -17,12 +17,9 @@ INLINE u64 row_of(const Params &p, const uint4 &e) {
     return sizeof(OFFSET) == 4 ? (u64)(u32)(e.y + e.z) : (u64)p.row[e.x];
 }
 
-#ifndef ENDS_STAY
-#define ENDS_STAY 0 /* with DIRECTED, vertices without edges out stand at the end of a queue's room */
-#endif
-
 /* Append vertices with their rows, one a lane where `mine`; a whole warp calls it.  With
- * DIRECTED, those without edges out are counted instead. */
+ * DIRECTED, those without edges out are counted instead, and BETWEEN domains stand at the end of
+ * the queue's room. */
 INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, const Queue &q,
                    u32 lane) {
 #if DIRECTED
@@ -30,7 +27,7 @@ INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, 
     u64 before_ends = 0;
     /* mutant: if (lane == 3 && ends) -> if (false) : test_last_levels_of_vertices_without_edges_out */
     if (lane == 3 && ends) before_ends = atomicAdd(&q.mail->hubs, (u64)__popc(ends) << 32);
-    if (ENDS_STAY && ends) {
+    if (BETWEEN && ends) {
         const u32 end = (u32)(__shfl_sync(ALL, before_ends, 3) >> 32) + __popc(ends & lanes_below(lane));
         /* mutant: q.entry[p.every - 1 - end].x = v -> (void)end
          * : test_directed_between::test_directed_shapes */

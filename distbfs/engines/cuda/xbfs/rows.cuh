@@ -58,6 +58,15 @@ INLINE bool in_edge_seen(const Params &p, u64 at) {
 #define in_edge_seen edge_seen
 #endif
 
+/* The vertices of word w that are not looked at. */
+INLINE u32 closed(const Params &p, const u32 *old, u32 w) {
+#if DIRECTED && BETWEEN
+    return old[w] | p.unentered[w];
+#else
+    return old[w] | bare_word(p, w);
+#endif
+}
+
 /* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what
  * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */
 INLINE bool pulls_at_once(const Params &p, u64 count, u64 edges) {

@@ -158,9 +158,14 @@ struct Params {
     const u32 *in_seen;       /* [m / 32 + pad], a bit for each column of in_adj, with MASKED */
     const u64 *in_tail_row;   /* [in_tailed + 1], as tail_row */
     u64 in_far;               /* where their tails are, from in_adj on */
+    const u32 *unentered;     /* [words], BETWEEN domains instead of `bare`: others may find them */
     u32 in_tailed;            /* rows that may have tails */
 #endif
 };
+
+#ifndef BETWEEN
+#define BETWEEN 0 /* other domains find vertices, too: between.cuh */
+#endif
 
 #ifndef AT_ONCE
 #define AT_ONCE 0 /* the blocks of a search write all results at once, as ids are few */
@@ -199,12 +204,17 @@ INLINE u32 bare_word(const Params &p, u32 w) {
 
 /* The bits of word w that the next snapshot keeps of those that a pull does not look at.  Where
  * edges lead one way, others look at bare vertices, which are not visited but for roots: what
- * these lead to is found before. */
+ * these lead to is found before.  fresh: that snapshot */
 #if DIRECTED
 /* mutant: ((bits) & ~bare_word(p, w)) -> (bits) : test_last_levels_of_vertices_without_edges_out */
-#define KEPT_BITS(p, w, bits) ((bits) & ~bare_word(p, w))
+#define KEPT_BITS(p, fresh, w, bits) ((bits) & ~bare_word(p, w))
 #else
-#define KEPT_BITS(p, w, bits) (bits) /* by a macro, which leaves no trace in the code */
+#define KEPT_BITS(p, fresh, w, bits) (bits) /* by a macro, which leaves no trace in the code */
+#endif
+#if DIRECTED && BETWEEN /* of the snapshot before */
+#undef KEPT_BITS
+/* mutant: ((fresh) - (p).stride)[w] -> (bits) : test_directed_between::test_directed_shapes */
+#define KEPT_BITS(p, fresh, w, bits) ((fresh) - (p).stride)[w]
 #endif
 
 /* The number of an id, NONE where it has none. */
