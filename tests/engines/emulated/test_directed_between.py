@@ -1,5 +1,7 @@
 """Directed graphs between domains of devices, which are the CPU, against SciPy."""
 
+import gc
+
 import numpy as np
 import pytest
 from device_parts import LARGE
@@ -14,16 +16,26 @@ from directed_hosts import (
     some_of,
     turned,
 )
+from graphs import kronecker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from masked_graphs import see_between
 from part_graphs import SMALL
 from resident_parts import NOTHING
-from test_between_kernels import EACH_WAY, short_boxes, streamed  # noqa: F401
+from test_between_kernels import (
+    EACH_WAY,
+    each_pair,
+    short_boxes,  # noqa: F401
+    streamed,
+)
 from test_between_loop import looped
+from test_sessions import CODE, SLACK, allocated
 from test_split_between import budgets, shares_of
 
 from distbfs.build.cuda.room import Room
+from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
+from distbfs.registry import ENGINES, lookup
 
 SOURCES = {}
 
@@ -41,12 +53,11 @@ def look(source, sizes, threshold, **options):
     return streamed(source, sizes, **form, **options)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("threshold", [0, 6, 40, LARGE])
-def test_parts(device, id_bits, name, threshold):
-    for parts in (1, 2, 3):
-        made = directed_parts(source_of(name), parts, threshold=threshold)
-        check_parts(source_of(name), made)
+@each_pair("parts, threshold, name", [1, 2, 3], [0, 6, 40, LARGE], list(SHAPES))
+def test_parts(device, id_bits, name, parts, threshold):
+    """Each arc is there once, out and in, where the degrees of its ends say."""
+    made = directed_parts(source_of(name), parts, threshold=threshold)
+    check_parts(source_of(name), made)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
@@ -61,11 +72,14 @@ def test_directed_shapes(device, name, direction):
         look(source_of(name), sizes, threshold, direction=direction)
 
 
-@pytest.mark.parametrize("sizes", [(2, 2), (3,), (2, 1), (1, 3), (3, 2, 1)])
-@pytest.mark.parametrize("name", SHAPES)
-def test_domains_of_several_devices(device, id_bits, name, sizes):
-    for threshold in (0, 6, LARGE):
-        look(source_of(name), sizes, threshold)
+@each_pair(
+    "sizes, threshold, name",
+    [(2, 2), (3,), (2, 1), (1, 3), (3, 2, 1)],
+    [0, 6, LARGE],
+    list(SHAPES),
+)
+def test_domains_of_several_devices(device, id_bits, name, sizes, threshold):
+    look(source_of(name), sizes, threshold)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1)])
@@ -76,12 +90,11 @@ def test_each_way(device, way, sizes):
             look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
 
 
-@pytest.mark.parametrize("parts", [2, 3])
-def test_one_launch(device, id_bits, parts):
-    for name in SHAPES:
-        for threshold in (0, 8, LARGE):
-            form = {"make": directed_parts, "roots": ends_of(source_of(name))}
-            looped(source_of(name), parts, threshold=threshold, **form)
+@each_pair("parts, threshold, name", [2, 3], [0, 8, LARGE], list(SHAPES))
+def test_one_launch(device, id_bits, parts, threshold, name):
+    source = source_of(name)
+    form = {"make": directed_parts, "roots": ends_of(source)}
+    looped(source, parts, threshold=threshold, **form)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
@@ -116,8 +129,10 @@ def test_sets_of_roots(device, sizes):
             look(source, sizes, threshold, roots=roots)
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1)])
+@each_pair(
+    "short_boxes, sizes, direction",
+    *((1, 3, 12), ((1, 1, 1), (2, 1)), ("auto", "push", "pull")),
+)
 def test_rounds(device, id_bits, short_boxes, sizes, direction):  # noqa: F811
     """Boxes have less room than levels need."""
     for source in (arcs_of(SMALL["kronecker"]), arcs_of(SMALL["random"])):
@@ -133,7 +148,7 @@ def test_full_blocks(device, sizes):
         look(source_of(name), sizes, 20, roots=ends_of(source_of(name))[:3])
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2)])
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
 @pytest.mark.parametrize("name", ["kronecker", "hubs", "hubs-turned", "uniform"])
 def test_tails_in_host_memory(device, monkeypatch, sizes, name):
     """And outer edges of which nothing fits the devices."""
@@ -164,7 +179,7 @@ def test_tails_in_host_memory(device, monkeypatch, sizes, name):
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])
-@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
 def test_masks(device, name, sizes):
     """Of vertices, and of pairs of ids; by levels, with records, and in one launch."""
     source = source_of(name)
@@ -192,6 +207,25 @@ def test_masks(device, name, sizes):
                 )
         if direction != "auto" and name == "kronecker":
             look(source, sizes, LARGE, records=True, **form)
+
+
+@pytest.mark.parametrize("threshold", [6, LARGE])
+def test_the_memory_of_searches_is_known(device, id_bits, threshold):
+    """At least what there is, and little more."""
+    source, parts, told = arcs_of(kronecker(12)), 3, []
+    room = Room(None, None, lambda share: told.append(share) or 0)
+    placed = directed_parts(source, parts, threshold=threshold)
+    engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
+    made = shares_of(placed, [1] * parts, room)
+    gc.collect()
+    before = allocated(device)
+    searches = [engine.of_shares([share], SoloWorld()) for share in made]
+    gc.collect()
+    used = allocated(device) - before
+    assert len(searches) == len(told) == parts
+    assert all(share.directed for share in told)
+    planned = sum(engine.share_bytes(share) - CODE for share in told)
+    assert used <= planned <= 1.05 * used + 16_384 + parts * SLACK
 
 
 def test_an_arc_turned_round(device):
