@@ -31,7 +31,10 @@ from test_between_kernels import (
 from test_between_loop import looped
 from test_sessions import CODE, SLACK, allocated
 from test_split_between import budgets, shares_of
+from worlds import on_ranks
 
+from distbfs.build.cuda import chunks, separate
+from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.room import Room
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -58,6 +61,27 @@ def test_parts(device, id_bits, name, parts, threshold):
     """Each arc is there once, out and in, where the degrees of its ends say."""
     made = directed_parts(source_of(name), parts, threshold=threshold)
     check_parts(source_of(name), made)
+
+
+@pytest.mark.parametrize("making", ["all", "share"])
+@pytest.mark.parametrize("name", ["kronecker", "hubs"])
+def test_parts_made_in_passes(device, id_bits, monkeypatch, making, name):
+    """By ranks, some rows at a time; and where subgraphs wait in host memory."""
+    monkeypatch.setattr(device_keys, "SLACK", 100)
+    monkeypatch.setattr(chunks, "CHUNK", 1777)
+    source = source_of(name)
+    form = {"threshold": 12, "making": making, "buffer_bytes": 5000}
+
+    def rank(world):
+        return directed_parts(source, 4, world, **form)
+
+    made = [part for some in on_ranks(2, rank) for part in some]
+    check_parts(source, sorted(made, key=lambda part: part.index))
+    monkeypatch.setattr(separate.Spill, "wanted", lambda *_: True)
+    room = Room(None, None, NOTHING)
+    made = directed_parts(source, 3, room=room, **form)
+    assert all(rows.on_host for part in made for rows in part.subgraphs)
+    check_parts(source, made)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
