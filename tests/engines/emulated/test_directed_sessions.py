@@ -13,6 +13,7 @@ from worlds import on_ranks
 
 import distbfs
 from distbfs.benchmark.graph500 import validation_of
+from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import LEAST_KEPT, Fit
 from distbfs.errors import LaunchError, OutOfMemory, UsageError
@@ -246,3 +247,24 @@ def test_rows_in_host_memory(monkeypatch):
             session.see(view)
     with pytest.raises(OutOfMemory, match="8 columns of a row there"):
         distbfs.open(source, device_memory=1000, **form)
+
+
+def test_rows_in_host_memory_between_domains(monkeypatch):
+    """Each row keeps eight columns; what is held back is told."""
+    monkeypatch.setattr(inner_domains, "agreed_kept", lambda *_: LEAST_KEPT)
+    source = GRAPHS["kronecker"]
+    form = {"directed": True, "engine": "xbfs", "domain": 1, "host_memory": 1 << 20}
+    with distbfs.open(source, **form) as session:
+        held = session.describe()["part"]["held_back"]
+        shares = session.separated.shares
+        assert held == sum(len(x.graph.tails.columns) for x in shares) + sum(
+            len(x.graph.in_tails.columns) for x in shares
+        )
+        part = held / (2 * session.edges)
+        assert part > 0.1
+        assert f"{part:.3g} of the edges are in host memory" in session.why
+        for _ in look(session, source):
+            pass
+        view = session.view(np.arange(source.n) % 2 == 0)
+        with pytest.raises(UsageError, match="masks of a directed graph need all"):
+            session.see(view)
