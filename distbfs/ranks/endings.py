@@ -27,6 +27,8 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import (
+    CompilerMissing,
+    DeviceMissing,
     DistbfsError,
     InputError,
     LaunchError,
@@ -83,8 +85,8 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
     """Wait while lower ranks print: 0.3 s for rank 1, at most 2 s.
 
-    Wrong use and bad input are mostly seen by all ranks, but on busy hosts at different
-    times, so ranks above 0 wait 2 s.  They also do for Ctrl-C, which rank 0 may receive
+    Wrong use, bad input and missing compilers or devices are mostly seen by all ranks,
+    but on busy hosts at different times, so ranks above 0 wait 2 s.  They also do for Ctrl-C, which rank 0 may receive
     later than others if it waits for them. A rank whose error follows from another
     rank's error waits longest.
     """
@@ -93,8 +95,9 @@ def wait_turn(rank: int, error: BaseException | None = None) -> None:
     elif rank and isinstance(error, KeyboardInterrupt):
         time.sleep(INTERRUPT_SECONDS + REMOVAL_SECONDS + 0.2)
     elif rank:
-        seen_by_all = error is not None and exit_code(error) == InputError.exit_code
-        time.sleep(2.0 if seen_by_all else min(0.1 + 0.2 * rank, 2.0))
+        missing = isinstance(error, (CompilerMissing, DeviceMissing))
+        wrong = error is not None and exit_code(error) == InputError.exit_code
+        time.sleep(2.0 if wrong or missing else min(0.1 + 0.2 * rank, 2.0))
 
 
 class AbortHook:
