@@ -86,9 +86,9 @@ def wait_turn(rank: int, error: BaseException | None = None) -> None:
     """Wait while lower ranks print: 0.3 s for rank 1, at most 2 s.
 
     Wrong use, bad input and missing compilers or devices are mostly seen by all ranks,
-    but on busy hosts at different times, so ranks above 0 wait 2 s.  They also do for Ctrl-C, which rank 0 may receive
-    later than others if it waits for them. A rank whose error follows from another
-    rank's error waits longest.
+    but on busy hosts at different times, so ranks above 0 wait 2 s. They also do for
+    Ctrl-C, which rank 0 may receive later than others if it waits for them. A rank
+    whose error follows from another rank's error waits longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
