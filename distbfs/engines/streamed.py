@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from distbfs.engines.base import Work
+
+if TYPE_CHECKING:
+    from distbfs.partition.layout import Placement
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
@@ -14,6 +17,27 @@ LEAST_FIRST = 64  # and for one
 def streams_serve(parts: int) -> bool:
     """Return whether levels of ``parts`` parts may run on streams."""
     return 1 < parts <= MOST_STREAMED
+
+
+def has_streams(placement: Placement) -> bool:
+    """Return whether each part has its own device, and parts are not too many."""
+    own = placement.per_rank == 1 or bool(placement.owners)
+    return own and streams_serve(placement.parts)
+
+
+def launch_problem(placement: Placement, *, streamed: bool, stepwise: bool) -> str:
+    """Return why a search between domains cannot be one launch, "" if it can be.
+
+    streamed: whether the engine's levels may run on streams; stepwise: whether levels
+    led by the host were requested
+    """
+    if stepwise:
+        return "levels led by the host were requested"
+    if not (streamed and has_streams(placement)):
+        return "not for this engine, or so many parts"
+    if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
+        return "a launch is for a domain of one device per rank"
+    return ""
 
 
 def first_words(boxes: int) -> int:

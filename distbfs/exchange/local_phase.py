@@ -38,6 +38,18 @@ def device_empty(count: int, dtype: Any) -> Any:
         return cuda.cupy().empty(count, dtype)
 
 
+def near(array: Any, *, on_device: bool) -> Any:
+    """Return an array on the current device, copied if it is on another."""
+    return brought_here(array) if on_device else array
+
+
+def joined(arrays: Sequence[Any], *, on_device: bool) -> Any:
+    """Concatenate arrays, on the current device or in host memory."""
+    own = [near(array, on_device=on_device) for array in arrays]
+    with cuda.memory_of("bins") if on_device else nullcontext():
+        return own[0] if len(own) == 1 else array_module(on_device).concatenate(own)
+
+
 class Pair(NamedTuple):
     """A part of this rank, by its place on it, and a part of another rank."""
 
@@ -146,9 +158,8 @@ class LocalPhase:
 
         unique: whether to sort by number and keep one item for each
         """
-        near = [self.near(array) for array in arrays]
+        array = joined(arrays, on_device=self._on_device)
         with cuda.memory_of("bins") if self._on_device else nullcontext():
-            array = near[0] if len(near) == 1 else self.xp.concatenate(near)
             # mutant: > 1 -> < 0 : test_uniquify_sends_each_vertex_once
             if unique and array.size > 1:
                 array = self._one_each(array)
@@ -191,7 +202,7 @@ class LocalPhase:
 
     def near(self, array: Any) -> Array:
         """Return an array on the current device, copied if it is on another."""
-        return brought_here(array) if self._on_device else array
+        return near(array, on_device=self._on_device)
 
     def free(self) -> None:
         """Free the memory."""

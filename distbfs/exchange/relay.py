@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from distbfs.device.arrays import brought_here, host_array
+from distbfs.device.arrays import host_array
 from distbfs.exchange.bins import Bins
-from distbfs.exchange.local_phase import array_module
+from distbfs.exchange.local_phase import array_module, joined, near, total_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,8 +93,8 @@ class RelayExchange:
         carried: dict[int, list[Segment]] = {}
         for part, arrays in sorted(pieces.items()):
             carrier = self._grid.carrier(self._rank, self._placement.rank_of(part))
-            segment = Segment(part, self._rank, self._joined(arrays))
-            carried.setdefault(carrier, []).append(segment)
+            items = joined(arrays, on_device=self.on_device)
+            carried.setdefault(carrier, []).append(Segment(part, self._rank, items))
         self._stay = carried.pop(self._rank, [])
         self._exchange.start_normals(self._packed(carried))
 
@@ -113,7 +113,7 @@ class RelayExchange:
             with self._homes[at]:
                 # the engine may change what it has sent
                 kept = items.copy() if rank == self._rank else items
-                every[at].append((rank, self._near(kept)))
+                every[at].append((rank, near(kept, on_device=self.on_device)))
         return every
 
     def _packed(self, messages: dict[int, list[Segment]]) -> list[Bins]:
@@ -126,14 +126,15 @@ class RelayExchange:
             head = [len(segments)]
             for part, source, items in segments:
                 head += [part << PART_AT | source, items.size]
-            arrays.append(self._xp.asarray(np.array(head, np.uint64)))
-            arrays += [segment.items for segment in segments]
-            sizes[self._first_part(rank)] = sum(x.size for x in arrays) - sizes.sum()
+            message = [segment.items for segment in segments]
+            arrays += [self._xp.asarray(np.array(head, np.uint64)), *message]
+            sizes[self._first_part(rank)] = len(head) + total_size(message)
         nothing = Bins(self._xp.zeros(0, np.uint64))
         if not arrays:
             return [nothing] * len(self._own)
         ends = np.cumsum(sizes)
-        whole = Bins(self._joined(arrays), lambda: (ends - sizes, ends))
+        items = joined(arrays, on_device=self.on_device)
+        whole = Bins(items, lambda: (ends - sizes, ends))
         return [whole, *[nothing] * (len(self._own) - 1)]
 
     def _first_part(self, rank: int) -> int:
@@ -159,16 +160,6 @@ class RelayExchange:
 
     def _read(self, arrays: Iterable[Any]) -> Words:
         """Return words of several arrays, one after the other, in host memory."""
-        nothing = self._xp.zeros(0, np.uint64)
-        words: Words = host_array(self._xp.concatenate([nothing, *arrays]))
+        every = [self._xp.zeros(0, np.uint64), *arrays]
+        words: Words = host_array(joined(every, on_device=self.on_device))
         return words
-
-    def _joined(self, arrays: Sequence[Any]) -> Any:
-        """Return arrays one after the other, on the current device."""
-        if len(arrays) == 1:
-            return self._near(arrays[0])
-        return self._xp.concatenate([self._near(array) for array in arrays])
-
-    def _near(self, array: Any) -> Any:
-        """Return an array on the current device."""
-        return brought_here(array) if self.on_device else array

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.distinct import distinct
 from distbfs.engines.base import COUNTS, OUTER, WHOLE, Targets, Until, Work
-from distbfs.engines.streamed import streams_serve
+from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
@@ -148,11 +148,8 @@ class BetweenDomains(Runner):
 
         They require a device for each part, and not too many parts.
         """
-        if not (self._searches[0].streamed and self._exchange.streamed):
-            return False
-        placement = self._placement
-        own = placement.per_rank == 1 or bool(placement.owners)
-        return own and streams_serve(placement.parts)
+        streamed = self._searches[0].streamed and self._exchange.streamed
+        return bool(streamed and has_streams(self._placement))
 
     def _stream(self) -> None:
         """Let levels run ahead on streams, if they can, from now on (collective).
@@ -172,14 +169,13 @@ class BetweenDomains(Runner):
 
     def _in_a_launch(self, search: Any) -> tuple[BetweenLoop | None, str]:
         """Return the loop of one-launch searches, or None and a reason (collective)."""
-        placement = self._placement
-        if self._options.stepwise:
-            return None, "levels by NCCL: levels led by the host were requested"
-        if not self._can_stream():
-            return None, "levels by NCCL: not for this engine, or so many parts"
-        if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
-            why = "levels by NCCL: a launch is for a domain of one device per rank"
-            return None, why
+        problem = launch_problem(
+            self._placement,
+            streamed=bool(self._searches[0].streamed),
+            stepwise=self._options.stepwise,
+        )
+        if problem:
+            return None, f"levels by NCCL: {problem}"
         rule = self._policy.forced, self._policy.share
         try:
             return search.loop(self._exchange.memory(), self._world, *rule), ""
