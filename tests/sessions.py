@@ -51,6 +51,21 @@ def open_tuples(
     return open_source(world, graph, chosen, request, say=say)
 
 
+def query_session(n, graph):
+    """What a service's small queries ask of a session: a graph on the one device."""
+    held = held_graph(SoloWorld(), n, graph)
+    vertices = held.vertices
+    return SimpleNamespace(
+        world=SoloWorld(),
+        held=held,
+        vertices=vertices,
+        layout=vertices.layout,
+        options=SimpleNamespace(engine="xbfs"),
+        separated=None,
+        at_close=[],
+    )
+
+
 def open_graph(graph, options):
     """The session of a graph on the one device of this process."""
     held = held_graph(SoloWorld(), graph.n, graph)

@@ -4,6 +4,7 @@ import masked
 import networkx as nx
 import numpy as np
 import pytest
+from drawn_examples import examples
 from graphs import (
     NAMED,
     NO_VERTEX,
@@ -14,7 +15,7 @@ from graphs import (
     some_roots,
     sources,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sessions import open_parts
 from shortest_paths import path_counts
@@ -39,11 +40,7 @@ HOSTED = [
     for name in registry.ENGINES
     if not on_device(registry.lookup(registry.ENGINES, "engine", name))
 ]
-ANY = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+ANY = examples(40)
 
 
 @pytest.fixture(autouse=True)

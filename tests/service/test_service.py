@@ -11,8 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from drawn_examples import examples
 from graphs import Tuples, check_search
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from serving import (
     LONE,
@@ -673,11 +674,7 @@ def shared(tmp_path_factory):
         yield service, path
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(60)
 @given(
     st.lists(
         st.binary(max_size=60).filter(lambda x: b"\n" not in x)

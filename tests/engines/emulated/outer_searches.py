@@ -2,8 +2,8 @@
 
 import numpy as np
 from device_parts import LARGE, device_parts
+from drawn_examples import examples
 from graphs import sources
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from sessions import open_tuples
 from test_between_kernels import StreamedThreads
@@ -33,11 +33,7 @@ PLACEMENTS = {
 
 
 # decorators of a test of any graph, in domains of all kinds
-few_examples = settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+few_examples = examples(15)
 ANY_DOMAINS = {
     "source": sources(),
     "owners": st.sampled_from(list(PLACEMENTS.values())),

@@ -16,8 +16,9 @@ from directed_hosts import (
     some_of,
     turned,
 )
+from drawn_examples import examples
 from graphs import kronecker
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from masked_graphs import see_between
 from part_graphs import SMALL
@@ -271,11 +272,7 @@ def test_an_arc_turned_round(device):
             look(other, sizes, threshold, roots=[root])
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40)
 @given(data=st.data())
 def test_any_directed_graph(device, data):
     source = data.draw(any_arcs())

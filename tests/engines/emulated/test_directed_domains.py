@@ -20,8 +20,9 @@ from directed_hosts import (
     star,
     turned,
 )
+from drawn_examples import examples
 from fast_graphs import HUGE, untils
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from resident_parts import NOTHING, budgets, resident_parts
 from worlds import on_ranks
@@ -240,11 +241,7 @@ def test_tails_in_host_memory(device, monkeypatch, name, internal):
     assert whole._parts[0].part.graph.tails is None
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40)
 @given(data=st.data())
 def test_any_directed_graph(device, data):
     source = data.draw(any_arcs())

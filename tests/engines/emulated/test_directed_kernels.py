@@ -2,7 +2,6 @@
 
 from functools import cache
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,10 +22,12 @@ from directed_hosts import (
     star,
     turned,
 )
+from drawn_examples import examples
 from fast_faults import Faults
 from fast_graphs import HUGE, fault, untils, wanted_levels
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sessions import query_session
 
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room
@@ -35,8 +36,6 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
-from distbfs.ranks.world import SoloWorld
-from distbfs.search.holding import held_graph
 from distbfs.service.shared_traversal import batch_searcher
 
 MADE = {}
@@ -291,16 +290,7 @@ def test_tails_in_host_memory(device, name, in_ids):
         SeenMaker(rows_of_graph(graph))
     with pytest.raises(UsageError, match="many searches of a directed graph need all"):
         BitSearches(graph)
-    held = held_graph(SoloWorld(), made.source.n, graph)
-    session = SimpleNamespace(
-        world=SoloWorld(),
-        held=held,
-        vertices=held.vertices,
-        layout=held.vertices.layout,
-        options=SimpleNamespace(engine="xbfs"),
-        separated=None,
-        at_close=[],
-    )
+    session = query_session(made.source.n, graph)
     why = "queries of a service are answered one by one"
     assert batch_searcher(session) is None, why
 
@@ -334,11 +324,7 @@ def test_masks(device, name, in_ids):
     faults.tell()
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40)
 @given(data=st.data())
 def test_any_directed_graph(device, data):
     made = DirectedHost(data.draw(any_arcs()))

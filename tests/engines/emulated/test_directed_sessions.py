@@ -223,6 +223,18 @@ def test_validation_between_domains(device, devices):
             assert [error[:6] for error in told.errors] == ["rule 5"]
 
 
+def check_rows_in_host_memory(session, source):
+    """A share of the edges that is told; searches are right, masks are refused."""
+    share = session.describe()["part"]["held_back"] / (2 * session.edges)
+    assert share > 0.1
+    assert f"{share:.3g} of the edges are in host memory" in session.why
+    for _ in look(session, source):
+        pass
+    view = session.view(np.arange(source.n) % 2 == 0)
+    with pytest.raises(UsageError, match="masks of a directed graph need all"):
+        session.see(view)
+
+
 def test_rows_in_host_memory(monkeypatch):
     """What is held back is told; masks need all of it on the devices."""
     source, seen, most = GRAPHS["kronecker"], [], Fit.most
@@ -236,15 +248,7 @@ def test_rows_in_host_memory(monkeypatch):
     with distbfs.open(source, **form) as session:
         assert "held_back" not in session.describe()["part"]
     with distbfs.open(source, device_memory=max(seen) + 2000, **form) as session:
-        held = session.describe()["part"]["held_back"]
-        share = held / (2 * session.edges)
-        assert share > 0.1
-        assert f"{share:.3g} of the edges are in host memory" in session.why
-        for _ in look(session, source):
-            pass
-        view = session.view(np.arange(source.n) % 2 == 0)
-        with pytest.raises(UsageError, match="masks of a directed graph need all"):
-            session.see(view)
+        check_rows_in_host_memory(session, source)
     with pytest.raises(OutOfMemory, match="8 columns of a row there"):
         distbfs.open(source, device_memory=1000, **form)
 
@@ -260,11 +264,4 @@ def test_rows_in_host_memory_between_domains(monkeypatch):
         assert held == sum(len(x.graph.tails.columns) for x in shares) + sum(
             len(x.graph.in_tails.columns) for x in shares
         )
-        part = held / (2 * session.edges)
-        assert part > 0.1
-        assert f"{part:.3g} of the edges are in host memory" in session.why
-        for _ in look(session, source):
-            pass
-        view = session.view(np.arange(source.n) % 2 == 0)
-        with pytest.raises(UsageError, match="masks of a directed graph need all"):
-            session.see(view)
+        check_rows_in_host_memory(session, source)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
+from drawn_examples import examples
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, random_tuples, sources, uniform
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from resident_parts import resident_parts
 from thread_peers import ThreadPeers
@@ -227,11 +228,7 @@ def test_one_rank_without_memory(device, monkeypatch):
     on_ranks(2, rank)
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(25)
 @given(
     source=sources(),
     parts=st.integers(0, 4),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
 from directed_graphs import check, directed, part_of, whole_search
+from drawn_examples import examples
 from fast_graphs import (
     beside,
     binary_tree,
@@ -18,7 +19,7 @@ from fast_graphs import (
     wanted_levels,
 )
 from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.device.array_table import total_bytes
@@ -134,11 +135,7 @@ def test_records(device, engine, method, direction):
 
 
 @EACH
-@settings(
-    max_examples=4,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(4)
 @given(n=st.integers(2, 90), density=st.integers(0, 4), seed=st.integers(0, 99))
 def test_any_graph(device, engine, method, n, density, seed):
     made = HostGraph(random_tuples(n, density * n + 1, seed=seed))
@@ -150,11 +147,7 @@ def test_any_graph(device, engine, method, n, density, seed):
 
 
 @EACH
-@settings(
-    max_examples=5,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(5)
 @given(matrix=directed())
 def test_any_directed_graph(device, engine, method, matrix):
     """They push along edges out and pull along edges in."""

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
 from directed_graphs import directed, distances, part_of
+from drawn_examples import examples
 from fast_graphs import path
 from graphs import NAMED, Tuples, last_in_common, random_tuples, uniform
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
@@ -73,11 +74,7 @@ def test_random_graphs(device, edges):
             check(searches, source, (5, 40, 128)[again], 10 * seed + again)
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(30)
 @given(matrix=directed(), lookups=st.sampled_from((0, 2, LOOKUPS)), wide=st.booleans())
 def test_any_directed_graph(device, matrix, lookups, wide):
     graph = graph_of_part("xbfs", part_of(matrix))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
 from device_problems import device_problem, run_problem
+from drawn_examples import examples
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, sources
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.device import cuda
@@ -305,11 +306,7 @@ def test_memory_bounds_blocks_and_batches(device, monkeypatch):
     np.testing.assert_array_equal(signed(found["level"]), distances(source, roots))
 
 
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(15)
 @given(source=sources(max_n=24), method=st.sampled_from(METHODS))
 def test_any_graph(device, source, method):
     made = HostGraph(source)

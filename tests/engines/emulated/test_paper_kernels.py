@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from device_graphs import HostGraph, hubs
 from directed_graphs import check, directed, matrix_of, part_of, whole_search
+from drawn_examples import examples
 from graphs import Tuples, grid, kronecker, random_tuples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from sessions import open_graph
 
 import distbfs
@@ -74,11 +75,7 @@ def test_balances_of_pulls(device, balance, asynchronous):
                 check(matrix, root, search.search(root, records=True))
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(25)
 @given(matrix=directed())
 def test_any_directed_graph(device, matrix):
     for k, direction in enumerate(paper.DIRECTIONS):

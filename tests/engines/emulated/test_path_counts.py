@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
 from directed_graphs import directed, matrix_of, part_of
+from drawn_examples import examples
 from graphs import NAMED, Tuples, random_tuples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from scipy.sparse.csgraph import shortest_path
 from shortest_paths import diamonds, path_counts
 
@@ -77,11 +78,7 @@ def test_several_sources(device):
     np.testing.assert_array_equal(counts, path_counts(source.matrix, level))
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(25)
 @given(matrix=directed())
 def test_any_directed_graph(device, matrix):
     level = shortest_path(matrix, unweighted=True, indices=0)

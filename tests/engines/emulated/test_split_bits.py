@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from fast_graphs import path, shuffled, star
 from graphs import complete, kronecker, random_tuples, uniform
 from outer_searches import PLACEMENTS, searching
 from resident_parts import NOTHING, budgets, resident_parts
-from sessions import open_tuples
+from sessions import open_tuples, query_session
 from test_between_kernels import StreamedThreads
 from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check, some_sources
 from test_outer_bits import LARGE, found_by
@@ -37,7 +36,6 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening
 from distbfs.search.choose import Request, choose_runner
-from distbfs.search.holding import held_graph
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
 
@@ -250,17 +248,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
 def test_queries_of_a_service():
     source = GRAPHS["kronecker"]
     made = HostGraph(source)
-    held = held_graph(SoloWorld(), source.n, made.split(8))
-    session = SimpleNamespace(
-        world=SoloWorld(),
-        held=held,
-        vertices=held.vertices,
-        layout=held.vertices.layout,
-        options=SimpleNamespace(engine="xbfs"),
-        separated=None,
-        at_close=[],
-    )
-    at_once = batch_searcher(session)
+    at_once = batch_searcher(query_session(source.n, made.split(8)))
     roots = list(range(0, source.n, 8))
     _, levels = at_once.levels([(v, [0, v, 7]) for v in roots], lambda: False)
     for root, own in zip(roots, levels, strict=True):

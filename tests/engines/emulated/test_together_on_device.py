@@ -8,7 +8,7 @@ import pytest
 from device_graphs import HostGraph
 from graphs import NO_VERTEX, random_tuples
 from resident_parts import resident_parts
-from sessions import open_tuples
+from sessions import open_tuples, query_session
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
@@ -16,10 +16,8 @@ from distbfs.device import cuda
 from distbfs.errors import SearchStopped
 from distbfs.multisearch import cuda_bits, domain_group
 from distbfs.ranks.signals import StopFlag
-from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose
 from distbfs.search.choose import Request
-from distbfs.search.holding import held_graph
 from distbfs.service import service as service_module
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
@@ -30,11 +28,7 @@ SOURCE = random_tuples(400, 500, 3)
 
 
 def session_of(made):
-    held = held_graph(SoloWorld(), made.source.n, made.graph)
-    vertices = held.vertices
-    return SimpleNamespace(
-        world=SoloWorld(), held=held, vertices=vertices, layout=vertices.layout
-    )
+    return query_session(made.source.n, made.graph)
 
 
 def asked_of(source):
