@@ -534,7 +534,11 @@ def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
         for each in (talker, other):
             assert each.ask({"op": "health"})["ok"]
         handled.clear()
-        with service.tickets.arrivals.turn:
+        arrivals = service.tickets.arrivals
+        wait_for(lambda: arrivals._asleep)
+        with arrivals.turn:
+            arrivals.ring()  # then it sees the lines of both at once
+            wait_for(lambda: not arrivals._asleep)
             talker.say(*[b"x"] * 200)
             other.say(asked)
         assert other.hear()["ok"]
