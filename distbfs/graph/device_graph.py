@@ -7,7 +7,8 @@ stay close inside their class, which makes results by id cheap to write. Vertice
 without edges have no number. Vertices of trees, each attached to the rest by one edge,
 come last, except for some leaves that fill up a unit of the others. The first column of
 a tree vertex's row is the vertex to which it is attached, if that one has a lower
-number.
+number. In a directed graph the degree is the number of outgoing and incoming edges;
+vertices with up to FEW_OUT outgoing edges and no incoming ones come last.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ IDS_AT_ONCE = 1 << 16  # ids looked up together in a set
 SEARCHED_UNIT = 256  # vertices that kernels take together, at most
 EXACT_DEGREES = 16  # a class each; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
+FEW_OUT = 7  # most edges of vertices that come last since no edge leads to them
 
 
 def degree_class(degrees: Array) -> Ids:
@@ -111,6 +113,13 @@ class Trees:
     at_least: Ids
 
 
+def reversed_at_least(active: int, at_least: Ids) -> Ids:
+    """Return ``at_least`` of a directed graph with reversed edges; see DeviceGraph."""
+    bounds = at_least.copy()
+    bounds[: FEW_OUT + 1] = active
+    return bounds
+
+
 @dataclass
 class DeviceGraph:
     """Rows of neighbours by number, without loops and repeated edges.
@@ -121,7 +130,8 @@ class DeviceGraph:
     trees: the vertices of trees, which have the last numbers; None if trees are not set
     apart
     at_least: int64 [AT_LEAST]; every vertex of degree k or more has a number below
-    at_least[k] (k = 1 … 17)
+    at_least[k] (k = 1 … 17); of a directed graph, if k is at most FEW_OUT, every
+    such vertex with an incoming edge
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
     columns: uint32 [m + COLUMN_PAD], numbers, ascending in each row
     vertices: uint32 [active], number -> id
@@ -190,6 +200,7 @@ class DeviceGraph:
         ends[self.vertices] = (into[1:] - into[:-1]) * 2
         return replace(
             self,
+            at_least=reversed_at_least(self.active, self.at_least),
             offsets=into,
             columns=columns,
             in_offsets=self.offsets,

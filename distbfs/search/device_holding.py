@@ -22,6 +22,7 @@ from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
 from distbfs.generate.turned import Turned
+from distbfs.graph.device_graph import reversed_at_least
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
@@ -72,12 +73,20 @@ def graph_on_device(source: Source, engine: Any, request: Request) -> DeviceGrap
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
     """
+
+    def state_bytes(n: int, active: int, m: int, at_least: Ids) -> int:
+        if source.turned:
+            at_least = reversed_at_least(active, at_least)
+        taken: int = engine.state_bytes(
+            n, active, m, at_least, directed=source.directed
+        )
+        return taken
+
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes:
         # masks of a directed graph are of columns on the device
         if not (source.directed and request.masked):
-            need = partial(engine.state_bytes, directed=source.directed)
-            form["room"] = room_beside(engine, request, need)
+            form["room"] = room_beside(engine, request, state_bytes)
         likely = engine.likely(source.n, directed=source.directed)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:

@@ -33,7 +33,7 @@ import numpy as np
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule, segments
 from distbfs.build.cuda.making import Making
-from distbfs.build.cuda.numbering import CLASSES, Numbering
+from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.ranges import KEY_BYTES, BothSides, Ranges
 from distbfs.build.cuda.room import (
@@ -197,19 +197,19 @@ class Measured:
     """Results of a part's first pass, on the device, by rank of its members.
 
     members: uint32 [4 * blocks], as in ``Known``
-    ids, lengths, ends: uint32 [members], for each member its local id, the number of
-    keys of its row, including repeats, and the number of ends of input tuples
-    out: number of keys of the row of outgoing edges, if there are two sets of rows;
-    ``lengths`` is the sum of both
+    ids, degrees, ends: uint32 [members], for each member its local id, the degree by
+    which it is numbered, and the number of ends of input tuples
+    sides: of a directed graph the numbers of keys of the rows of outgoing and of
+    incoming edges, with repeats; else empty, since these are ``degrees``
     alone, alone_ends: uint32, local ids of vertices that have only loops, and their
     ends of tuples
     """
 
     members: Any
     ids: Any
-    lengths: Any
+    degrees: Any
     ends: Any
-    out: Any
+    sides: Any
     alone: Any
     alone_ends: Any
     known: Known
@@ -342,6 +342,10 @@ class MemberBuilder(Builder):
         lengths = self.keys.count(Rule("own", local, (*own, BOTH_ENDS), count_first))
         with self.kernels.phase("degrees"):
             (members, count), _ = self._sets(lengths, MAX_DEGREE)
+            classed = lengths
+            if directed:
+                classed = lengths.copy()
+                lower_degrees(self._numbering, out, classed)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
             launch(
@@ -350,7 +354,7 @@ class MemberBuilder(Builder):
                 BLOCK,
                 np.uint64(local),
                 members,
-                lengths,
+                classed,
                 loop_ends,
                 ids,
                 degrees,
@@ -358,16 +362,17 @@ class MemberBuilder(Builder):
                 classes,
             )
             alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
+            sides = []
             if directed:  # a tuple counts at its source
-                out = out[ids]
-                ends = loop_ends[ids] + np.uint32(2) * out
+                sides = [out[ids], lengths[ids] - out[ids]]
+                ends = loop_ends[ids] + np.uint32(2) * sides[0]
             every = (ends, loop_ends[alone])
             return Measured(
                 members,
                 ids,
                 degrees,
                 ends,
-                out,
+                sides,
                 alone,
                 every[1],
                 Known(members.get(), classes.get()),
@@ -425,15 +430,12 @@ class MemberBuilder(Builder):
         """
         cupy, m = cuda.cupy(), measured
         with self.kernels.phase("numbering"):
-            numbering = self._numbered(m.lengths)
+            numbering = self._numbered(m.degrees)
             ranks = numbering.vertices
             numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
             ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
-            lengths, fit = [numbering.sorted], None
-            if self.directed:
-                out = m.out[ranks]
-                lengths = [out, numbering.sorted - out]
-            m.lengths = m.ids = m.ends = m.out = None
+            lengths, fit = [x[ranks] for x in m.sides] or [numbering.sorted], None
+            m.degrees = m.ids = m.ends = m.sides = None
             del numbering.sorted, ranks
             ranges = [Ranges(self._numbering, x) for x in lengths]
             every = BothSides(ranges)

@@ -150,6 +150,23 @@ tree_classes(u64 count, const u32 *__restrict__ tree, const u8 *__restrict__ ran
     }
 }
 
+/* Lowers the degrees by which a directed graph is numbered, so that vertices with few edges, none
+ * of them in, come last: pulls have nothing to look at there.  They get degree 1, others at least
+ * 2.
+ *
+ * out, degrees: [n], edges out, and out and in; few: most edges of such a vertex
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+lower_degrees(u64 n, const u32 *__restrict__ out, u32 few, u32 *__restrict__ degrees) {
+    for (u64 v = thread_of(THREADS); v < n; v += threads_of(THREADS)) {
+        const u32 degree = degrees[v];
+        if (!degree) continue;
+        /* mutant: degree <= few -> degree : test_vertices_that_no_edge_enters_come_last */
+        if (degree == out[v] && degree <= few) degrees[v] = 1;
+        else if (degree == 1) degrees[v] = 2;
+    }
+}
+
 /* Completes ends: ends += each * degrees.
  *
  * degrees, ends: [n]; sum: [1], the sum of the new ends is added to it

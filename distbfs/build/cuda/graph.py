@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks, Passes, Side
 from distbfs.build.cuda.kernels import BLOCK, Kernels
-from distbfs.build.cuda.numbering import Numbering
+from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import BothSides, Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
 from distbfs.build.cuda.rows import make_rows
@@ -75,8 +75,10 @@ def assemble_directed(
     room: as in ``build``; rows of both sides keep equally many columns on the device
     """
     with kernels.phase("numbering"):
-        numbering = Numbering(kernels, degrees[0] + degrees[1])
-        del numbering.sorted
+        both = degrees[0] + degrees[1]
+        lower_degrees(kernels, degrees[0], both)
+        numbering = Numbering(kernels, both)
+        del numbering.sorted, both
         kept = EVERY if room is None else _kept(kernels, numbering, degrees, room)
     made = numbering.arrays()
     edges = []

@@ -11,6 +11,7 @@ from distbfs.build.cuda.trees import TreeRanks
 from distbfs.device import cuda
 from distbfs.graph.device_graph import (
     AT_LEAST,
+    FEW_OUT,
     SEARCHED_UNIT,
     Trees,
     degree_class,
@@ -20,6 +21,16 @@ from distbfs.types import DeviceArray, Ids, KernelArgument
 CLASSES = 128
 LOOSE = 16  # class of leaves that come first of trees, in graph.cu
 CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
+
+
+def lower_degrees(kernels: Kernels, out: DeviceArray, degrees: DeviceArray) -> None:
+    """Lower the degrees by which vertices of a directed graph are numbered.
+
+    Those with at most FEW_OUT edges, none of them incoming, come last: pulls pass over
+    them. out, degrees: uint32 [n], numbers of outgoing and of all edges
+    """
+    form = np.uint64(len(degrees)), out, np.uint32(FEW_OUT), degrees
+    kernels.launch("lower_degrees", len(degrees), BLOCK, *form)
 
 
 class Numbering:

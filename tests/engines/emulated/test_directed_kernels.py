@@ -36,6 +36,7 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
+from distbfs.graph.device_graph import AT_LEAST, FEW_OUT
 from distbfs.service.shared_traversal import batch_searcher
 
 MADE = {}
@@ -79,6 +80,32 @@ def test_directed_shapes(device, way, in_ids):
         search = FastSearch(made.graph, in_ids=in_ids, **options)
         for root in roots_of(made, 1):
             look(faults, made, search, root, f"{name}, {way}", **options)
+    faults.tell()
+
+
+@pytest.mark.parametrize("name", ["kronecker", "dead-ends", "acyclic", "star-out"])
+def test_vertices_that_no_edge_enters_come_last(device, name):
+    """All bounds hold, also when edges are reversed, and searches go either way."""
+    made = host(name)
+    graph, source = made.graph, made.source
+    other = source.u != source.v
+    out, into = (
+        np.bincount(ends[other], minlength=source.n)[made.vertices]
+        for ends in (source.u, source.v)
+    )
+    last = (into == 0) & (out <= FEW_OUT)
+    assert bool(last.any()) == (name != "star-out") and not last.all()
+    assert (np.diff(last.astype(int)) >= 0).all()
+    for k in range(1, AT_LEAST):
+        some = np.flatnonzero(out + into >= k)
+        assert graph.reversed().at_least[k] > some.max(initial=-1)
+        some = some[~last[some]] if k <= FEW_OUT else some
+        assert graph.at_least[k] > some.max(initial=-1)
+    back, faults = DirectedHost(turned(source), graph=graph.reversed()), Faults()
+    for way in ("plain", "pull", "pull-at-once", "windows"):
+        search = FastSearch(back.graph, **WAYS[way])
+        for root in roots_of(back, 1):
+            faults.look(back, search, root, f"{name} reversed, {way}")
     faults.tell()
 
 
