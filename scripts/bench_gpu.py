@@ -9,7 +9,8 @@ into ids before they are validated.  The table comes last; a JSON file holds the
 
 With --directed, the tuples are also searched as arcs by xbfs (arcs), from roots that
 reach at least half as many vertices as the root that reaches most; a second table has
-the ratio of the median times.
+the ratio of the median times.  With --pairs, a third one compares the levels of pairs,
+found one by one from both ends, with searches by xbfs that end at the target.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from distbfs.benchmark.statistics import rate_statistics
 from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
-from distbfs.engines.base import PRUNED, WholeSearch
+from distbfs.engines.base import PRUNED, Until, WholeSearch
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
@@ -39,6 +40,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.types import TupleSource
@@ -116,6 +118,35 @@ def far_reaching(variant: Variant, roots: list[int]) -> list[int]:
     return [root for root, size in zip(roots, sizes, strict=True) if 2 * size >= most]
 
 
+def of_pairs(variant: Variant, root: int, count: int, seed: int) -> dict[str, Any]:
+    """Measure levels of pairs from both ends, and searches that end at the target.
+
+    The pairs are random vertices that ``root`` reaches; ValidationError if a level
+    differs. Returns median times, and the median of their ratios.
+    """
+    search, meeting = variant.search, MeetingSearches(variant.graph)
+    ids = np.flatnonzero(host_levels(search.search(root).level) >= 0)
+    pairs = np.random.default_rng(seed).choice(ids, (count, 2))
+    times = np.empty((2, count))
+    for k, (source, target) in enumerate(pairs.tolist()):
+        ends = np.array([source]), np.array([0]), np.array([target])
+        meeting.levels_at(*ends)
+        times[0, k], (level,) = meeting.start(*ends).finish()
+        until = Until(targets=ends[2])
+        search.search(source, until=until)
+        found = search.search(source, until=until)
+        times[1, k] = found.seconds
+        if int(found.level[target]) != level:
+            raise ValidationError(f"{source} to {target}: another level from both ends")
+    middle = np.median(times, axis=1) * 1e6
+    return {
+        "pairs": count,
+        "both_ends_us": float(middle[0]),
+        "to_target_us": float(middle[1]),
+        "ratio": float(np.median(times[0] / times[1])),
+    }
+
+
 class Row:
     """The searches of one graph."""
 
@@ -140,6 +171,11 @@ class Row:
             for variant in self.variants:
                 self.run(variant)
         self.count()
+        self.pairs = {
+            variant.method: of_pairs(variant, self.roots[0], args.pairs, args.seed)
+            for variant in self.variants
+            if args.pairs and variant.result == IDS and variant.method != PAPER
+        }
         self.seconds = time.perf_counter() - self.began
 
     def run(self, variant: Variant) -> None:
@@ -262,6 +298,7 @@ class Row:
             "construction_seconds": construction + fast.prepare,
             "phases": phases,
             "rates": self.rates.as_dict(),
+            "pairs": self.pairs,
             "variants": [self.figures_of(variant) for variant in self.variants],
             "seconds": self.seconds,
         }
@@ -306,6 +343,18 @@ def directed_table(rows: list[dict[str, Any]]) -> None:
         print_table(("graph", "roots", "fast µs", "arcs µs", "arcs / fast"), lines)
 
 
+def pairs_table(rows: list[dict[str, Any]]) -> None:
+    """Print how long levels of pairs take from both ends, where they are measured."""
+    lines = [
+        (row["row"], method, *figures_of.values())
+        for row in rows
+        for method, figures_of in row["pairs"].items()
+    ]
+    names = ("graph", "tuples", "pairs", "both ends µs", "to target µs", "ratio")
+    if lines:
+        print_table(names, lines)
+
+
 def build_table(rows: list[dict[str, Any]]) -> None:
     names = ("graph", "n", "m", "generation s", "kernel 1 s", "tuples M/s")
     more = ("copy TB/s", "bit tests G/s", "reads G/s", "row s")
@@ -334,6 +383,7 @@ def main() -> None:
         "--repeats", type=int, help="passes over all roots; else 2, 1 for kron28 and 29"
     )
     parser.add_argument("--directed", action="store_true", help="tuples as arcs, too")
+    parser.add_argument("--pairs", type=int, default=0, help="pairs of vertices")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     failure: Exception | None = None
@@ -354,6 +404,7 @@ def main() -> None:
         build_table(rows)
         searches_table(rows)
         directed_table(rows)
+        pairs_table(rows)
     if failure is not None:
         raise failure
 

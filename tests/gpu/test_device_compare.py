@@ -77,9 +77,11 @@ def test_rates():
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts(script, tmp_path):
-    words = ["--small", "--directed"] if script.stem == "bench_gpu" else ["--small"]
+    words = ["--small", "--roots", "3"]
+    if script.stem == "bench_gpu":
+        words += ["--directed", "--pairs", "4"]
     done = subprocess.run(
-        [sys.executable, script, *words, "--roots", "3", "--out", tmp_path],
+        [sys.executable, script, *words, "--out", tmp_path],
         capture_output=True,
         text=True,
         env=clean_environment(),

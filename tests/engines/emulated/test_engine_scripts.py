@@ -142,6 +142,27 @@ def test_roots_that_reach_far_along_arcs(scripts, monkeypatch):
     assert bench.far_reaching(variant, [0, 4, 5, 6, 20]) == [0, 4, 5]
 
 
+def test_pairs_from_both_ends(scripts, monkeypatch):
+    """By bench_gpu --pairs, which refuses a level that differs."""
+    bench = importlib.import_module("bench_gpu")
+    made = HostGraph(random_tuples(400, 900, 5))
+    root = int(made.vertices[0])
+    variant = bench.prepared(made.graph, bench.FAST, bench.IDS)
+    measured = bench.of_pairs(variant, root, 5, 1)
+    assert measured["pairs"] == 5
+    start = bench.MeetingSearches.start
+
+    def deeper(*args):
+        begun = start(*args)
+        taken, levels = begun.finish()
+        return SimpleNamespace(finish=lambda: (taken, levels + 1))
+
+    monkeypatch.setattr(bench.MeetingSearches, "start", deeper)
+    monkeypatch.setattr(bench.MeetingSearches, "levels_at", lambda *_: None)
+    with pytest.raises(ValidationError, match="another level from both ends"):
+        bench.of_pairs(variant, root, 5, 1)
+
+
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("threshold", [5, LARGE])
 @pytest.mark.parametrize("name", ["kronecker", "hub", "random", "grid"])
