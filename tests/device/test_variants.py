@@ -129,8 +129,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("domain.cu",),
-            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
-            {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,)},
             {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
             {
                 **COUNTED,
@@ -147,8 +147,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("search.cu",),
-            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
-            {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,)},
             {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
             {
                 **COUNTED,
@@ -168,8 +168,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between.cu",),
-            {**BETWEEN, "SPLIT": (0,)},
-            {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,)},
+            {**BETWEEN, "COUNT": (0,), "SPLIT": (0,)},
+            {**BETWEEN, **SPLIT, "COUNT": (0,)},
             {**BETWEEN, "COUNT": (1,), "SPLIT": (0,), "MASKED": (1,)},
             {**BETWEEN, **SPLIT, "COUNT": (1,), "MASKED": (1,)},
             {**BETWEEN, **LARGE, "COUNT": (0,), "SPLIT": (0,)},

@@ -582,26 +582,11 @@ class Arrays:
             p.set(in_seen=None if pulled is None else pulled.bits)
         if not some:
             return
-        tail_row: Any = np.uint64(0)
-        if g.in_tails is not None:
-            tail_row = g.in_tails.offsets
         if seen is not None:
             p.set(seen=seen.bits)
-            if g.tails is not None and seen.tails is not None:
-                tail_row = g.tails.offsets
+            if g.tails is not None:
                 p.set(tail_seen=seen.tails)
-        more = self._make("more", bare=True)["more"]
-        self._run(
-            "with_more",
-            uints(into),
-            bits,
-            tail_row,
-            np.uint64(p.tail_seen or 0),
-            p.tailed,
-            g.active,
-            self._words,
-            more,
-        )
+        self._find_more(bits)
         if whole or g.directed:
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
@@ -610,6 +595,36 @@ class Arrays:
             p.bare_count = int(count.get()[0])
             if not self._alone:
                 p.set(bare=None, unentered=bare)
+
+    def _find_more(self, bits: Any) -> None:
+        """Find the vertices that have visible columns besides the first.
+
+        bits: a bit for each column that pulls read; address 0 if all are visible
+        """
+        g, p = self.graph, self.params
+        tails = g.in_tails if g.directed else g.tails
+        more = self._make("more", bare=True)["more"]
+        self._run(
+            "with_more",
+            uints(g.pulled[0]),
+            bits,
+            np.uint64(0) if tails is None else tails.offsets,
+            np.uint64(p.tail_seen or 0),
+            p.tailed,
+            g.active,
+            self._words,
+            more,
+        )
+
+    def count_with(self, params: Record) -> None:
+        """Make what forms with counters need, which also serve masks.
+
+        params: ``self.params``, or a copy
+        """
+        if not self.params.more:
+            with cuda.memory_of("records"):
+                self._find_more(np.uint64(0))
+        params.more = self.params.more
 
     def _place_windows(self) -> None:
         """Choose the columns that pulls read with a window each (windows.py)."""

@@ -305,15 +305,13 @@ class BetweenLevels:
     def _form(self, *, counting: bool) -> tuple[int, int, bool]:
         """Return the form of the kernels: (counters, tails, masks).
 
-        Masked searches always count. A directed graph has fewer forms: the one that
-        counts also serves tails and masks.
+        The form that counts also serves masks, and for a directed graph tails.
         """
-        graph, masked = self.part.graph, self.masked
+        graph, counting = self.part.graph, counting or self.masked
         split = graph.tails is not None
         if graph.directed:
-            every = counting or masked or split
-            return int(every), int(every), every
-        return int(counting or masked), int(split), masked
+            counting = split = counting or split
+        return int(counting), int(split), counting
 
     def _load(self, *, counting: bool) -> None:
         """Choose the kernels; prepare their launches on the first call."""
@@ -321,6 +319,8 @@ class BetweenLevels:
         count, split, masked = form
         if count and self._counts is None:
             self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
+        if count:
+            self.arrays.count_with(self.own)
         self.own.counts = self._counts.data.ptr if count else 0
         if form in self._launches:
             return

@@ -49,11 +49,10 @@ INLINE u32 each_outer(const Between &b, const Edges &edges, bool some, u32 v, u3
             ok[i] = me < total;
             const u64 at = row + (me - start);
             column[i] = ok[i] ? __ldcg(edges.outer_columns + at) : 0;
-#if MASKED && DIRECTED /* the form for records sees all, too */
-            ok[i] = ok[i] && (!edges.outer_seen || edges.outer_seen[at >> 5] >> (at & 31) & 1);
-#elif MASKED
+#if MASKED
+            const u32 *seen = edges.outer_seen;
             /* mutant: [at >> 5] >> (at & 31) & 1 -> : test_between_domains_of_one_device */
-            ok[i] = ok[i] && edges.outer_seen[at >> 5] >> (at & 31) & 1;
+            if (!SEES_ALL || seen) ok[i] = ok[i] && seen[at >> 5] >> (at & 31) & 1;
 #endif
         }
         take(column, from, ok, lane);

@@ -188,15 +188,15 @@ class MemberSearch:
     def _form(self, *, records: bool) -> tuple[bool, bool, bool, bool]:
         """Return a search's form: (counters, tails, masks, nothing but all levels).
 
-        A directed graph has fewer forms: the one that counts also serves tails and
-        masks.
+        The form that counts also serves masks. A directed graph has fewer forms: that
+        one serves tails, too, and is the only one for masks.
         """
-        graph, masked = self.part.graph, self._masked
+        graph, masked = self.part.graph, self._masked or records
         split = graph.tails is not None
         if not graph.directed:
-            plain = not (records or masked) and self.arrays.plain(self.own)
+            plain = not masked and self.arrays.plain(self.own)
             return records, split, masked, plain
-        every = records or masked or (split and not self.in_ids)
+        every = masked or (split and not self.in_ids)
         return every, split or every, every, False
 
     def _launch(self, form: tuple[bool, bool, bool, bool]) -> programs.Launch:
@@ -236,6 +236,8 @@ class MemberSearch:
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
         if counted and self._counts is None:
             self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
+        if counted:
+            self.arrays.count_with(self.own)
 
     def ready(
         self,

@@ -85,11 +85,9 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
         const u32 inside = (end - block < READ ? (1u << (end - block)) - 1 : whole) & ~before;
         if (COUNT) w.checks += __popc(inside);
         u32 hit = w.visited.of(u, inside), parent = 0;
-#if MASKED && DIRECTED
-        if (p.in_seen) hit &= p.in_seen[block >> 5] >> (block & 31);
-#elif MASKED
+#if MASKED
         /* mutant: >> (block & 31) -> | ALL : test_masked_kernels::test_masks_in_every_way */
-        hit &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
+        if (!SEES_ALL || IN_SEEN(p)) hit &= IN_SEEN(p)[block >> 5] >> (block & 31); /* in one word */
 #endif
 #pragma unroll
         for (int i = READ - 1; i >= 0; i--)

@@ -18,9 +18,7 @@
 
 /* Whether the column at `at` is seen. */
 INLINE bool edge_seen(const Params &p, u64 at) {
-#if MASKED && DIRECTED
-    if (!p.seen) return true; /* the form for records sees all, too */
-#endif
+    if (SEES_ALL && !p.seen) return true;
 #if MASKED && SPLIT
     const u64 tail = (at - p.far) & ((1ull << 62) - 1);
     /* mutant: p.tail_seen[tail >> 5] >> (tail & 31) & 1 -> true
@@ -37,6 +35,7 @@ INLINE bool edge_seen(const Params &p, u64 at) {
 /* The rows that pulls read, and whether their columns are seen. */
 #if DIRECTED
 #define IN_ADJ(p) (p).in_adj
+#define IN_SEEN(p) (p).in_seen
 
 struct InRows { /* as functions of tails.cuh want them */
     const OFFSET *row;
@@ -54,6 +53,7 @@ INLINE bool in_edge_seen(const Params &p, u64 at) {
 }
 #else /* by macros, which leave no trace in the code */
 #define IN_ADJ(p) (p).adj
+#define IN_SEEN(p) (p).seen
 #define IN_ROWS(p) (p)
 #define in_edge_seen edge_seen
 #endif

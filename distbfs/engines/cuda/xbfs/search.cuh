@@ -186,6 +186,8 @@ struct Params {
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
 
+/* Forms that serve searches of all edges, too: without bits, a column is seen. */
+#define SEES_ALL (MASKED && (COUNT || DIRECTED))
 #define BARE (MASKED || DIRECTED) /* pulls have nothing to look at for some vertices */
 
 /* Whether the last level that is wanted has been searched. */

@@ -172,13 +172,12 @@ class FastSearch:
         levels that need more than a byte: then the search continues in the other form
         plain: take the form for searches without further requests
 
-        For a directed graph there are fewer forms: a search that is restricted to some
-        edges can also count, and the other way round.
+        The form that counts can also be restricted to some edges. For a directed graph
+        it is the only one that can.
         """
-        masked = self._masked
-        windows = bool(self.params.window_words) and not (count or masked or few)
+        masked = self._masked or count > 0
+        windows = bool(self.params.window_words) and not (masked or few)
         if self.graph.directed:
-            masked = masked or count > 0
             count = int(masked)
             some = count or not self.in_ids or self._arrays.offset != "u32"
             plain = plain and not some
@@ -277,6 +276,8 @@ class FastSearch:
         counts = records or (self._masked and self.graph.directed)
         if counts and self._counts is None:
             self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
+        if counts:
+            self._arrays.count_with(self.params)
         self.params.counts = self._counts.data.ptr if counts else 0
         if records:
             self._counts.fill(0)
