@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 Value = TypeVar("Value")
-Pair: TypeAlias = tuple[int, int]
 
 
 def wait(_: CheckingDevice) -> None:
@@ -95,49 +94,65 @@ class Devices:
     def spread(self, form: StateLayout) -> None:
         """Copy the states of each part to all devices (collective)."""
         words = form.words(self.known.local_count(0))
-        ranks = self._ranks[self.seats]
-        parts = [np.flatnonzero(ranks == x).tolist() for x in range(self.world.size)]
-        in_turn: tuple[int, ...]
-        for in_turn in zip_longest(*parts, fillvalue=-1):
-            for start in range(0, words, SPREAD):
-                self._spread_piece(in_turn, slice(start, start + SPREAD))
-        self._to_other_ranks([4 * words] * len(self.seats), lambda x: x.states)
+        self._to_others(lambda x: x.states, 4, [words] * self.known.parts)
 
     def spread_parents(self, form: StateLayout) -> None:
-        """Copy parents to the devices of other ranks (collective)."""
+        """Copy the parents of each part to all devices (collective)."""
         # mutant: local_count(x) for -> local_count(x) - 1 for : test_ranks_that_copy
         counts = [self.known.local_count(x) for x in range(self.known.parts)]
-        sizes = [form.copied * count for count in counts]
-        self._to_other_ranks(sizes, lambda x: x.parents)
+        self._to_others(lambda x: x.parents, form.copied, counts)
 
-    def _to_other_ranks(
-        self, nbytes: Sequence[int], arrays_of: Callable[[CheckingDevice], Any]
+    def _to_others(
+        self,
+        arrays_of: Callable[[CheckingDevice], Any],
+        width: int,
+        sizes: Sequence[int],
     ) -> None:
-        """Copy an array of each part to the same place on other ranks' devices.
+        """Copy an array of each part to the same place on all other devices.
 
         arrays_of: function that returns the arrays of a device, by part
+        width: bytes of an element; sizes: number of elements of each part
         """
-        if self._copies is None:
-            return
         arrays = {device.own: arrays_of(device) for device in self.own}
-        copies = []
-        for part, source in enumerate(self.seats.tolist()):
-            values = arrays[source][part] if source in arrays else None
-            targets = self._of_others(source)
-            into = {x: arrays[x][part] for x in targets if x in arrays}
-            copies.append(Copy(source, targets, nbytes[part], values, into))
-        self._move(copies)
-
-    def _of_others(self, device: int) -> list[int]:
-        """Return the devices that belong to other ranks than a device does."""
-        others: list[int] = np.flatnonzero(self._ranks != self._ranks[device]).tolist()
-        return others
+        for start in range(0, max(sizes), SPREAD):
+            copies = []
+            for part, source in enumerate(self.seats.tolist()):
+                piece = slice(start, min(start + SPREAD, sizes[part]))
+                into = {x: some[part][piece] for x, some in arrays.items()}
+                values = into.pop(source, None)
+                targets = [x for x in range(self.total) if x != source]
+                nbytes = width * max(piece.stop - start, 0)
+                copies.append(Copy(source, targets, nbytes, values, into))
+            self._move(copies)
 
     def _move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies, after the pending work of the devices (collective)."""
-        if self._copies is not None:
-            self.each(wait)
-            self._copies.move(copies)
+        """Carry out copies, after the pending work of the devices (collective).
+
+        Ranks without ``DeviceCopies`` send the values through the host.
+        """
+        self.each(wait)
+        ranks, arrived, far = self._ranks.tolist(), [], []
+        for copy in copies:
+            home, values = ranks[copy.source], copy.values
+            targets = [x for x in copy.targets if ranks[x] != home]
+            if targets and self._copies is not None:
+                far.append(replace(copy, targets=targets))
+            elif targets:
+                sent = np.zeros(0, np.uint32) if values is None else host_array(values)
+                every = self.world.allgather(sent)
+                values = every[home] if values is None else values
+            if values is not None:
+                arrived.append((copy.into, values))
+
+        def take(device: CheckingDevice) -> None:
+            for into, values in arrived:
+                if device.own in into:
+                    into[device.own][...] = brought_here(values)
+            wait(device)
+
+        self.each(take)
+        if self._copies is not None and far:
+            self._copies.move(far)
 
     def gather_marks(self, form: StateLayout) -> None:
         """Add the marks of all other devices to the states of own parts (collective).
@@ -145,11 +160,10 @@ class Devices:
         The states of a part differ between devices only in the marks.
         """
         words = form.words(self.known.local_count(0))
-        seats, ranks, total = self.seats.tolist(), self._ranks.tolist(), self.total
+        seats, total = self.seats.tolist(), self.total
         most = max(Counter(seats).values())  # parts of a device
         size = min(SPREAD // most, words)
         steps = max(SPREAD // (most * max(words, 1)), 1)  # devices asked at once
-        self.each(wait)
         # mutant: total -> 2 : test_pieces_of_states
         for first in range(1, total, steps):
             pairs = [
@@ -157,51 +171,30 @@ class Devices:
                 for part, seat in enumerate(seats)
                 for step in range(first, min(first + steps, total))
             ]
-            near = [(x, other) for x, other in pairs if ranks[other] == ranks[seats[x]]]
-            far = [(x, other) for x, other in pairs if ranks[other] != ranks[seats[x]]]
             for start in range(0, words, size):
-                self._gather_piece(near, far, slice(start, min(start + size, words)))
+                self._gather_piece(pairs, slice(start, min(start + size, words)))
 
-    def _gather_piece(
-        self, near: Sequence[Pair], far: Sequence[Pair], piece: slice
-    ) -> None:
-        """Add the marks of a piece, given pairs (part, device) of one and two ranks."""
+    def _gather_piece(self, pairs: Sequence[tuple[int, int]], piece: slice) -> None:
+        """Add the marks of a piece, given pairs of a part and another device."""
         own = {device.own: device for device in self.own}
-        came = {(x, y): own[y].states[x][piece] for x, y in near if y in own}
-        copies, nbytes = [], 4 * (piece.stop - piece.start)
-        for part, other in far:
+        copies = []
+        for part, other in pairs:
             target, into = int(self.seats[part]), {}
             values = own[other].states[part][piece] if other in own else None
             if target in own:
                 with own[target].seat.on():
-                    into[target] = cuda.cupy().empty(nbytes // 4, np.uint32)
-                came[part, other] = into[target]
+                    shape = piece.stop - piece.start
+                    into[target] = cuda.cupy().empty(shape, np.uint32)
+            nbytes = 4 * (piece.stop - piece.start)
             copies.append(Copy(other, [target], nbytes, values, into))
         self._move(copies)
 
         def take(device: CheckingDevice) -> None:
-            for (part, _), some in came.items():
-                if self.seats[part] == device.own:
+            for (part, _), copy in zip(pairs, copies, strict=True):
+                if device.own in copy.into:
                     marked = device.states[part][piece]
                     # mutant: |= -> &= : test_planted_faults
-                    marked |= brought_here(some)
-
-        self.each(take)
-
-    def _spread_piece(self, parts: Sequence[int], piece: slice) -> None:
-        """Copy a piece of a part of each rank to this rank's devices (collective)."""
-        world, here = self.world, parts[self.world.rank]
-        holder = [x for x in self.own if here >= 0 and x.own == self.seats[here]]
-        of_part = {here: holder[0].states[here][piece]} if holder else {}
-        if not self.reachable:
-            sent = host_array(of_part.get(here, np.zeros(0, np.uint32)))
-            of_part = dict(zip(parts, world.allgather(sent), strict=True)) | of_part
-
-        def take(device: CheckingDevice) -> None:
-            for part, some in of_part.items():
-                if part >= 0 and self.seats[part] != device.own:
-                    device.states[part][piece] = brought_here(some)
-            wait(device)
+                    marked |= copy.into[device.own]
 
         self.each(take)
 

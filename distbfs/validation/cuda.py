@@ -46,7 +46,7 @@ from distbfs.validation.cuda_device import (
 from distbfs.validation.derived_cuda import levels_on_devices
 from distbfs.validation.faults import (
     Asked,
-    Examples,
+    Example,
     Tally,
     Validation,
     checked_roots,
@@ -124,8 +124,8 @@ def validate_on_devices(
     check = _Check(world, seats, n, parts, roots, asked, copies)
     with cuda.memory_of("validation"), closing(check):
         tally = check.run(min(chunk, MAX_CHUNK))
-        examples = Examples(check.value, check.ends_of)
-        return tally.outcome(world, examples, asked, roots, started)
+        example = partial(Example, check.value, check.ends_of)
+        return tally.outcome(world, example, asked, roots, started)
 
 
 def _check_arguments(
@@ -185,14 +185,7 @@ class _Check(Devices):
         if not known.asked.levels:
             levels_on_devices(self)
         form, chunk = self._form(chunk)
-        here = {x.index: x for device in self.own for x in device.seat.shards}
-        absent = [x for x in range(known.parts) if form.whole and x not in here]
-
-        def take(device: CheckingDevice) -> None:
-            others = [x for k, x in here.items() if known.seats[k] != device.own]
-            device.take(form, chunk, others if form.whole else (), absent)
-
-        self.each(take)
+        self.each(lambda device: device.take(form, chunk))
         if not form.asked:
             far = form.far - form.code if parents and form.pairs else form.print
             self.each(lambda device: device.pack(far))

@@ -169,17 +169,10 @@ class CheckingDevice:
             most = max(most, sum(shard.count for shard in self.seat.shards))
         return max(min(chunk, most), 1)
 
-    def take(
-        self,
-        form: StateLayout,
-        chunk: int,
-        others: Sequence[ResultShard] = (),
-        absent: Sequence[int] = (),
-    ) -> None:
+    def take(self, form: StateLayout, chunk: int) -> None:
         """Allocate the data of all parts for the kernels.
 
-        others: shards of other devices, whose parents are copied
-        absent: parts of other ranks, whose parents come later
+        Parents of other devices' parts come later (``Devices.spread_parents``).
         """
         cp, known = cuda.cupy(), self.known
         parts, roots, shards = known.parts, known.roots, self.seat.shards
@@ -200,7 +193,7 @@ class CheckingDevice:
             directed=known.asked.directed,
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )
-        self.hold(others, absent)
+        self._hold()
         arrays = allocate(self.table(form, chunk), cp.empty)
         self._turns, self.states = arrays.pop("turns"), arrays["states"]
         self.check.set(**arrays, report=cp.asarray(Tally().report))
@@ -218,16 +211,15 @@ class CheckingDevice:
             self.check.set(row=cp.asarray(row))
             self.states.fill(0)
 
-    def hold(
-        self, others: Sequence[ResultShard] = (), absent: Sequence[int] = ()
-    ) -> None:
-        """Give the results to kernels, as in ``take``; load kernels for their types."""
-        cp = cuda.cupy()
+    def _hold(self) -> None:
+        """Give the results to kernels; load kernels for their types."""
+        cp, known = cuda.cupy(), self.known
         level = self._hold_results("level", np.dtype(np.int8))
         parent = np.dtype(f"i{max(self._ids.itemsize, self._form.copied)}")
-        if self.known.asked.parents:
-            more = {x: cp.empty(self.known.local_count(x), parent) for x in absent}
-            more |= {x.index: brought_here(x.parent) for x in others}
+        if known.asked.parents:
+            others = np.flatnonzero(known.seats != self.own).tolist()
+            others = others if self._form.whole else []
+            more = {x: cp.empty(known.local_count(x), parent) for x in others}
             parent = self._hold_results("parent", parent, more)
         self._module = kernels_for(
             cp.cuda.Device().id, level.name, parent.name, self._ids.name
@@ -238,9 +230,9 @@ class CheckingDevice:
     ) -> np.dtype[Any]:
         """Pass levels or parents to the kernels; return their dtype, at least ``kind``.
 
-        more: arrays of the parts of other devices
+        more: room for the parts of other devices
         """
-        some = {x.index: getattr(x, name) for x in self.seat.shards} | {**more}
+        some = {**more} | {x.index: getattr(x, name) for x in self.seat.shards}
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
         by_part = np.zeros(self.known.parts, np.uint64)

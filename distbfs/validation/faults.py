@@ -109,49 +109,44 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Values that messages show; the functions are collective.
+class Example:
+    """The first fault of a kind: a vertex, or a tuple by its position.
 
     value: function of "level" or "parent" and a vertex that returns that value; parents
     are -1 if there are only levels
     ends_of: function of a tuple's position that returns its ends
+
+    The functions are collective.
     """
 
     value: Callable[[str, int], int]
     ends_of: Callable[[int], tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Example:
-    """The first fault of a kind: a vertex, or a tuple by its position."""
-
-    values: Examples
     vertex: int
 
     @property
     def level(self) -> int:
         """The level of the vertex."""
-        return self.values.value("level", self.vertex)
+        return self.value("level", self.vertex)
 
     @property
     def parent(self) -> int:
         """The parent of the vertex."""
-        return self.values.value("parent", self.vertex)
+        return self.value("parent", self.vertex)
 
     @property
     def level_above(self) -> int:
         """The level of the vertex's parent."""
-        return self.values.value("level", self.parent)
+        return self.value("level", self.parent)
 
     @property
     def ends(self) -> tuple[int, int]:
         """The ends of the tuple."""
-        return self.values.ends_of(self.vertex)
+        return self.ends_of(self.vertex)
 
     @property
     def levels(self) -> list[int]:
         """The levels of the tuple's ends."""
-        return [self.values.value("level", end) for end in self.ends]
+        return [self.value("level", end) for end in self.ends]
 
 
 def checked_roots(root: Root, n: int) -> Ids:
@@ -204,13 +199,14 @@ class Tally:
     def outcome(
         self,
         world: World,
-        values: Examples,
+        example: Callable[[int], Example],
         asked: Asked,
         roots: Ids,
         started: float,
     ) -> Validation:
         """Return the outcome of the tallies of all ranks (collective).
 
+        example: returns the example of a fault at a position
         roots: the roots, int64 [k], ascending; started: time when validation began
         """
         total = Tally()
@@ -222,7 +218,7 @@ class Tally:
             own = "their own parents"
         counts, firsts = total.report[:REACHED].reshape(2, -1).tolist()
         errors = [
-            text.format(count=count, roots=named, own=own, at=Example(values, first))
+            text.format(count=count, roots=named, own=own, at=example(first))
             for text, count, first in zip(
                 asked.texts.values(), counts, firsts, strict=True
             )

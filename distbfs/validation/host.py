@@ -28,6 +28,7 @@ that do not lead to a vertex that is its own parent break rule 1.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +51,7 @@ from distbfs.validation.faults import (
     DEPTH,
     REACHED,
     Asked,
-    Examples,
+    Example,
     Tally,
     Validation,
     checked_roots,
@@ -106,8 +107,8 @@ def validate(
         u, v = next(source.chunks(position, position + 1))
         return int(u[0]), int(v[0])
 
-    examples = Examples(lookup.value, ends_of)
-    return tally.outcome(world, examples, asked, roots, started)
+    example = partial(Example, lookup.value, ends_of)
+    return tally.outcome(world, example, asked, roots, started)
 
 
 def _check_blocks(
