@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.columns import ROWS, Table, TableReader, load, opened
+from distbfs.formats.columns import ROWS, TableFile, TableReader, load, opened
 from distbfs.formats.packed import BinaryFile
-from distbfs.formats.text import sound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from distbfs.types import Ids
+    from distbfs.formats.columns import Table
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -34,20 +33,17 @@ class ArrowReader(TableReader):
         stream = head.startswith(STREAM_MAGIC) and 0 < size < SCHEMA_BYTES
         return head.startswith(FILE_MAGIC) or stream
 
-    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
-        """Yield the pairs of a file or a stream."""
-        with sound(str(file.path)):
-            schema = _open(file).schema
-        table = table_of(schema)
-        with sound(str(file.path)):
-            chosen = _open(file, sorted(set(table.chosen)))
-        yield from table.pieces(_batches(chosen))
-
     @staticmethod
-    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads columns."""
-        table = _open(file).read_all()
-        return table.column_names, table.select
+    def table(file: BinaryFile) -> TableFile:
+        """Open the table in a file or a stream."""
+
+        def batches(table: Table) -> Iterator[Any]:
+            return _batches(_open(file, sorted(set(table.chosen))))
+
+        def read(names: list[str]) -> Any:
+            return _open(file).read_all().select(names)
+
+        return TableFile(_open(file).schema, batches, read)
 
 
 def _open(file: BinaryFile, fields: list[int] | None = None) -> Any:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,19 @@ def choose(
     raise InputError(f"{where}: {what}; {lacking}")
 
 
+class TableFile(NamedTuple):
+    """An open table.
+
+    schema: the pyarrow schema of all columns
+    batches: function that yields the batches of a ``Table``'s columns
+    read: function of names that returns these columns whole
+    """
+
+    schema: Any
+    batches: Callable[[Table], Iterator[Any]]
+    read: Callable[[list[str]], Any]
+
+
 class TableReader(Reader):
     """Reads tables of one kind, batch by batch."""
 
@@ -98,19 +111,18 @@ class TableReader(Reader):
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the pairs; InputError if a file is broken or lacks id columns."""
+        where = str(file.path)
         with hashed_aside(file):
-            yield from self.rows(file, lambda x: Table(file, x, self, edges))
-
-    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
-        """Yield the pairs of a file.
-
-        table_of: makes a ``Table`` from a pyarrow schema of all columns
-        """
-        raise NotImplementedError
+            with sound(where):
+                stored = self.table(file)
+            table = Table(file, stored.schema, self, edges)
+            with sound(where):
+                batches = stored.batches(table)
+            yield from table.pieces(batches)
 
     @staticmethod
-    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads columns."""
+    def table(file: BinaryFile) -> TableFile:
+        """Open the table in a file."""
         raise NotImplementedError
 
 
@@ -149,8 +161,9 @@ class Table:
             raise InputError(f"{self.where}: {shown!a} vertices by its metadata")
         return int(value)
 
-    def pieces(self, batches: Iterator[Any], begin: int = 0) -> Iterator[Ids]:
-        """Yield the pairs of batches; the first begins at row ``begin``."""
+    def pieces(self, batches: Iterator[Any]) -> Iterator[Ids]:
+        """Yield the pairs of batches."""
+        begin = 0
         while True:
             with sound(self.where):
                 batch = next(batches, None)

@@ -95,38 +95,23 @@ class Unpacker:
 
         Raises InputError for truncated or corrupt data or another format.
         """
-        pieces, have = [], 0
-        while have < count:
-            piece = self._some(count - have)
-            if not piece:
-                break
-            pieces.append(piece)
-            have += len(piece)
+        pieces = []
+        while count and (self._decoder is not None or self._next_stream()):
+            pieces.append(self._decode(count))
+            count -= len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _some(self, most: int) -> bytes:
-        """Return up to ``most`` of the next bytes, b"" at the end of the file."""
-        while True:
-            if self._decoder is None and not self._next_stream():
-                return b""
-            out = self._decode(most)
-            if out:
-                return out
 
     def _next_stream(self) -> bool:
         """Start the next stream; False at the end of the file."""
-        while True:
-            if self._begun:
-                self._waiting = self._waiting.lstrip(b"\0")
-            if self._waiting:
-                break
-            self._waiting = self._fetch()
-            if not self._waiting:
-                if self._begun:
-                    return False
+        zeros = b"\0" * self._begun  # that may stand between two streams
+        while not (waiting := self._waiting.lstrip(zeros)):
+            waiting = self._waiting = self._fetch()
+            if not waiting and self._begun:
+                return False
+            if not waiting:
                 raise self._refuse("the file is empty")
+        self._waiting, self._begun = waiting, True
         self._decoder, self._faults = make_decoder(self._packing)
-        self._begun = True
         return True
 
     def _decode(self, most: int) -> bytes:

@@ -156,9 +156,10 @@ def _table(
     path: Path, reader: TableReader, wanted: dict[str, int | None]
 ) -> dict[str, Array]:
     with BinaryFile(path) as file, sound(str(path)):
-        names, read = reader.columns(file)
+        stored = reader.table(file)
+        names = stored.schema.names
         places = {k: names[_place(path, k, at, names)] for k, at in wanted.items()}
-        table = read(list(dict.fromkeys(places.values())))
+        table = stored.read(list(dict.fromkeys(places.values())))
         columns = {label: table.column(name) for label, name in places.items()}
     for label, column in columns.items():
         if column.null_count and not str(column.type).startswith(FLOATS):

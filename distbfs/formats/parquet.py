@@ -5,8 +5,6 @@ Source: Apache Parquet, file format specification 2.11.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.columns import (
@@ -14,28 +12,26 @@ from distbfs.formats.columns import (
     ONE_BASED,
     ROWS,
     VERTICES,
-    Table,
+    TableFile,
     TableReader,
     load,
     opened,
 )
 from distbfs.formats.packed import BinaryFile
-from distbfs.formats.read_ahead import in_order
-from distbfs.formats.text import sound
 from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from distbfs.types import Ids
+    from distbfs.formats.columns import Table
 
 MAGIC = b"PAR1"
-MOST_ROWS = 1 << 20  # of row groups that are read in parallel
-BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
+BUFFER_BYTES = 1 << 20
 
 
 class ParquetReader(TableReader):
-    """Reads Parquet tables, row group by row group."""
+    """Reads Parquet tables."""
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
@@ -46,44 +42,16 @@ class ParquetReader(TableReader):
         return head.startswith(MAGIC)
 
     @staticmethod
-    def columns(file: BinaryFile) -> tuple[list[str], Callable[[list[str]], Any]]:
-        """Return the names of a table's columns, and a function that reads columns."""
-        table = load("pyarrow.parquet").ParquetFile(opened(file))
-        return table.schema_arrow.names, table.read
+    def table(file: BinaryFile) -> TableFile:
+        """Open the table in a file."""
+        stored = load("pyarrow.parquet").ParquetFile(
+            opened(file), pre_buffer=False, buffer_size=BUFFER_BYTES
+        )
 
-    def rows(self, file: BinaryFile, table_of: Callable[[Any], Table]) -> Iterator[Ids]:
-        """Yield the pairs; row groups are read in parallel unless they are large."""
-        where, parquet = str(file.path), load("pyarrow.parquet")
-        with sound(where):
-            plain = parquet.ParquetFile(opened(file), **BUFFERED)
-            schema = plain.schema_arrow
-        table = table_of(schema)
-        with sound(where):
-            metadata = plain.metadata
-            sizes = [
-                metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
-            ]
+        def batches(table: Table) -> Iterator[Any]:
+            return iter(stored.iter_batches(ROWS, columns=table.names))
 
-            def batches(groups: list[int], threads: bool) -> Iterator[Any]:
-                made = parquet.ParquetFile(opened(file), metadata=metadata, **BUFFERED)
-                rows = made.iter_batches(
-                    ROWS, columns=table.names, row_groups=groups, use_threads=threads
-                )
-                return iter(rows)
-
-        if table.words is not None or not 0 <= max(sizes, default=0) <= MOST_ROWS:
-            with sound(where):
-                all_rows = batches(list(range(len(sizes))), threads=True)
-            yield from table.pieces(all_rows)
-            return
-
-        def work(group: int, _: None) -> list[Ids]:
-            with sound(where):
-                rows = batches([group], threads=False)
-            return list(table.pieces(rows, begin=sum(sizes[:group])))
-
-        groups = in_order(work, range(len(sizes)), lambda: None)
-        yield from chain.from_iterable(groups)
+        return TableFile(stored.schema_arrow, batches, stored.read)
 
 
 class ParquetWriter(Writer):

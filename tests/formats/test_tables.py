@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats import columns
-from distbfs.formats import parquet as parquet_format
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from formats.packing import PACK
 from formats.test_relabel import WORDS, named, opened
@@ -154,9 +153,7 @@ def test_sparse_integers(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["int32", "uint32", "int64"])
-@pytest.mark.parametrize("most", [0, 1 << 20], ids=["one-by-one", "side-by-side"])
-def test_row_groups(tmp_path, monkeypatch, kind, most):
-    monkeypatch.setattr(parquet_format, "MOST_ROWS", most)
+def test_row_groups(tmp_path, kind):
     pairs = np.random.default_rng(2).integers(1, 500, (4000, 2))
     path = tmp_path / "a.parquet"
 
