@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from distbfs.cli.links import link_facts, summaries
+from distbfs.cli.links import link_facts
 from distbfs.cli.options.doctor import DoctorOptions
 from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.cli.trials import (
@@ -101,8 +101,7 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines about the links between ranks."""
     out = {"domains": links["domains"]} if links["domains"] else {}
-    out["exchange"] = f"{links['exchange']}: {links['reason']}"
-    return out | dict(summaries(links))
+    return out | {"exchange": f"{links['exchange']}: {links['reason']}"}
 
 
 def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
