@@ -385,7 +385,7 @@ def run(asked: BfsOptions) -> None:
         kept.finish()
         resumes = output is not None and kept.table is None
         warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
-        verbose, place = terminal.verbose, output or asked.edges
+        verbose, place = asked.verbose, output or asked.edges
         terminal.result(values, lambda: print_result(values, verbose=verbose), place)
 
 

@@ -238,7 +238,7 @@ def store_graph(
 
     def text() -> None:
         print_fields(graph)
-        if terminal.verbose:
+        if terminal.speech.verbose:
             click.echo()
             above = {*GRAPH, *graph}
             stored = {k: v for k, v in values.items() if k not in above}

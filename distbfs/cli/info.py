@@ -48,18 +48,6 @@ ROWS = {
 }
 
 
-def spread(values: Sequence[int]) -> dict[str, float]:
-    """Return the spread of a count over the parts; imbalance is largest over mean."""
-    mean = sum(values) / len(values)
-    return {
-        "smallest": min(values),
-        "mean": mean,
-        "largest": max(values),
-        "imbalance": max(values) / mean if mean else 1.0,
-        "total": sum(values),
-    }
-
-
 def describe_file(
     terminal: Terminal, graph: SearchedGraph
 ) -> tuple[dict[str, Any], DegreeHistogram]:
@@ -119,7 +107,6 @@ def describe(store: Store) -> dict[str, Any]:
             + (0 if manifest.ids is None else manifest.ids.file_bytes)
             + (store.folder / MANIFEST_NAME).stat().st_size,
         },
-        "spread": {name: spread([part[name] for part in per_part]) for name in ROWS},
         "per_part": per_part,
     }
 
@@ -192,7 +179,7 @@ def print_storage(values: Mapping[str, Any]) -> None:
         rows.append([name, *cells])
     print_table(("subgraph", "edges", "of m", "bytes in memory"), rows, right=True)
     click.echo()
-    print_table(*part_table(values["spread"], values["parts"]), right=True)
+    print_table(*part_table(values["per_part"]), right=True)
     click.echo()
     one = values["parts"] == 1
     reason = "; a single part has 32-bit nn columns" if one else ""
@@ -204,18 +191,18 @@ def print_storage(values: Mapping[str, Any]) -> None:
 
 
 def part_table(
-    spreads: Mapping[str, Mapping[str, float]], parts: int
-) -> tuple[list[str], list[list[str]]]:
+    per_part: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return heads and rows of the table of parts; a single part needs one column."""
-    keys = ("smallest", "mean", "largest") if parts > 1 else ()
-    heads = ["a part", *keys, *(["over mean"] if keys else []), "total"]
-    rows = []
-    for name, one in spreads.items():
-        form = readable if name.endswith("bytes") else lambda x: shown(round(x))
-        ratio = [f"{one['imbalance']:.3f}"] if keys else []
-        cells = [form(one[key]) for key in keys]
-        rows.append([ROWS[name], *cells, *ratio, form(one["total"])])
-    return heads, rows
+    heads, rows = ("a part", "smallest", "mean", "largest", "total"), []
+    for name, label in ROWS.items():
+        each = [part[name] for part in per_part]
+        total, form = sum(each), readable if name.endswith("bytes") else shown
+        some = (min(each), round(total / len(each)), max(each), total)
+        rows.append([label, *map(form, some)])
+    if len(per_part) > 1:
+        return heads, rows
+    return (heads[0], heads[-1]), [[row[0], row[-1]] for row in rows]
 
 
 def run(asked: InfoOptions) -> None:
@@ -244,7 +231,7 @@ def run(asked: InfoOptions) -> None:
         print_fields(graph_text(values))
         if degrees:
             print_survey(values)
-        if terminal.verbose and store is not None:
+        if asked.verbose and store is not None:
             print_storage(values)
 
     terminal.result(values, show)

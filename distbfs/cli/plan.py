@@ -117,14 +117,12 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
 def weigh(
     graph: PlannedGraph,
     hosted: int,
-    bandwidth: float | None,
     gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
     """Return the plan (JSON values).
 
     hosted: number of devices of a host
-    bandwidth: bytes per second between ranks, None if not given
     """
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
@@ -160,7 +158,6 @@ def weigh(
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
-        "thresholds": [x.as_dict() for x in graph.threshold_costs(bandwidth)],
         "xbfs": None if time is None else time.as_dict(),
     }
 
@@ -191,7 +188,6 @@ def run(asked: PlanOptions) -> None:
         else:
             parts = check_domain(devices or terminal.world.size, domain)
             graph = of_kronecker(*numbers, parts, threshold, domain)
-    bandwidth = asked.network_bandwidth
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
@@ -202,12 +198,12 @@ def run(asked: PlanOptions) -> None:
             asked.gpu,
             asked.exchange,
             hosts=hosted < graph.parts,
-            bandwidth=bandwidth,
+            bandwidth=asked.network_bandwidth,
             link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, hosted, bandwidth, gpus, time)
+    plan = weigh(graph, hosted, gpus, time)
     on_gpus = asked.device_memory is not None
-    whole = terminal.verbose
+    whole = asked.verbose
     terminal.result(plan, lambda: print_plan(plan, time, on_gpus=on_gpus, whole=whole))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)
@@ -320,33 +316,6 @@ def print_search(time: SearchTime) -> None:
     click.echo(f"constants: {', '.join(used)}")
 
 
-def print_thresholds(plan: Mapping[str, Any]) -> None:
-    """Print the cost of a search between the parts, by threshold, side by side."""
-    volumes, times = ("masks", "normals", "parents"), ("work", "latency")
-    rows = []
-    for x in plan["thresholds"]:
-        sent, spent = x["bytes"], x["seconds"]
-        wire = sum(spent[name] for name in volumes)
-        ms = (wire, *(spent[name] for name in times), x["total"])
-        chosen = "*" if x["threshold"] == plan["threshold"] else ""
-        rows.append(
-            [
-                f"{chosen}{x['threshold']}",
-                f"{x['delegates'] / plan['vertices']:.3%}",
-                f"{x['outer_edges'] / max(plan['stored_edges'], 1):.1%}",
-                *(readable(sent[name]) for name in volumes),
-                *(f"{1e3 * seconds:.3f}" for seconds in ms),
-            ]
-        )
-    click.echo()
-    click.echo(
-        "TH, by expected counts of a search between domains: bytes that a part sends, "
-        "and the time without inner edges (* planned)"
-    )
-    heads = ("TH", "delegates, of n", "outer edges, of m", *volumes, "wire", *times)
-    print_table((*heads, "all, ms"), rows, right=True)
-
-
 def print_plan(
     plan: Mapping[str, Any], time: SearchTime | None, *, on_gpus: bool, whole: bool
 ) -> None:
@@ -393,8 +362,6 @@ def print_plan(
         print_table(GPU_COLUMNS[: len(rows[0])], rows, right=True)
     for note in plan["notes"]:
         click.echo(f"note: {note}")
-    if whole and plan["thresholds"]:
-        print_thresholds(plan)
     if time is not None:
         (print_search if whole else print_time)(time)
 

@@ -163,5 +163,5 @@ def answer(
         ready.set()
         service.run(flag)
     terminal.say("the service ends")
-    if terminal.as_json:
+    if asked.as_json:
         terminal.result(to_builtins(service.stats()), lambda: None)

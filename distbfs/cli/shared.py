@@ -112,16 +112,6 @@ class Terminal:
     world: Ranks
     speech: Speech
 
-    @property
-    def as_json(self) -> bool:
-        """Whether results are printed as JSON."""
-        return self.speech.as_json
-
-    @property
-    def verbose(self) -> bool:
-        """Whether to report details."""
-        return self.speech.verbose
-
     def say(self, message: str) -> None:
         """Log one line."""
         LOG.info(message)
@@ -132,11 +122,11 @@ class Terminal:
 
     def tells(self, why: str) -> bool:
         """Return whether to report a reason; "no CUDA" only if there is a driver."""
-        return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
+        return self.speech.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def check_stdout(self, option: str, place: Path | None) -> None:
         """Raise UsageError if both an output and the result would go to stdout."""
-        if place == DASH and self.as_json:
+        if place == DASH and self.speech.as_json:
             raise UsageError(f"{option} - is stdout, where --json prints as well")
 
     def result(
@@ -148,7 +138,7 @@ class Terminal:
         """
         if self.world.rank != 0 or place == DASH:
             return
-        if self.as_json:
+        if self.speech.as_json:
             click.echo(json.dumps(values, indent=2))
         else:
             text()

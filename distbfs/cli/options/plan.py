@@ -12,7 +12,6 @@ from distbfs.cli.command import STORE, Size, argument, command_of
 from distbfs.cli.options import SCALES, Speech
 from distbfs.options import ADVANCED, DEVICES, INPUT, option
 from distbfs.plan.search_time import NETWORK, load_constants
-from distbfs.plan.threshold import BANDWIDTH
 
 GPUS = click.Choice(sorted(load_constants()["devices"]), case_sensitive=False)
 SIZE: dict[str, Any] = {"kind": Size(float), "metavar": "BYTES"}
@@ -41,7 +40,7 @@ class PlanOptions(Speech):
     gpu: GPU whose constants predict the time of engine xbfs.
     exchange: Exchange between domains for that time.
     network_bandwidth: Bytes a second that a device sends to other ranks.  [fitted, or
-        {NETWORK:.2g} between hosts, assumed; {BANDWIDTH:.2g} to compare thresholds]
+        {NETWORK:.2g} between hosts, assumed]
     """
 
     store: Path | None = argument(STORE, default=None)
@@ -63,4 +62,4 @@ class PlanOptions(Speech):
     )
 
 
-command = command_of("plan", PlanOptions, BANDWIDTH=BANDWIDTH, NETWORK=NETWORK)
+command = command_of("plan", PlanOptions, NETWORK=NETWORK)
