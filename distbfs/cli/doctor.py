@@ -67,11 +67,22 @@ def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list
         problems += [where + line for line in lines]
     compiled = all(host["kernels"] for host in hosts)
     devices = any(host["cuda"]["devices"] for host in hosts)
-    for name, said in engines.items():
-        expected = not devices and said.startswith("no CUDA")
-        if said != "works" and not expected and (compiled or name == "reference"):
-            problems.append(f"engine {name}: {said}")
-    return problems
+    bad = {
+        name: said
+        for name, said in engines.items()
+        if said != "works"
+        and (devices or not said.startswith("no CUDA"))
+        and (compiled or name == "reference")
+    }
+    return problems + [f"engine {x}: {said}" for said, x in by_reason(bad).items()]
+
+
+def by_reason(outcomes: Mapping[str, str]) -> dict[str, str]:
+    """Return the engines that have the same outcome, by that outcome."""
+    names: dict[str, list[str]] = {}
+    for name, said in outcomes.items():
+        names.setdefault(said, []).append(name)
+    return {said: ", ".join(some) for said, some in names.items()}
 
 
 def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -109,26 +120,13 @@ def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
 
     The lines about the host give the reason why there is no device.
     """
-    names: dict[str, list[str]] = {}
-    for name, said in outcomes.items():
-        reason = NO_DEVICE if said.startswith("no CUDA") else said
-        names.setdefault(reason, []).append(name)
-    out = {"engines": ", ".join(names.pop("works", ["none works"]))}
-    others = [f"{', '.join(some)}: {reason}" for reason, some in names.items()]
+    reasons = {
+        k: NO_DEVICE if x.startswith("no CUDA") else x for k, x in outcomes.items()
+    }
+    names = by_reason(reasons)
+    out = {"engines": names.pop("works", "none works")}
+    others = [f"{some}: {reason}" for reason, some in names.items()]
     return out | ({"not usable": "; ".join(others)} if others else {})
-
-
-def joined(problems: Iterable[str]) -> Iterator[str]:
-    """Yield the problems, one line for all engines that have the same one."""
-    alike: dict[str, list[str]] = {}
-    for problem in problems:
-        head, _, said = problem.partition(": ")
-        if head.startswith("engine "):
-            alike.setdefault(said, []).append(head.removeprefix("engine "))
-        else:
-            alike[problem] = []
-    for said, names in alike.items():
-        yield f"engine {', '.join(names)}: {said}" if names else said
 
 
 def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +210,7 @@ def print_findings(values: Mapping[str, Any]) -> None:
     for block in fields_of(values):
         print_fields({f"{name:<{WIDTH}}": value for name, value in block.items()})
         click.echo()
-    for problem in joined(values["problems"]):
+    for problem in values["problems"]:
         click.echo(f"problem: {problem}")
     if not values["problems"]:
         click.echo("no problems found")

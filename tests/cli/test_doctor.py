@@ -14,7 +14,7 @@ from launching import clean_environment, needs_mpi, run, run_ranks
 
 import distbfs
 from distbfs.cli import trials as probing
-from distbfs.cli.doctor import engine_fields, joined, link_fields, problems_of
+from distbfs.cli.doctor import engine_fields, link_fields, problems_of
 from distbfs.device import nvrtc, portable
 from distbfs.device.nvshmem import Nvshmem
 from distbfs.errors import CompilerMissing, DeviceMissing
@@ -490,12 +490,11 @@ def test_a_reason_is_told_once():
         "not usable": "xbfs, pan: need a CUDA device",
     }
     assert engine_fields({"openmp": "works"}) == {"engines": "openmp"}
-    problems = ["mpi: x", "engine xbfs: broken", "engine pan: broken", "engine b: odd"]
-    assert list(joined(problems)) == [
-        "mpi: x",
-        "engine xbfs, pan: broken",
-        "engine b: odd",
-    ]
+    cuda = {"devices": ["Toy"], "problems": []}
+    host = {"host": "here", "kernels": {"a.c": "ok"}, "problems": ["x"], "cuda": cuda}
+    bad = {"xbfs": "broken", "b": "odd", "pan": "broken", "openmp": "works"}
+    expected = ["x", "engine xbfs, pan: broken", "engine b: odd"]
+    assert problems_of([host], bad) == expected
 
 
 def test_nothing_advises_an_index_that_has_no_distbfs():
