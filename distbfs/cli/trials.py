@@ -6,7 +6,6 @@ No function raises an error if something is missing: its answer says so, and the
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import platform
@@ -31,6 +30,7 @@ from distbfs.device import cache, cc, compiler, cuda, nvrtc, nvshmem, sources
 from distbfs.device.control_groups import usable_cores
 from distbfs.device.cupy_library import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
+from distbfs.exchange.cuda_aware import unproven
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import machine_memory
@@ -50,7 +50,6 @@ GET_MPI = (
     "pip install '.[mpi]' for the MPI of this machine, '.[mpich]' for one from PyPI"
 )
 LEFT_OUT = "left out: "
-GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
 TELL = "from distbfs.cli.trials import tell_mpi; tell_mpi()"
 
@@ -76,27 +75,11 @@ def software() -> dict[str, Any]:
     }
 
 
-def device_pointers(mpi: ModuleType) -> tuple[str, str]:
-    """Return ("yes", "no" or "not proven", why): whether MPI takes device pointers.
-
-    MPI-4.1 (Section 12.4) lists memory kinds in the info of COMM_WORLD; MPICH and Open
-    MPI answer MPIX_Query_cuda_support.  MPI must be initialised.
-    """
-    kinds = mpi.COMM_WORLD.Get_info().Get("mpi_memory_alloc_kinds")
-    listed = f"mpi_memory_alloc_kinds is '{kinds}'"
-    if kinds and "cuda" in kinds:
-        return "yes", listed
-    try:
-        answer = ctypes.CDLL(str(mpi.__file__)).MPIX_Query_cuda_support()
-    except (OSError, AttributeError):
-        return "not proven", listed if kinds else "the library does not report it"
-    return "yes" if answer else "no", f"MPIX_Query_cuda_support is {answer}"
-
-
 def library_facts(mpi: ModuleType) -> dict[str, Any]:
-    """Return the facts that an initialised MPI gives about itself."""
-    answer, why = device_pointers(mpi)
-    return {"device_pointers": answer, "device_pointers_basis": why}
+    """Return whether an initialised MPI takes device pointers, and why not."""
+    why = unproven(mpi)
+    answer, basis = ("not proven", why) if why else ("yes", "MPI reports it")
+    return {"device_pointers": answer, "device_pointers_basis": basis}
 
 
 def tell_mpi() -> None:
@@ -259,30 +242,21 @@ def cuda_facts() -> dict[str, Any]:
 
     nvshmem_said: the reason why there is no NVSHMEM, or ""
     """
-    facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
+    facts: dict[str, Any] = {"cupy": None, "devices": [], "problems": []}
     facts["nvrtc"], _ = tried(nvrtc_version)
     library, facts["nvshmem_said"] = tried(nvshmem.nvshmem)
     facts["nvshmem"] = library and library.version
-    try:
-        import cupy  # noqa: PLC0415
-
-        facts["cupy"] = str(cupy.__version__)
-        runtime = cupy.cuda.runtime
+    cupy, facts["said"] = tried(cuda.cupy)
+    if cupy is not None:
+        facts["cupy"], runtime = str(cupy.__version__), cupy.cuda.runtime
         for index in range(runtime.getDeviceCount()):
             properties = runtime.getDeviceProperties(index)
             name, size = properties["name"], int(properties["totalGlobalMem"])
             text = name.decode() if isinstance(name, bytes) else str(name)
             facts["devices"].append({"name": text, "memory": size})
-        facts["said"] = "" if facts["devices"] else "no CUDA device"
-    except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "cupy"
-        why = " ".join(str(error).split())
-        facts["said"] = "cupy is not installed" if missing else f"cupy: {why}"
-        if NVIDIA.exists():
-            what = f"there is an NVIDIA driver, but {facts['said']}"
-            facts["problems"].append(f"{what}; {GET_CUPY}")
-    except Exception as error:  # noqa: BLE001
-        facts["said"] = f"no CUDA device: {' '.join(str(error).split())}"
+    elif NVIDIA.exists():
+        what = f"there is an NVIDIA driver, but {facts['said']}"
+        facts["problems"].append(what)
     return facts
 
 

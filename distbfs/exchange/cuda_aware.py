@@ -71,13 +71,18 @@ def missing_proof(world: World) -> str:
         return "there is no MPI in a single process"
     from mpi4py import MPI  # noqa: PLC0415
 
-    if kinds_have_cuda(memory_kinds(MPI.COMM_WORLD)):
+    return unproven(MPI)
+
+
+def unproven(mpi: Any) -> str:
+    """Return the reason not to pass device pointers to an MPI that was initialised."""
+    if kinds_have_cuda(memory_kinds(mpi.COMM_WORLD)):
         return ""
     supported = query_cuda_support()
     if supported:
         return ""
     why = f"{QUERY} is not there" if supported is None else f"{QUERY} says no"
-    name = library_name(MPI)
+    name = library_name(mpi)
     return (
         f"{name} does not report that it takes device pointers: {KINDS} has no cuda, "
         f"{why}"
