@@ -224,8 +224,8 @@ def row_of(run: MeasuredRun) -> dict[str, float]:
 
     A rate counts with its inverse; "known" are the seconds of no fitted constant.
     """
-    device = DeviceConstants(run.device, 1.0, 0.0, 1.0, math.inf, 1.0, 1.0, origins={})
-    exchange = ExchangeConstants(run.exchange or "nccl", 1.0, 1.0, {})
+    device = DeviceConstants(run.device, 1.0, 0.0, 1.0, math.inf, 1.0, 1.0)
+    exchange = ExchangeConstants(run.exchange or "nccl", 1.0, 1.0)
     time = time_of(run, device, exchange)
     terms, work = time.terms, time.work
     return {

@@ -178,9 +178,10 @@ def main() -> None:
         powers = [1 << k for k in range((2 * histogram.largest).bit_length())]
         for threshold in sorted({best, *(args.thresholds or powers)}):
             counted, modelled = count(source, parts, threshold, roots)
+            costs = {"counted": counted, "modelled": modelled}
             rows.append(
                 {"family": family, "scale": scale, "parts": parts, "suggested": best}
-                | {"counted": counted.as_dict(), "modelled": modelled.as_dict()}
+                | {name: vars(x) | {"total": x.total} for name, x in costs.items()}
             )
             pairs = [
                 f"{name} {getattr(counted, name):.4g} {getattr(modelled, name):.4g}"

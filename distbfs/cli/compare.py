@@ -19,7 +19,6 @@ from distbfs.cli.comparison import (
     Sessions,
     choose_sources,
     compare,
-    edges_of,
     spread_threads,
 )
 from distbfs.cli.generate import make_source
@@ -223,7 +222,7 @@ def compare_on(
             "title": title,
             "source": facts,
             "n": entries[0].open.layout.n,
-            "m": edges_of(entries),
+            "m": entries[0].open.edges,
             "directed": sessions.directed,
         }
     return {"graph": about, **compared}

@@ -87,6 +87,11 @@ class Entry:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
 
+    @property
+    def on_device(self) -> bool:
+        """Whether the engine searches on a CUDA device."""
+        return bool(self.open.held.devices)
+
 
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
     """Repeat the engines of the host for each number of threads.
@@ -289,10 +294,10 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
     for entry in entries:
         if entry.library:
             continue
-        if uses_device(entry) and "cuda" not in rates:
+        if entry.on_device and "cuda" not in rates:
             link = any(sum(x.counts["tail_bytes"]) for x in entries)
             rates["cuda"] = device_rates(bits, link=link)
-        elif not uses_device(entry) and "cpu" not in rates:
+        elif not entry.on_device and "cpu" not in rates:
             rates["cpu"] = host_rates(bits, entry.options.threads)
     return rates
 
@@ -308,7 +313,7 @@ def limits_of(
     ours = [entry for entry in entries if not entry.library]
     fewest = [min(x) for x in zip(*(x.counts["checks"] for x in ours), strict=True)]
     for entry in ours:
-        where = "cuda" if uses_device(entry) else "cpu"
+        where = "cuda" if entry.on_device else "cpu"
         limits[entry.label] = [
             need_of(
                 m=m,
@@ -360,7 +365,7 @@ def compare(
     limits: dict[str, list[float]] = {}
     if terminal.world.size == 1:
         rates = measure_rates(entries, max(reached))
-        limits = limits_of(entries, rates, edges_of(entries), reached)
+        limits = limits_of(entries, rates, entries[0].open.edges, reached)
     add_limits(rows, limits)
     return {
         "sources": [name_of(x, ids) for x in sources.tolist()],
@@ -372,13 +377,3 @@ def compare(
         "rates": {name: rate.as_dict() for name, rate in rates.items()},
         "engines": rows,
     }
-
-
-def uses_device(entry: Entry) -> bool:
-    """Return whether an engine searches on a CUDA device."""
-    return bool(entry.open.held.devices)
-
-
-def edges_of(entries: Sequence[Entry]) -> int:
-    """Return the stored directed edges of the graph (collective)."""
-    return entries[0].open.edges

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from distbfs import registry
+from distbfs.cli.trials import tried
 from distbfs.device import cuda
 from distbfs.errors import LaunchError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.options import SearchOptions
+from distbfs.ranks.agreement import first_reason
 from distbfs.search.domains import HostDevices, choose_exchange, counted, described
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ def own_devices(world: Ranks) -> tuple[list[int], str]:
 
     If some rank has no device, all ranks get none, and the reason is "".
     """
-    missing = 0
-    try:
-        missing = int(not cuda.cupy().cuda.runtime.getDeviceCount())
-    except Exception:  # noqa: BLE001 - the lines of the hosts say what is missing
-        missing = 1
-    if world.allreduce(np.array([missing]), "max")[0]:
+    if first_reason(world, tried(cuda.cupy)[1]):  # the lines of the hosts say why
         return [], ""
     try:
         return take_devices(world, share=False), ""

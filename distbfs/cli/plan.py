@@ -155,7 +155,6 @@ def weigh(
         "total": every,
         "owner": owner_bytes(graph),
         **gpus,
-        "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
         "xbfs": None if time is None else time.as_dict(),
@@ -372,7 +371,6 @@ def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
     fields = {
         "this machine": f"{readable(host['memory'])} ({host['limit']}), "
         f"{host['devices']} of {plan['devices']} devices on a host",
-        "building": plan["building_basis"],
     }
     if plan["owner"] is not None:
         fields["rows on CPUs"] = (

@@ -124,13 +124,17 @@ def split(
     rows = split_rows(graph.histogram, sizes["total"], free, devices, ends=ends)
     about |= rows | {"link": None}
     if rows["device"] > free or rows["host"] > (machine.host or rows["host"]):
-        needs = {"device": rows["device"] + spare, "host": rows["host"]}
-        needs |= {"whole": sizes["total"] + spare}
-        return about | {"fits": False, "needs": needs}
+        return about | lacking(rows["device"], rows["host"], sizes["total"], spare)
     if graph.directed:
         return about
     reads = expected_reads(graph.histogram, rows["kept"], devices=devices)
     return about | {"link": reads.as_dict()}
+
+
+def lacking(device: int, host: int, whole: int, spare: int) -> dict[str, Any]:
+    """Return the needs of a graph that does not fit; see ``split``."""
+    needs = {"device": device + spare, "host": host, "whole": whole + spare}
+    return {"fits": False, "needs": needs}
 
 
 def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
@@ -189,8 +193,7 @@ def _fit_part(
     building = sizes["graph"] + host if sizes["total"] > free else 0
     most = max(building, host) * min(machine.devices, graph.parts)
     if needed > free or most > (machine.host or most):
-        needs = {"device": needed + spare, "host": max(building, host)}
-        return {"fits": False, "needs": needs | {"whole": sizes["total"] + spare}}
+        return lacking(needed, max(building, host), sizes["total"], spare)
     about: dict[str, Any] = {"fits": True, "kept": kept, "host": host}
     about |= {"host_building": building, "outer_on_host": outer > 0}
     if kept is not None and graph.histogram is not None and not outer:

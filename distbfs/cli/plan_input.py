@@ -24,12 +24,7 @@ from distbfs.plan.search_time import (
     exchange_of,
     predict_search,
 )
-from distbfs.plan.threshold import (
-    BANDWIDTH,
-    ThresholdCost,
-    suggest_threshold,
-    weigh_thresholds,
-)
+from distbfs.plan.threshold import suggest_threshold
 from distbfs.search.choose import ONE_DEVICE_BELOW
 from distbfs.search.domains import too_many_problem
 from distbfs.store.hdf5 import Store, open_store
@@ -72,17 +67,6 @@ class PlannedGraph:
     def domains(self) -> int:
         """Number of domains."""
         return self.parts // self.domain
-
-    def threshold_costs(self, bandwidth: float | None = None) -> list[ThresholdCost]:
-        """Return the modelled costs of TH / 2, TH and 2 TH.
-
-        There are none for a single domain, or if the degrees are not known.
-        """
-        if self.histogram is None or self.domains == 1:
-            return []
-        thresholds = sorted({self.threshold // 2, self.threshold, 2 * self.threshold})
-        rate = bandwidth or BANDWIDTH
-        return weigh_thresholds(self.histogram, self.domains, thresholds, rate)
 
 
 def stored(store: Store) -> PlannedGraph:

@@ -18,6 +18,7 @@ from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
 from distbfs.formats.inputs import data_files
 from distbfs.formats.lines import BLANKS, cut, quote_fault
+from distbfs.formats.numpy_pairs import mapped
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import text_lines
 from distbfs.ranks.world import Ranks
@@ -150,13 +151,8 @@ class NamedVertices:
             flags = np.zeros(self.n, np.bool_)
             flags[self.sources((), path)] = True
             return flags
-        try:
-            with BinaryFile(data_files(path)[0]) as file:
-                array = np.lib.format.read_array(file.content, allow_pickle=False)
-        except ValueError as error:
-            what = " ".join(str(error).split())
-            raise InputError(f"{path}: the file cannot be read: {what:.200}") from error
-        return flags_of(array, f"{path}")
+        with BinaryFile(data_files(path)[0]) as file:
+            return flags_of(mapped(file.content, f"{path}"), f"{path}")
 
     def agreed_view(
         self, attributes: Mapping[str, Values], where: str | None, path: Path | None

@@ -157,15 +157,6 @@ def build_bytes(shape: PartShape, tuples: int) -> int:
     return math.ceil(columns + max(raw, separating)) + fixed
 
 
-def build_basis() -> str:
-    """Return a text that describes the arrays that ``build_bytes`` counts."""
-    return (
-        f"peak of a rank that builds one part: {COLUMN} bytes a stored edge, and "
-        f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or "
-        f"{NN_EDGE} an nn edge; near peaks measured at scales 18 to 20"
-    )
-
-
 def session_bytes(shape: PartShape) -> tuple[int, int]:
     """Estimate the (permanent, temporary) bytes of a session without its engine."""
     moment, delegates = MAPPING_VERTEX * shape.local, shape.delegates

@@ -31,29 +31,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan.search_work import SearchWork, expected_work
 from distbfs.plan.threshold import ThresholdCost, weigh_thresholds
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 FITTED = Path(__file__).with_name("fitted.json")
 ASSUMED = "assumed"
+BESIDE = "measured between two H200 of one host"  # scripts/bench_messages.py
+ON_H200 = "measured on an H200"
+
+
+class Constant(float):
+    """A number, and the runs to which it was fitted, or how it was derived."""
+
+    origin: str
+
+    def __new__(cls, value: float, origin: str) -> Self:
+        """Return a number with an origin."""
+        made = super().__new__(cls, value)
+        made.origin = origin
+        return made
+
+
 PEER = 395e9  # bytes a second of one H200 to another over NVLink, measured
 WIDE_IDS = 1 << 32  # vertices from which on the parent of one takes 8 bytes, not 4
 NARROW_RESULT, WIDE_RESULT = 8, 12  # bytes of a level and a parent; ``result_bytes``
-HOP = 5e-6  # seconds of a small message between hosts, assumed
+HOP = Constant(5e-6, ASSUMED)  # seconds of a small message between hosts
 SIGNALS = 3  # messages of a level that wait for each other: boxes, answers, counts
-# seconds of a message to one more partner: of levels that hosts begin, and of others
-PARTNER = {"nccl": 14.5e-6, "host": 3.5e-6}
-STREAMED_PARTNER = {"nccl": 2e-6, "nvshmem": 1.9e-9}
-PARTNER_ORIGIN = "measured between two H200 of one host"  # scripts/bench_messages.py
-LINK = 51e9  # bytes a second that kernels read of host memory in place, measured
-VISITS = 37e6  # lines a second that they read of it in random order, measured
-LINK_ORIGIN = "measured on an H200"
+# seconds of a message to one more partner: of levels that hosts begin, and of others;
+# launches of NCCL that are captured, as levels on streams are, were not measured
+PARTNER = {"nccl": Constant(14.5e-6, BESIDE), "host": Constant(3.5e-6, BESIDE)}
+STREAMED_PARTNER = {
+    "nccl": Constant(2e-6, ASSUMED),
+    "nvshmem": Constant(1.9e-9, BESIDE),
+}
+LINK = Constant(51e9, ON_H200)  # bytes a second that kernels read of host memory
+VISITS = Constant(37e6, ON_H200)  # lines a second that they read of it at random
 LINE = 128  # bytes that a read of host memory brings
-NETWORK = 50e9  # bytes a second of a device between hosts: 400 Gbit/s, assumed
+NETWORK = Constant(
+    50e9, ASSUMED
+)  # bytes a second of a device to other hosts: 400 Gbit/s
 STEPWISE = "host"  # exchange whose levels, like those of many parts, hosts begin
 TERMS = ("levels", "looks", "publish", "results")
 BETWEEN = ("meetings", "partners", "hops", "wire", "counting")
@@ -67,7 +90,6 @@ class DeviceConstants:
     near_rate, far_rate: looks per second, see ``SearchWork``
     finish: seconds per vertex to write its level and parent
     vertex: seconds per vertex that is searched, if there are several domains
-    origins: for each constant, the runs to which it was fitted, or how it was derived
     """
 
     name: str
@@ -77,7 +99,6 @@ class DeviceConstants:
     far_rate: float
     finish: float
     vertex: float
-    origins: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -91,13 +112,10 @@ class ExchangeConstants:
     name: str
     level: float
     bandwidth: float
-    origins: Mapping[str, str]
     hosts: bool = False
 
 
-DEVICE_CONSTANTS = tuple(
-    x.name for x in fields(DeviceConstants) if x.name not in ("name", "origins")
-)
+DEVICE_CONSTANTS = tuple(x.name for x in fields(DeviceConstants) if x.name != "name")
 
 
 @dataclass(frozen=True)
@@ -166,7 +184,6 @@ class SearchTime:
     exchange: ExchangeConstants | None
     bytes: Mapping[str, float]
     terms: Mapping[str, float]
-    internal: bool = False
     link: LinkReads | None = None
 
     @property
@@ -198,26 +215,20 @@ class SearchTime:
 
     def constants(self) -> dict[str, dict[str, Any]]:
         """Return value and origin of every constant that the time depends on."""
-        device, exchange = self.device, self.exchange
-        used = {
-            name: (getattr(device, name), origin)
-            for name, origin in device.origins.items()
-        }
+        exchange, streamed = self.exchange, self.layout.streamed
+        used: dict[str, Any] = {x: getattr(self.device, x) for x in DEVICE_CONSTANTS}
         if exchange is None:
-            used.pop("vertex", None)
+            used.pop("vertex")
         if self.layout.devices == 1:
-            used.pop("shared", None)
+            used.pop("shared")
         if self.link is not None:
-            used |= {"link": (LINK, LINK_ORIGIN), "visits": (VISITS, LINK_ORIGIN)}
+            used |= {"link": LINK, "visits": VISITS}
         if exchange is not None:
-            used["exchange_level"] = (exchange.level, exchange.origins["level"])
-            used["bandwidth"] = (exchange.bandwidth, exchange.origins["bandwidth"])
-            used["partner"] = partner_of(exchange.name, streamed=self.layout.streamed)
+            used |= {"exchange_level": exchange.level, "bandwidth": exchange.bandwidth}
+            used["partner"] = partner_of(exchange.name, streamed=streamed)
             if exchange.hosts:
-                used["hop"] = (HOP, ASSUMED)
-        return {
-            name: {"value": x, "origin": origin} for name, (x, origin) in used.items()
-        }
+                used["hop"] = HOP
+        return {name: {"value": x, "origin": x.origin} for name, x in used.items()}
 
 
 @cache
@@ -232,10 +243,8 @@ def device_of(name: str, constants: Mapping[str, Any] | None = None) -> DeviceCo
     every = (constants or load_constants())["devices"]
     if name not in every:
         raise UsageError(f"GPU '{name}'; allowed: {', '.join(every)}")
-    values = {x: every[name][x] for x in DEVICE_CONSTANTS}
-    origins = {x: str(known["origin"]) for x, known in values.items()}
-    numbers = {x: float(known["value"]) for x, known in values.items()}
-    return DeviceConstants(name, **numbers, origins=origins)
+    values = {x: Constant(**every[name][x]) for x in DEVICE_CONSTANTS}
+    return DeviceConstants(name, **values)
 
 
 def exchange_of(
@@ -256,27 +265,20 @@ def exchange_of(
     every = (constants or load_constants())["exchanges"]
     if name not in every:
         raise UsageError(f"exchange '{name}'; allowed: {', '.join(every)}")
-    wire, level = every[name]["bandwidth"], every[name][f"level {gpu}"]
+    wire = Constant(**every[name]["bandwidth"])
+    level = Constant(**every[name if streamed else STEPWISE][f"level {gpu}"])
     if bandwidth is not None:
-        wire = {"value": bandwidth, "origin": "given"}
+        wire = Constant(bandwidth, "given")
     elif hosts:
-        wire = {"value": NETWORK, "origin": ASSUMED}
+        wire = NETWORK
     if not streamed:
-        level = every[STEPWISE][f"level {gpu}"]
-        level = level | {"origin": f"from exchange {STEPWISE}"}
-    origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
-    return ExchangeConstants(
-        name, float(level["value"]), float(wire["value"]), origins, hosts
-    )
+        level = Constant(level, f"from exchange {STEPWISE}")
+    return ExchangeConstants(name, level, wire, hosts)
 
 
-def partner_of(name: str, *, streamed: bool) -> tuple[float, str]:
-    """Return the seconds of a message to one more partner, and their origin.
-
-    Launches of NCCL that are captured, as levels on streams are, were not measured.
-    """
-    seconds = (STREAMED_PARTNER if streamed else PARTNER)[name]
-    return seconds, ASSUMED if streamed and name == "nccl" else PARTNER_ORIGIN
+def partner_of(name: str, *, streamed: bool) -> Constant:
+    """Return the seconds of a message to one more partner."""
+    return (STREAMED_PARTNER if streamed else PARTNER)[name]
 
 
 def result_bytes(n: int) -> int:
@@ -337,9 +339,7 @@ def predict_search(
     if link is not None:
         terms["link"] = link.seconds
     terms |= outside
-    return SearchTime(
-        tuples, work, layout, device, exchange, sent, terms, internal, link
-    )
+    return SearchTime(tuples, work, layout, device, exchange, sent, terms, link)
 
 
 def _between(
@@ -363,7 +363,7 @@ def _between(
         hops += HOP * exchange.hosts
     return {
         "meetings": work.levels * exchange.level,
-        "partners": more * partner_of(exchange.name, streamed=layout.streamed)[0],
+        "partners": more * partner_of(exchange.name, streamed=layout.streamed),
         "hops": work.levels * hops,
         "wire": crossing / exchange.bandwidth,
         "counting": device.vertex * work.vertices / layout.devices,

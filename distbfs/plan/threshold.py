@@ -47,7 +47,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -102,10 +101,6 @@ class ThresholdCost:
         """Seconds of a search, without the work in the inner graph."""
         return sum(self.seconds.values())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the cost as JSON values."""
-        return vars(self) | {"total": self.total}
-
 
 def expected_nn(histogram: DegreeHistogram, threshold: int) -> float:
     """Estimate |Enn| on the assumption that edges join their ends at random.
@@ -121,7 +116,6 @@ def weigh_thresholds(
     histogram: DegreeHistogram,
     parts: int,
     thresholds: Sequence[int],
-    bandwidth: float = BANDWIDTH,
 ) -> list[ThresholdCost]:
     """Estimate the cost of each threshold for a search over parts; fast."""
     at = np.asarray(thresholds, dtype=np.int64)
@@ -138,7 +132,6 @@ def weigh_thresholds(
             search.levels,
             float(search.mask_levels[k]),
             search.counts[:, k].tolist(),
-            bandwidth,
         )
         for k, threshold in enumerate(at.tolist())
     ]
@@ -152,7 +145,6 @@ def price(
     levels: float,
     mask_levels: float,
     counts: Sequence[float],
-    bandwidth: float = BANDWIDTH,
 ) -> ThresholdCost:
     """Return the cost of searches with the given counts.
 
@@ -167,7 +159,7 @@ def price(
         "normals": (ITEM * items + QUESTION * questions) / parts,
     }
     visits = d + (pushed + 3 * questions + items) / parts
-    seconds = {name: size / bandwidth for name, size in volumes.items()}
+    seconds = {name: size / BANDWIDTH for name, size in volumes.items()}
     seconds |= {"work": visits / RATE, "latency": levels * LATENCY}
     return ThresholdCost(
         threshold=threshold,

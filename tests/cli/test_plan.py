@@ -298,7 +298,6 @@ def test_text(stores):
     out = here("plan", "--scale", "31", "--verbose").out
     assert "up to 2^31 - 1 vertices on one device, not 2147483648" in out
     assert "does not fit" in out
-    assert re.search("^building +peak of a rank", out, re.MULTILINE)
     impossible = here("plan", "--scale", "48", "--devices", "65536", "--verbose").out
     assert "note: ranks without GPUs cannot build it: " in impossible
     assert "note: GPUs cannot build it: 281474976710656 vertices; " in impossible

@@ -103,18 +103,7 @@ def test_terms_are_those_of_the_header():
     seconds = {name: size / BANDWIDTH for name, size in cost.bytes.items()}
     seconds |= {"work": (2 + looked / 4) / RATE, "latency": cost.levels * LATENCY}
     assert cost.seconds == pytest.approx(seconds)
-    assert cost.as_dict()["total"] == cost.total == pytest.approx(sum(seconds.values()))
-
-
-def test_another_bandwidth_moves_the_times_of_what_is_sent():
-    rates = (BANDWIDTH, 395e9)
-    costs = [weigh_thresholds(EXPECTED(20, 16), 8, [128], x)[0] for x in rates]
-    assert costs[0].bytes == costs[1].bytes
-    for name in costs[0].bytes:
-        ratio = costs[0].seconds[name] / costs[1].seconds[name]
-        assert ratio == pytest.approx(395e9 / BANDWIDTH)
-    for name in ("work", "latency"):
-        assert costs[0].seconds[name] == costs[1].seconds[name]
+    assert cost.total == pytest.approx(sum(seconds.values()))
 
 
 @pytest.mark.parametrize("degrees", [[], [0], [0, 0, 0], [3, 1, 1, 1]])
