@@ -106,16 +106,13 @@ class PathsAsked:
         masked: whether searches see only a part of the graph
         levels: whether searches give levels
         """
-        asked = self.asked
-        if self.wanted and not levels:
-            raise UsageError(
-                "--counts, --paths-to and --edges need levels; leave out --no-levels"
-            )
-        if masked and self.wanted:
-            raise UsageError(
-                "--counts, --paths-to and --edges need all vertices and edges; leave "
-                "out --where and --vertices"
-            )
+        asked, why = self.asked, ""
+        if not levels:
+            why = "levels; leave out --no-levels"
+        elif masked:
+            why = "all vertices and edges; leave out --where and --vertices"
+        if self.wanted and why:
+            raise UsageError(f"--counts, --paths-to and --edges need {why}")
         if asked.energy and asked.hops is not None:
             raise UsageError("--energy measures whole searches; leave out --hops")
         if asked.edges is None:

@@ -147,11 +147,8 @@ def run(asked: CompareOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
     world, plot = terminal.world, asked.plot
-    share = share_of_cores(world)
-    counts, others = (
-        parse_threads(asked.threads, share),
-        parse_libraries(asked.libraries),
-    )
+    counts = parse_threads(asked.threads, share_of_cores(world))
+    others = parse_libraries(asked.libraries)
     entries = parse_entries(asked.engines, asked.baseline, counts, others)
     if others and world.size > 1:
         raise UsageError("peers search in one process; leave out mpirun")

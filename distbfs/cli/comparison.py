@@ -274,8 +274,6 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:
-            if entry.library:
-                continue
             outcome = entry.open.search(source, records=True)
             for name, count in COUNTS.items():
                 counts = [count(record) for record in outcome.records]
@@ -292,8 +290,6 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
     """Return the rates of each device that an engine runs on, by "cuda" and "cpu"."""
     rates: dict[str, Rates] = {}
     for entry in entries:
-        if entry.library:
-            continue
         if entry.on_device and "cuda" not in rates:
             link = any(sum(x.counts["tail_bytes"]) for x in entries)
             rates["cuda"] = device_rates(bits, link=link)
@@ -310,9 +306,8 @@ def limits_of(
     The edge checks of the engine that made the fewest count.
     """
     limits: dict[str, list[float]] = {}
-    ours = [entry for entry in entries if not entry.library]
-    fewest = [min(x) for x in zip(*(x.counts["checks"] for x in ours), strict=True)]
-    for entry in ours:
+    fewest = [min(x) for x in zip(*(x.counts["checks"] for x in entries), strict=True)]
+    for entry in entries:
         where = "cuda" if entry.on_device else "cpu"
         limits[entry.label] = [
             need_of(
@@ -348,7 +343,8 @@ def compare(
     """
     with terminal.progress("comparing", len(sources)) as tick:
         nedge = take_turns(entries, sources, repeats, ids, tick)
-    reached = count_checks(entries, sources)
+    ours = [entry for entry in entries if not entry.library]
+    reached = count_checks(ours, sources)
     rows = []
     for entry in entries:
         figures = engine_figures(entry.seconds, nedge)
@@ -364,8 +360,8 @@ def compare(
     rates: dict[str, Rates] = {}
     limits: dict[str, list[float]] = {}
     if terminal.world.size == 1:
-        rates = measure_rates(entries, max(reached))
-        limits = limits_of(entries, rates, entries[0].open.edges, reached)
+        rates = measure_rates(ours, max(reached))
+        limits = limits_of(ours, rates, entries[0].open.edges, reached)
     add_limits(rows, limits)
     return {
         "sources": [name_of(x, ids) for x in sources.tolist()],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
@@ -173,9 +173,7 @@ def run(asked: Graph500Options) -> int:
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
     options = terminal.search_options(asked)
     store = None if graph is None else open_store(graph)
-    ids = None
-    if store is not None:
-        ids = store.load_ids() if world.rank == 0 else None
+    ids = None if store is None or world.rank else store.load_ids()
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
@@ -257,14 +255,12 @@ def write_level_records(
     Collective; rank 0 has the file.  A request to stop also ends it.
     """
     within = stop_within(session, stop)
-    for root in roots.tolist():
-        if stop.agreed(session.world):
-            return
-        try:
+    with suppress(SearchStopped):
+        for root in roots.tolist():
+            if stop.agreed(session.world):
+                return
             records = session.search(root, records=True, stop=within).records
-        except SearchStopped:
-            return
-        write_records(file, {"root": name_of(root, ids)}, records)
+            write_records(file, {"root": name_of(root, ids)}, records)
 
 
 def in_ids_of_the_file(

@@ -37,7 +37,6 @@ from distbfs.errors import (
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
-from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
@@ -170,7 +169,6 @@ def print_facts(values: Facts, app: Application) -> None:
 
 
 LOST = "; what was done is lost"
-SAMPLED = 64  # sources whose edges are counted for --energy
 
 
 def run(asked: MultisearchOptions) -> None:
@@ -291,23 +289,14 @@ def app_energy(
 ) -> dict[str, Any]:
     """Return the energy of an application, run again without output (collective).
 
-    The edges of all searches are estimated from those of at most SAMPLED sources.
+    The edges of all searches are not counted.
     """
     searcher, sources = task.searcher, task.sources
     if app.takes == "pairs":
         sources = np.unique(task.pairs[:, 0])
     count = int(facts.get("searches") or facts.get("samples") or len(sources))
-    some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
-    edges = 0
-    part = searcher.part
-    if len(some) and part is not None:
-        degrees = np.empty(part.local_count)
-        degrees[part.vertices] = part.degrees
-        rows = searcher.run(reachability.PROBLEM, some)["reachable"]
-        edges = int((rows @ degrees).sum() / 2 / len(some) * count)
     uuids = [cuda.uuid()] if searcher.engine == "xbfs" else []
-    edges = searcher.world.broadcast(edges)
-    return energy_of(searcher.world, again, count, edges, uuids)
+    return energy_of(searcher.world, again, count, 0, uuids)
 
 
 def check_input(

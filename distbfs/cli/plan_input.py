@@ -203,18 +203,9 @@ def check_domain(devices: int, domain: int) -> int:
     """Return the number of devices; UsageError for impossible domains."""
     if problem := too_many_problem(domain):
         raise UsageError(f"domain is {domain}; {problem}")
-    groups(devices, domain, f"domains of {domain}")
+    if devices % domain:
+        raise UsageError(f"{devices} devices do not divide into domains of {domain}")
     return devices
-
-
-def groups(devices: int, size: int, what: str) -> int:
-    """Return the number of groups; UsageError unless ``size`` divides ``devices``.
-
-    what: the groups in words, for the message
-    """
-    if devices % size:
-        raise UsageError(f"{devices} devices do not divide into {what}")
-    return devices // size
 
 
 def search_time(

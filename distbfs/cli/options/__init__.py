@@ -12,11 +12,9 @@ from distbfs.errors import UsageError
 from distbfs.options import (
     ADVANCED,
     BUILDING,
-    COUNT_DTYPES,
     DEVICES,
     INPUT,
     OUTPUT,
-    SEARCH,
     BuildOptions,
     EngineOptions,
     ExchangeOptions,
@@ -157,23 +155,3 @@ class SearchChoices:
     search: dict[str, Any] = borrowed(
         SearchOptions, SubgraphFactors, EngineOptions, ExchangeOptions
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PathOptions:
-    """Options about shortest paths.
-
-    counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
-        the output.
-    paths_to: Print the shortest paths to a vertex.
-    most_paths: Largest number of paths that --paths-to prints.
-    hops: Search this many levels.
-    edges: File in .csv, .tsv or .parquet for the edges between reached vertices, with
-        the levels of both ends, for one source; - is CSV on stdout.
-    """
-
-    counts: str | None = option(SEARCH, allowed=COUNT_DTYPES)
-    paths_to: str | None = option(SEARCH, metavar="VERTEX")
-    most_paths: int = option(SEARCH, default=10, low=0)
-    hops: int | None = option(SEARCH, low=0)
-    edges: Path | None = option(OUTPUT)

@@ -9,19 +9,17 @@ from distbfs.cli.command import GRAPH, InputPath, argument, command_of
 from distbfs.cli.options import (
     EnergyOption,
     KeptOptions,
-    PathOptions,
     PatienceOption,
     SearchChoices,
     Speech,
     TraceOption,
 )
-from distbfs.options import INPUT, OUTPUT, SEARCH, option
+from distbfs.options import COUNT_DTYPES, INPUT, OUTPUT, SEARCH, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class BfsOptions(
     KeptOptions,
-    PathOptions,
     TraceOption,
     EnergyOption,
     SearchChoices,
@@ -49,6 +47,13 @@ class BfsOptions(
     with
         a flag for each vertex.
     force: Replace an existing output.
+    counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
+        the output.
+    paths_to: Print the shortest paths to a vertex.
+    most_paths: Largest number of paths that --paths-to prints.
+    hops: Search this many levels.
+    edges: File in .csv, .tsv or .parquet for the edges between reached vertices, with
+        the levels of both ends, for one source; - is CSV on stdout.
     """
 
     graph: Path = argument(GRAPH)
@@ -61,6 +66,11 @@ class BfsOptions(
     where: str | None = option(SEARCH)
     vertices: Path | None = option(SEARCH, kind=InputPath())
     force: bool = option(OUTPUT, default=False)
+    counts: str | None = option(SEARCH, allowed=COUNT_DTYPES)
+    paths_to: str | None = option(SEARCH, metavar="VERTEX")
+    most_paths: int = option(SEARCH, default=10, low=0)
+    hops: int | None = option(SEARCH, low=0)
+    edges: Path | None = option(OUTPUT)
 
 
 command = command_of("bfs", BfsOptions)
