@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -172,6 +173,8 @@ class Reader:
         Whether files may hold matrices.
     sized : tuple of (str, int), or None
         Name, in messages, of files that state their size, and the lowest id in them.
+    mark : re.Pattern, or None
+        First bytes by which files are recognised.
     opens : type
         Class that opens the files.
     words : Words or None
@@ -182,6 +185,7 @@ class Reader:
     suffixes: tuple[str, ...] = ()
     text_ids = named_columns = header_line = bipartite = False
     sized: tuple[str, int] | None = None
+    mark: re.Pattern[bytes] | None = None
     opens: type[HashedFile] = TextFile
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
@@ -191,10 +195,10 @@ class Reader:
         if self.sized is not None:
             self.options.check_unneeded(*self.sized)
 
-    @staticmethod
-    def recognises(head: bytes) -> bool:  # noqa: ARG004
+    @classmethod
+    def recognises(cls, head: bytes) -> bool:
         """Return whether a file beginning with ``head`` is certainly of this format."""
-        return False
+        return cls.mark is not None and bool(cls.mark.match(head))
 
     @staticmethod
     def resembles(head: bytes) -> bool:  # noqa: ARG004

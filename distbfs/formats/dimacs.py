@@ -45,7 +45,6 @@ KINDS = {
     **dict.fromkeys(("edge", "edges", "col"), COLOURED),
     **dict.fromkeys(("tw", "td", "tdp", "tww", "vc", "cep", "ds"), PACE),
 }
-MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+(\w+)[ \t]")
 
 
 class DimacsReader(Reader):
@@ -54,12 +53,9 @@ class DimacsReader(Reader):
     name = "dimacs"
     suffixes = (".gr", ".col", ".clq", ".max")
     sized = ("a DIMACS file", 1)
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:
-        """Return whether the first line after comments is a known problem line."""
-        mark = MARK.match(head)
-        return mark is not None and mark[1].decode("latin-1") in KINDS
+    mark = re.compile(
+        rf"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+(?:{'|'.join(KINDS)})[ \t]".encode()
+    )
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError for any departure from the format."""
@@ -93,12 +89,7 @@ class DimacsReader(Reader):
 
 def _problem(file: TextFile) -> tuple[str, int, int]:
     """Read comments and the problem line; return its kind, nodes and edges."""
-    line = file.header_line()
-    if not line:
-        raise file.refuse("the file is empty")
-    while line and (line.startswith(b"c") or not line.strip()):
-        line = file.header_line()
-    words = line.split()
+    words = file.line_after(b"c").split()
     if words[:1] != [b"p"]:
         raise file.refuse_last("no problem line 'p KIND NODES EDGES'")
     kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")

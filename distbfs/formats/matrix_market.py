@@ -11,6 +11,7 @@ Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, N
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, Reader
@@ -45,11 +46,7 @@ class MatrixMarketReader(Reader):
     bipartite = True
     suffixes = (".mtx", ".mm")
     sized = ("a Matrix Market file", 1)
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:
-        """Return whether the file begins with the banner."""
-        return head.lower().startswith(BANNERS)
+    mark = re.compile(b"%?%matrixmarket", re.IGNORECASE)
 
     def pairs(self, file: TextFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the entries; InputError for any departure from the format."""
@@ -98,9 +95,7 @@ class MatrixMarketReader(Reader):
     @staticmethod
     def sizes(file: TextFile, symmetry: str, banner: bytes) -> tuple[int, int, int]:
         """Read comments and the size line; return rows, columns, entries."""
-        line = file.header_line()
-        while line and (not line.strip() or line.lstrip().startswith(b"%")):
-            line = file.header_line()
+        line = file.line_after(b"%")
         if not line:
             raise file.refuse_last("no size line")
         lacking, words = "the size line needs rows, columns and entries", line.split()

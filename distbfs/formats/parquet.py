@@ -5,6 +5,7 @@ Source: Apache Parquet, file format specification 2.11.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.columns import (
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from distbfs.formats.columns import Table
 
-MAGIC = b"PAR1"
 BUFFER_BYTES = 1 << 20
 
 
@@ -35,11 +35,7 @@ class ParquetReader(TableReader):
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:
-        """Return whether the file begins with the magic number."""
-        return head.startswith(MAGIC)
+    mark = re.compile(b"PAR1")
 
     @staticmethod
     def table(file: BinaryFile) -> TableFile:

@@ -242,6 +242,21 @@ class TextFile(HashedFile):
         self.line += bool(line)
         return line
 
+    def line_after(self, comment: bytes) -> bytes:
+        """Return the next line that is neither blank nor a comment; b"" if none is.
+
+        comment: bytes with which comments begin
+
+        Raises InputError for an empty file.
+        """
+        while line := self.header_line():
+            text = line.strip()
+            if text and not text.startswith(comment):
+                return line
+        if self.line == 1:
+            raise self.refuse("the file is empty")
+        return line
+
     def sizes(self, words: list[bytes], count: int, lacking: str) -> list[int]:
         """Return the sizes (vertices, edges) that the line just read states.
 

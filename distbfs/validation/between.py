@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,12 +19,15 @@ from distbfs.device import cuda
 from distbfs.device.arrays import brought_here, host_array
 from distbfs.exchange.device_copies import Copy
 from distbfs.exchange.router import swap
+from distbfs.types import slice_bounds
 from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Inputs
 from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
     from distbfs.exchange.device_copies import DeviceCopies
-    from distbfs.types import World
+    from distbfs.types import Ids, World
+    from distbfs.validation.cuda_device import ValidationSeat
+    from distbfs.validation.faults import Asked
 
 Value = TypeVar("Value")
 
@@ -36,24 +40,37 @@ def wait(_: CheckingDevice) -> None:
 class Devices:
     """All devices of a validation; those of this rank run concurrently.
 
-    own: the devices of this rank; counts: number of devices on each rank
-    copies: copies between devices of different ranks, passed on all ranks or on none
+    For arguments see ``cuda.validate_on_devices``.
     """
 
     def __init__(
         self,
         world: World,
-        own: Sequence[CheckingDevice],
-        counts: Sequence[int],
-        known: Inputs,
-        copies: DeviceCopies | None = None,
+        seats: Sequence[ValidationSeat],
+        n: int,
+        parts: int,
+        roots: Ids,
+        asked: Asked,
+        copies: DeviceCopies | None,
     ) -> None:
-        self.world, self.own, self.total = world, own, sum(counts)
-        self.known, self.seats, self._copies = known, known.seats, copies
-        ends = np.cumsum(counts).tolist()
-        self._of_rank = [range(b - k, b) for k, b in zip(counts, ends, strict=True)]
+        self.world, self._copies = world, copies
+        holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
+        facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
+        of_rank = world.allgather(facts)
+        counts = [int(x[0]) for x in of_rank]
+        starts = [0, *accumulate(counts)]
+        self._of_rank = [range(a, b) for a, b in pairwise(starts)]
         self._ranks = np.repeat(range(world.size), counts)  # of each device
-        self._pool = ThreadPoolExecutor(max(len(own), 1))
+        self.total = total = starts[-1]
+        self.seats = np.zeros(parts, dtype=np.uint32)
+        for start, x in zip(starts, of_rank, strict=False):
+            self.seats[x[2::2]] = start + x[1::2]
+        self.known = known = Inputs(n, parts, roots, asked, self.seats)
+        self.own = [
+            CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k), known)
+            for k, seat in zip(self._of_rank[world.rank], seats, strict=True)
+        ]
+        self._pool = ThreadPoolExecutor(max(len(seats), 1))
 
     def close(self) -> None:
         """End the devices' threads and their iteration over pieces."""

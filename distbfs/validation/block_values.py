@@ -84,10 +84,8 @@ class Lookup:
 
     def value(self, name: str, vertex: int) -> int:
         """Return the "level" or "parent" of a vertex; see ``fetch``."""
-        values = dict(
-            zip(("level", "parent"), self.fetch(np.array([vertex])), strict=True)
-        )
-        return int(values[name][0])
+        level, parent = self.fetch(np.array([vertex]))
+        return int((level if name == "level" else parent)[0])
 
     def mark(self, ids: Ids) -> None:
         """Mark vertices, whichever rank owns them."""

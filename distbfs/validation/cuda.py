@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import accumulate, chain, product
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,11 +35,10 @@ from distbfs.errors import UsageError
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
 from distbfs.ranks.world import SoloWorld
-from distbfs.types import DeviceArray, Ids, Root, slice_bounds
+from distbfs.types import DeviceArray, Root
 from distbfs.validation.between import Devices
 from distbfs.validation.cuda_device import (
     CheckingDevice,
-    Inputs,
     ResultShard,
     ValidationSeat,
 )
@@ -152,32 +151,7 @@ def _check_arguments(
 
 
 class _Check(Devices):
-    """The devices of one validation; for arguments see ``validate_on_devices``."""
-
-    def __init__(
-        self,
-        world: World,
-        seats: Sequence[ValidationSeat],
-        n: int,
-        parts: int,
-        roots: Ids,
-        asked: Asked,
-        copies: DeviceCopies | None,
-    ) -> None:
-        holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
-        facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
-        of_rank = world.allgather(facts)
-        counts = [int(x[0]) for x in of_rank]
-        device_of = np.zeros(parts, dtype=np.uint32)
-        for start, x in zip(accumulate([0, *counts]), of_rank, strict=False):
-            device_of[x[2::2]] = start + x[1::2]
-        known = Inputs(n, parts, roots, asked, device_of)
-        first, total = sum(counts[: world.rank]), sum(counts)
-        devices = [
-            CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k), known)
-            for k, seat in enumerate(seats, first)
-        ]
-        super().__init__(world, devices, counts, known, copies)
+    """The passes of one validation; for arguments see ``validate_on_devices``."""
 
     def run(self, chunk: int) -> Tally:
         """Return the findings of all passes on this rank's devices (collective)."""
