@@ -44,7 +44,7 @@ def part_of(matrix, seed=0, dtype=np.uint32):
         degrees[vertices].astype(np.int64),
         2 * np.diff(inside.indptr).astype(np.int64),
         int((degrees > 0).sum()),
-        csr(inside.T.tocsr(), dtype),
+        {"nn": csr(inside.T.tocsr(), dtype)},
     )
 
 
@@ -132,8 +132,9 @@ def tuples(seed):
     return n, u, v
 
 
-def stored(folder, n, u, v, **attributes):
-    """Write a directed store of one part; attributes: values of tuples by name."""
-    source, options = HeldTuples(u, v, n), BuildOptions(directed=True, threads=1)
+def stored(folder, n, u, v, parts=1, threshold=None, **attributes):
+    """Write a directed store; attributes: values of tuples by name."""
+    source = HeldTuples(u, v, n)
+    options = BuildOptions(directed=True, threads=1, threshold=threshold)
     source.attributes = {name: Values(values) for name, values in attributes.items()}
-    write_graph(SoloWorld(), source, folder, 1, options)
+    write_graph(SoloWorld(), source, folder, parts, options)

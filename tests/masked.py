@@ -63,7 +63,7 @@ def search_parts(seed, comm=None, *, directed=False):
             comm=comm,
             engine=engine,
             parts=4 if comm is not None or seed % 5 or directed else 1,
-            threshold=None if directed else (0, 4, 9)[(seed + k) % 3],
+            threshold=(0, 4, 9)[(seed + k) % 3],
             directed=directed,
             direction=("auto", "push", "pull")[seed % 3],
             threads=1,

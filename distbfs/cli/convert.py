@@ -18,14 +18,14 @@ def run(asked: ConvertOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
     count = asked.parts or terminal.world.size
-    check_target(terminal, asked, count, directed=asked.directed)
+    check_target(terminal, asked, count)
     options = BuildOptions(
         **asked.build,
         permute_seed=asked.permute_seed if count > 1 else None,
         threads=share_of_cores(terminal.world),
         directed=asked.directed,
     )
-    devices = devices_to_build(terminal, asked, directed=asked.directed)
+    devices = devices_to_build(terminal, asked)
     watch = Stopwatch()
     with watch("reading"):
         source = read_file(terminal, asked.path, asked, asked.vertices)

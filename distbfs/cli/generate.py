@@ -72,5 +72,5 @@ def run(asked: GenerateOptions) -> None:
     threads = share_of_cores(terminal.world)
     source = make_source(asked.family, threads, chosen, terminal.progress)
     options = BuildOptions(**asked.build, threads=threads, directed=asked.directed)
-    devices = devices_to_build(terminal, asked, directed=asked.directed)
+    devices = devices_to_build(terminal, asked)
     store_graph(terminal, source, asked, options, devices=devices)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.build.host.parts import BuildSummary, check_alone
+from distbfs.build.host.parts import BuildSummary
 from distbfs.cli.options import SPREAD, FileOptions, StoreOptions
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -20,7 +20,7 @@ from distbfs.cli.shared import (
     is_file,
     stop_requests,
 )
-from distbfs.errors import StoreError, UsageError
+from distbfs.errors import StoreError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
@@ -29,6 +29,7 @@ from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.options import BuildOptions, FileFacts
 from distbfs.partition.layout import Placement
+from distbfs.partition.part import INTO
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import Store, open_store, read_array
@@ -168,31 +169,20 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
     }
 
 
-def check_target(
-    terminal: Terminal, asked: StoreOptions, parts: int, *, directed: bool = False
-) -> None:
+def check_target(terminal: Terminal, asked: StoreOptions, parts: int) -> None:
     """Raise, before a long read, the errors that ``store_graph`` would raise later."""
     output = asked.output
     Placement(parts, terminal.world.size)
-    if directed:
-        check_alone(parts, terminal.world.size)
     if os.path.lexists(output) and not asked.force:
         raise StoreError(f"{output} exists; give --force to replace it")
     if not Path(os.path.realpath(output)).parent.is_dir():
         raise StoreError(f"{output}: the folder {output.parent} does not exist")
 
 
-def devices_to_build(
-    terminal: Terminal, asked: StoreOptions, *, directed: bool = False
-) -> list[int] | None:
-    """Return the CUDA devices of this rank that build, None if the host builds.
-
-    Raises UsageError for graphs that devices cannot build.
-    """
+def devices_to_build(terminal: Terminal, asked: StoreOptions) -> list[int] | None:
+    """Return the CUDA devices of this rank that build, None if the host builds."""
     if not asked.on_devices:
         return None
-    if directed:
-        raise UsageError("--on-devices builds symmetric graphs, not --directed ones")
     return take_devices(terminal.world, share=False)
 
 
@@ -255,7 +245,7 @@ def degrees_of(
     rows: whether to return the lengths of all rows of out and in edges instead
     """
     manifest, pairs = store.manifest, []
-    names = ("nn/offsets", "incoming/offsets") if rows else ("degrees",)
+    names = ("nn/offsets", f"{INTO['nn']}/offsets") if rows else ("degrees",)
     with terminal.progress("reading degrees", manifest.parts) as done:
         for index, record in enumerate(manifest.records):
             with store.part_file(index) as datasets:

@@ -27,15 +27,14 @@ def run(asked: PartitionOptions) -> None:
         )
     world, opened = terminal.world, open_store(asked.store)
     manifest = opened.manifest
-    if manifest.directed:
-        raise UsageError(
-            f"partition needs a symmetric graph, and {opened.folder} is directed"
-        )
     count = asked.parts or world.size
     check_target(terminal, asked, count)
     seed = spreading_seed(opened, count)
     options = BuildOptions(
-        **asked.build, permute_seed=seed, threads=share_of_cores(world)
+        **asked.build,
+        permute_seed=seed,
+        threads=share_of_cores(world),
+        directed=manifest.directed,
     )
     source: TupleSource = StoreTuples(opened)
     devices = shared = None

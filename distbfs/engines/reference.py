@@ -198,9 +198,10 @@ class ReferencePart:
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
-        self._has_nd = part.nd.degrees() > 0
-        self._has_dn = part.dn.degrees() > 0
-        self._has_dd = part.dd_pulled.degrees() > 0
+        into = part.into
+        self._has_nd = into["nd"].degrees() > 0
+        self._has_dn = into["dn"].degrees() > 0
+        self._has_dd = into["dd"].degrees() > 0
 
     def start(
         self,
@@ -308,10 +309,12 @@ class ReferencePart:
     def _visit(self, name: str, direction: DirectionName) -> int:
         """Find vertices along nd, dd or dn; a pull reads the rows of its reverse."""
         part, normals, delegates = self.part, self._visited, self._delegates_visited
+        # mutant: into = part.into -> into = part.out : test_directed_host_parts
+        into = part.into
         out, back, has_back = {
-            "nd": (part.nd, part.dn, self._has_dn),
-            "dd": (part.dd, part.dd_pulled, self._has_dd),
-            "dn": (part.dn, part.nd, self._has_nd),
+            "nd": (part.nd, into["dn"], self._has_dn),
+            "dd": (part.dd, into["dd"], self._has_dd),
+            "dn": (part.dn, into["nd"], self._has_nd),
         }[name]
         frontier, ids, seen = self._delegates, part.delegates, delegates
         if name == "nd":

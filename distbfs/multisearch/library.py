@@ -175,8 +175,8 @@ def unfinished(
     if not app.resumes:
         raise UsageError(f"{app.name} cannot be resumed: give no file for it")
     part, digest = graph._host_part, xxhash.xxh3_128()
-    for rows in (part.nn, part.incoming):
-        for array in (rows.offsets, rows.columns) if rows is not None else ():
+    for rows in (side["nn"] for side in part.sides):
+        for array in (rows.offsets, rows.columns):
             digest.update(array.data)
     digest.update(part.vertices.data)
     facts = [graph.n, graph.directed, digest.hexdigest(), app.name, own, depth]

@@ -146,12 +146,12 @@ class PartBitSearches(PartSearches):
             self._parts, self._normals, self._outer, strict=True
         ):
             for edges, back, start, goal in (
-                (part.nd, part.dn, normals, shared),
-                (part.dn, part.nd, shared, normals),
+                (part.nd, part.into["dn"], normals, shared),
+                (part.dn, part.into["nd"], shared, normals),
             ):
                 pulls = self._saving(edges, back, start, goal) > 0
                 self._inside(edges, back, start, goal, pulls=pulls)
-            self._inside(part.dd, part.dd_pulled, shared, shared, pulls=dd_pulls)
+            self._inside(part.dd, part.into["dd"], shared, shared, pulls=dd_pulls)
             self._along(part.nn, normals, outer.rows, outer.index)
             tables.append(outer.table())
         self._deliver(np.concatenate(tables))
@@ -172,7 +172,7 @@ class PartBitSearches(PartSearches):
         if not shared.view.count:
             return False
         saved = sum(
-            self._saving(part.dd, part.dd_pulled, shared, shared)
+            self._saving(part.dd, part.into["dd"], shared, shared)
             for part in self._parts
         )
         # mutant: self._world.allreduce(np.array([saved]))[0] -> saved

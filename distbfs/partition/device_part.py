@@ -161,8 +161,8 @@ def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
     summed = np.zeros(parts[0].delegate_count, dtype=np.int64)
     for part in parts:
         with part.vertices.device:
-            for rows in (part.dn, part.dd):
-                summed += _lengths(rows)
+            for side in part.sides:
+                summed += _lengths(side["dn"]) + _lengths(side["dd"])
     summed = world.allreduce(summed)
     for part in parts:
         with part.vertices.device:
@@ -171,11 +171,16 @@ def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
 
 def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
     """Copy a part to host memory; see ``parts_to_host``."""
-    degrees = _lengths(part.nn) + _lengths(part.nd)
-    graphs: dict[str, Any] = {}
-    for name in SUBGRAPHS:
-        rows: DeviceSubgraph = getattr(part, name)
-        graphs[name] = CSR(rows.offsets.get(), rows.columns[: rows.edges].get())
+    degrees = np.zeros(part.local_count, dtype=np.int64)
+    for side in part.sides:
+        degrees += _lengths(side["nn"]) + _lengths(side["nd"])
+    graphs: list[dict[str, Any]] = [
+        {
+            name: CSR(rows.offsets.get(), rows.columns[: rows.edges].get())
+            for name, rows in side.items()
+        }
+        for side in part.sides
+    ]
     own = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
     local = part.layout.local_of(part.delegates[own])
     degrees[part.numbers.get()[local]] = delegate_degrees[own]
@@ -185,7 +190,8 @@ def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
         part.threshold,
         part.delegates,
         delegate_degrees,
-        **graphs,
+        **graphs[0],
+        incoming=graphs[1] if part.incoming else {},
         vertices=part.vertices.get(),
         degrees=degrees,
         tuple_degrees=part.tuple_degrees.get().astype(np.int64),

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.partition.part import Part, ids_of_nn
+from distbfs.partition.part import INTO, KIND, Part, ids_of_nn
+from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from distbfs.types import Ids, Words, World
 
 HALF = np.uint64(32)
-READ = ("nn", "nd", "dd")  # together all edges; dn repeats those of nd
+
+
+def names_read(*, directed: bool) -> tuple[str, ...]:
+    """Return the subgraphs that have all edges together, each once.
+
+    In an undirected graph, dn repeats the edges of nd.
+    """
+    return SUBGRAPHS if directed else ("nn", "nd", "dd")
 
 
 def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
@@ -50,15 +58,12 @@ class EdgeIds:
     def ends(self, part: Part, name: str) -> tuple[Ids, Ids]:
         """Return (source, target) of the stored edges of a subgraph, int64 [edges].
 
-        Edges of ``incoming`` are returned in the direction in which they lead.
+        Edges in are returned in the direction in which they lead.
         """
         rows = part.subgraphs[name]
         own = self._ids[part.index]
         source, column = rows.sources(), rows.columns
-        delegates = self._outside(part.delegates)
-        kind = name
-        if name == "incoming":
-            kind = "dd" if len(delegates) else "nn"
+        delegates, kind = self._outside(part.delegates), KIND[name]
         u = delegates[source] if kind in ("dn", "dd") else own[source]
         if kind in ("nd", "dd"):
             v = delegates[column]
@@ -66,7 +71,7 @@ class EdgeIds:
             v = ids_of_nn(column, self._ids.__getitem__)
         else:
             v = own[column]
-        return (v, u) if name == "incoming" else (u, v)
+        return (v, u) if name in INTO.values() else (u, v)
 
     def keys(self, part: Part, name: str) -> Words:
         """Return the keys of the stored edges of a subgraph, uint64 [edges].
@@ -92,7 +97,7 @@ class Listing:
         self._ids = ids
         listed: list[Words] = []
         for part in parts:
-            for name in READ:
+            for name in names_read(directed=part.directed):
                 keys, (u, v) = ids.keys(part, name), ids.ends(part, name)
                 once = part.directed or name == "nd"
                 listed.append(keys if once else keys[u <= v])

@@ -15,6 +15,11 @@ nd     vertex numbers      delegates (uint32)
 dn     delegates           vertex numbers of this part (uint32)
 dd     delegates           delegates (uint32)
 =====  ==================  =============================================
+
+A directed graph has these subgraphs twice: of edges out, whose rows are sources, and of
+edges in, whose rows are targets and whose columns are sources. The edges in of a part
+are the reverse of its edges out, but those of nn, which lie with the owner of the row,
+and, if parts own rows, those of dd.
 """
 
 from __future__ import annotations
@@ -35,6 +40,19 @@ from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words
 
 PART_SHIFT = 32
 NUMBER_MASK = (1 << PART_SHIFT) - 1
+INTO = {"nn": "incoming", **{x: f"incoming_{x}" for x in SUBGRAPHS[1:]}}
+"""The names of the subgraphs of edges in, in files and views."""
+KIND = {**{name: name for name in SUBGRAPHS}, **{y: x for x, y in INTO.items()}}
+"""The subgraph, nn, nd, dn or dd, of each name."""
+
+
+def names_of(*, directed: bool, delegates: int) -> tuple[str, ...]:
+    """Return the names of the subgraphs of a part, first those of edges out.
+
+    Without delegates, the only edges in are those of nn.
+    """
+    into = [*INTO.values()][: len(INTO) if delegates else 1]
+    return (*SUBGRAPHS, *(into if directed else ()))
 
 
 def mask_words(bits: int) -> int:
@@ -80,19 +98,19 @@ def part_table(
 ) -> dict[str, ArrayPlan]:
     """Return the arrays of a ``Part`` by their paths in it.
 
-    local, delegates: local count and d; edges: number of edges by subgraph
+    local, delegates: local count and d; edges: number of edges, see ``edges_in``
     parts: number of parts of the graph; nd_sources: number of nd rows with edges
-    directed: whether the graph is directed, in one part with edges in
+    directed: whether the graph is directed, with edges in
     """
-    table = {}
-    for name, rows in zip(SUBGRAPHS, (local, local, delegates, delegates), strict=True):
-        column = np.uint64 if name == "nn" and parts > 1 else np.uint32
-        count = edges[name]
-        table[f"{name}/offsets"] = ArrayPlan(index_dtype(count), rows + 1)
-        table[f"{name}/columns"] = ArrayPlan(column, count)
-    into = {}
-    if directed:
-        into = {f"incoming/{x}": table[f"nn/{x}"] for x in ("offsets", "columns")}
+    table: dict[str, ArrayPlan] = {}
+    into: dict[str, ArrayPlan] = {}
+    for name in names_of(directed=directed, delegates=delegates):
+        kind, side = KIND[name], table if name in SUBGRAPHS else into
+        rows = local if kind in ("nn", "nd") else delegates
+        column = np.uint64 if kind == "nn" and parts > 1 else np.uint32
+        count = edges_in(edges, name)
+        side[f"{name}/offsets"] = ArrayPlan(index_dtype(count), rows + 1)
+        side[f"{name}/columns"] = ArrayPlan(column, count)
     mask = ArrayPlan(np.uint64, mask_words(delegates))
     arrays = {
         "delegates": ArrayPlan(np.int64, delegates),
@@ -105,6 +123,15 @@ def part_table(
         "tuple_degrees": ArrayPlan(np.int64, local),
     }
     return table | arrays | into
+
+
+def edges_in(edges: Mapping[str, int], name: str) -> int:
+    """Return the number of edges of a subgraph.
+
+    edges: by subgraph of edges out; besides, those of nn in if they are not as many
+    """
+    turned = {"incoming_nd": "dn", "incoming_dn": "nd"}
+    return edges.get(name, edges[turned.get(name, KIND[name])])
 
 
 @dataclass(frozen=True)
@@ -120,9 +147,8 @@ class Part:
     tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
     loop counts twice
     active: rows 0 … active-1 are the normal vertices with at least one edge
-    incoming: in a directed graph, rows by target with the sources of its edges: of nn
-    edges in one part without delegates, of dd edges if all vertices with edges are
-    delegates. None if edges lead both ways.
+    incoming: in a directed graph, the subgraphs of edges in, by nn, nd, dn, dd; those
+    that are left out have no edges. Empty if edges lead both ways.
     entering: in a directed graph, tuple_degrees of the reversed graph; None if they
     were not counted, as in stores
     owns_rows: whether all vertices with edges are delegates, whose dd rows lie with
@@ -147,7 +173,7 @@ class Part:
     degrees: Ids
     tuple_degrees: Ids
     active: int
-    incoming: CSR | None = None
+    incoming: Mapping[str, CSR] = field(default_factory=dict)
     entering: Ids | None = None
     owns_rows: bool = False
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
@@ -162,52 +188,71 @@ class Part:
         for name in ("dn", "dd"):
             rows = getattr(self, name).occupied()
             object.__setattr__(self, f"{name}_sources", mask_of(rows, d))
+        if self.incoming:
+            none = {x: CSR.empty(y.rows) for x, y in self.out.items()}
+            object.__setattr__(self, "incoming", {**none, **self.incoming})
 
     @property
     def directed(self) -> bool:
         """Whether edges lead one way only."""
-        return self.incoming is not None
+        return bool(self.incoming)
+
+    @property
+    def out(self) -> Mapping[str, CSR]:
+        """The subgraphs, rows of edges out."""
+        return {name: getattr(self, name) for name in SUBGRAPHS}
+
+    @property
+    def sides(self) -> list[Mapping[str, CSR]]:
+        """The subgraphs: of edges out and, in a directed graph, of edges in."""
+        return [self.out, self.incoming] if self.incoming else [self.out]
+
+    @property
+    def into(self) -> Mapping[str, CSR]:
+        """The subgraphs of edges in, which are those out if edges lead both ways.
+
+        A pull reads them: along nd edges rows of dn, along dn edges rows of nd.
+        """
+        return self.incoming or self.out
 
     @property
     def pulled(self) -> CSR:
         """The rows that a pull reads in a whole graph."""
-        return self.nn if self.incoming is None else self.incoming
-
-    @property
-    def dd_pulled(self) -> CSR:
-        """The rows that a pull along dd edges reads."""
-        return self.dd if self.incoming is None else self.incoming
+        return self.into["nn"]
 
     @property
     def subgraphs(self) -> dict[str, CSR]:
-        """The rows by name: nn, nd, dn, dd and, of a directed graph, incoming."""
-        rows = {name: getattr(self, name) for name in SUBGRAPHS}
-        return rows if self.incoming is None else {**rows, "incoming": self.incoming}
+        """The rows by name, see ``names_of``."""
+        names = names_of(directed=self.directed, delegates=self.delegate_count)
+        return {x: self.out[x] if x in SUBGRAPHS else self.into[KIND[x]] for x in names}
 
     def reversed(self) -> Part:
         """Return the part with all edges reversed; arrays are shared.
 
         It is the same part if edges lead both ways.  If the tuples that enter a vertex
-        were not counted, each stored edge counts as one.
+        were not counted, each edge stored in this part counts as one.
         """
-        if self.incoming is None:
+        if not self.incoming:
             return self
-        ends = 2 * self.incoming.degrees() if self.entering is None else self.entering
-        name = "nn"
-        if self.delegate_count:
-            name = "dd"
-            if self.entering is None:
-                owned, local = self.owned_delegates()
-                ends, by_delegate = np.zeros_like(self.tuple_degrees), ends
-                ends[self.numbers[local]] = by_delegate[owned]
-        turned = {name: "incoming", "incoming": name}
+        ends, into = self.entering, self.incoming
+        if ends is None:
+            owned, local = self.owned_delegates()
+            ends = 2 * (into["nn"].degrees() + into["nd"].degrees())
+            of_delegates = 2 * (into["dn"].degrees() + into["dd"].degrees())
+            ends[self.numbers[local]] = of_delegates[owned]
+        turned = {**INTO, **{y: x for x, y in INTO.items()}}
         changed: dict[str, Any] = {
-            **{one: getattr(self, other) for one, other in turned.items()},
+            **into,
+            "incoming": self.out,
             "tuple_degrees": ends,
             "entering": self.tuple_degrees,
             "attributes": {
                 key: Attribute(
-                    {x: kept.values[turned.get(x, x)] for x in kept.values}, kept.words
+                    {
+                        x: kept.values.get(turned[x], y[:0])
+                        for x, y in kept.values.items()
+                    },
+                    kept.words,
                 )
                 for key, kept in self.attributes.items()
             },
@@ -216,8 +261,9 @@ class Part:
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
         """Return the part with new rows, named as in ``subgraphs``."""
-        changed: dict[str, Any] = dict(rows)
-        return replace(self, **changed)
+        changed: dict[str, Any] = {name: rows[name] for name in SUBGRAPHS}
+        into = {KIND[name]: x for name, x in rows.items() if name not in SUBGRAPHS}
+        return replace(self, **changed, incoming=into)
 
     @property
     def local_count(self) -> int:
@@ -282,15 +328,17 @@ class Part:
             raise InputError("the part does not hold the vertices of its layout")
         expected = {"nn": n, "nd": n, "dn": d, "dd": d}
         below = {"nn": n, "nd": d, "dn": n, "dd": d}
-        if self.directed:
-            self._check_directed()
         if self.layout.parts > 1:
             below["nn"] = self.layout.parts << PART_SHIFT
-        for name, rows in expected.items():
-            graph: CSR = getattr(self, name)
+        edges = {name: graph.edges for name, graph in self.out.items()}
+        for name, graph in self.subgraphs.items():
+            rows = expected[KIND[name]]
             if graph.rows != rows:
                 raise InputError(f"{name} has {graph.rows} rows instead of {rows}")
-            graph.check(below[name])
+            graph.check(below[KIND[name]])
+            alone = name == "incoming" and self.layout.parts > 1
+            if graph.edges != edges_in(edges, name) and not (alone or self.owns_rows):
+                raise InputError(f"{name} and edges out differ in number")
         if n and not np.array_equal(
             np.bincount(self.vertices, minlength=n), np.ones(n, dtype=np.int64)
         ):
@@ -303,15 +351,3 @@ class Part:
             raise InputError("a delegate is not a vertex")
         if len(self.delegate_degrees) != d:
             raise InputError("delegate degrees do not fit the number of delegates")
-
-    def _check_directed(self) -> None:
-        rows, whole = self.nn.rows, self.layout.parts == 1 and not self.delegate_count
-        if not whole:
-            rows = self.delegate_count
-            if self.active:
-                raise InputError("a directed graph in several parts has only delegates")
-        elif self.pulled.edges != self.nn.edges:
-            raise InputError("incoming and outgoing edges differ in number")
-        if self.pulled.rows != rows:
-            raise InputError(f"incoming has {self.pulled.rows} rows instead of {rows}")
-        self.pulled.check(rows)

@@ -67,7 +67,7 @@ class PartShape:
     domain: number of devices that share memory, each with a part; equal in all domains
     local: number of vertices of the part; active: of its normal vertices with edges;
     owned: of its delegates
-    edges: number of stored directed edges of each subgraph
+    edges: number of stored directed edges of each subgraph; see ``part.edges_in``
     nd_sources: number of rows of nd with edges
     edges_away: number of nn edges to other domains; None to assume that ends were dealt
     at random
@@ -100,7 +100,7 @@ class PartShape:
     @property
     def stored_edges(self) -> int:
         """Number of edges of the four subgraphs."""
-        return sum(self.edges.values())
+        return sum(self.edges[name] for name in SUBGRAPHS)
 
     @property
     def whole(self) -> bool:

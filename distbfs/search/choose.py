@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 Say: TypeAlias = Callable[[str], None]
 
-NOT_STEPWISE = "a directed graph on CPUs of one process is searched without --stepwise"
 MANY_LEVELS = 256  # levels from which on the least time of a level dominates
 HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
 WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
@@ -131,8 +130,6 @@ def choose(
             if named or wants_device(options, request):
                 raise
             why = str(error)
-    if directed and world.size == 1 and options.stepwise:
-        raise UsageError(because(NOT_STEPWISE, why))
     # mutant: why.partition(";")[0] -> "" : test_sessions::test_without_a_device
     return SearchChoice("host", options, why=why.partition(";")[0])
 

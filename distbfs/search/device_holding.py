@@ -195,7 +195,7 @@ def hold_device_parts(
     store = source.store
     directed = source.directed
     loads = store is not None and store.manifest.parts == placement.parts
-    loads = loads and not directed  # its parts have delegates alone
+    loads = loads and not source.turned
     if store is not None and loads and room is not None:
         check(store.manifest.m)
         need = sum(

@@ -37,7 +37,7 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
         degrees if incoming is None else degrees + incoming.degrees(),
         ends,
         n,
-        incoming,
+        {} if incoming is None else {"nn": incoming},
         None if incoming is None else 2 * incoming.degrees(),
     )
     part.check()
@@ -46,10 +46,11 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
 
 def without_loops(part: Part) -> Part:
     """Return a part without loops; the same part if it has none."""
-    out, into = loopless(part.nn), part.incoming
+    out = loopless(part.nn)
     if out is part.nn:
         return part
-    return replace(part, nn=out, incoming=None if into is None else loopless(into))
+    into = {name: loopless(rows) for name, rows in part.incoming.items()}
+    return replace(part, nn=out, incoming=into)
 
 
 def loopless(rows: CSR) -> CSR:

@@ -18,6 +18,7 @@ from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.held import Held
 from distbfs.search.store_names import VertexNames
 from distbfs.search.vertices import VertexMap, shard_of_graph, shard_of_part
+from distbfs.search.view import seen_ends
 from distbfs.store.hdf5 import ReadWatch, Store
 from distbfs.store.owned_rows import load_rows
 from distbfs.store.tuples import (
@@ -173,6 +174,13 @@ def hold_host_parts(
                 else:
                     part = store.load_part(index, watch)
                 parts.append(source.as_asked(part))
+            if source.turned:  # delegates have edges in all parts
+                # mutant: seen_ends(world, parts) -> [x.tuple_degrees for x in parts]
+                #   : test_reversed_edges
+                parts = [
+                    replace(part, tuple_degrees=ends)
+                    for part, ends in zip(parts, seen_ends(world, parts), strict=True)
+                ]
     except MemoryError as error:
         raise OutOfMemory(
             f"{store.folder}: the parts of rank {rank} hold {nbytes} bytes, and a "
@@ -188,10 +196,15 @@ def cut_anew(
 
     owned: whether parts own rows
     """
-    parts = world.size
+    parts, ends = world.size, None
     seed = spreading_seed(store, parts)
-    ends = tuple_degrees_for(world, store, parts, seed)
-    options = replace(source.build, permute_seed=seed, threads=threads)
+    options = replace(
+        source.build, permute_seed=seed, threads=threads, directed=source.directed
+    )
+    if source.turned:
+        source = replace(source, tuples=Turned(StoreTuples(store)))
+    else:
+        ends = tuple_degrees_for(world, store, parts, seed)
     return host_parts_built(
         world, source, parts, options, "cutting anew", ends, owned=owned
     )

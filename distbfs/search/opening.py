@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.relay import RelayExchange
 from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
@@ -128,11 +127,6 @@ def device_notes(world: World, devices: Sequence[int]) -> dict[str, str]:
 def open_host(opening: Opening) -> Session:
     """Open the parts of this rank in host memory."""
     world, choice = opening.world, opening.choice
-    if opening.source.directed and opening.source.build.threshold is not None:
-        raise UsageError(
-            "threshold is for symmetric graphs and, on GPUs, for directed ones; ranks "
-            "on CPUs divide directed graphs without delegates"
-        )
     engine, options = make_host_engine(world, choice.options, opening.say)
     exchange, _ = choose_exchange(world, options.exchange.name)
     held = opening.held_as("parts") or _host_parts(opening, options.threads)
@@ -167,12 +161,6 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     if not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
     by_rows = is_divided_by_rows(world, store)
-    if source.directed and not by_rows:  # edges anew would lead both ways
-        raise OutOfMemory(
-            f"{store.folder}: a directed graph is searched by several ranks where each "
-            "has room for its rows and the data of every vertex; use more memory or "
-            "one process"
-        )
     if by_rows and not opening.request.divided:
         opening.say(f"1 part is divided by its rows for {world.size} ranks")
         return hold_host_parts(world, source, by_rows=True)

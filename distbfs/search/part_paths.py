@@ -55,11 +55,11 @@ class LevelPart:
         back: yield edges to the rows instead of edges from them; they differ in a
         directed graph
         """
-        part = self.part
+        side = self.part.into if back else self.part.out
         for row, column, graph in (
-            ("n", "d", part.nd),
-            ("d", "n", part.dn),
-            ("d", "d", part.dd_pulled if back else part.dd),
+            ("n", "d", side["nd"]),
+            ("d", "n", side["dn"]),
+            ("d", "d", side["dd"]),
         ):
             rows = normals if row == "n" else delegates
             index, columns = graph.edges_of(rows)
@@ -89,19 +89,21 @@ class PartSums:
         nn edges, uint64 [k, 2]: the columns of the edges and the bits of the values.
         """
         part, own, shared = self._part.part, self.own, self._shared
-        dd = part.dd if start < goal else part.dd_pulled
+        side, other = part.out, part.into
+        if start > goal:
+            side, other = other, side
         over = [
             end.along(edges, back, begin, start, goal)
             for edges, back, begin, end in (
-                (part.nd, part.dn, own, shared),
-                (part.dn, part.nd, shared, own),
+                (side["nd"], other["dn"], own, shared),
+                (side["dn"], other["nd"], shared, own),
                 # edges back may lie in other parts
-                # mutant: dd, None -> dd, part.dd_pulled : test_parts_on_ranks
-                (dd, None, shared, shared),
+                # mutant: dd"], None -> dd"], other["dd"] : test_parts_on_ranks
+                (side["dd"], None, shared, shared),
             )
         ]
         places = own.places(start)
-        index, columns = part.nn.edges_of(places)
+        index, columns = side["nn"].edges_of(places)
         bits = own.values[places[index]].view(np.uint64)
         return any(over), np.stack([columns.astype(np.uint64), bits], axis=1)
 
@@ -224,7 +226,7 @@ class PartPaths:
                         before[u] = 1
                     else:
                         fresh[place].append(u.astype(np.int64))
-                index, columns = x.part.nn.edges_of(normals[place])
+                index, columns = x.part.pulled.edges_of(normals[place])
                 ids = x.n.ids[normals[place][index]]
                 pair = (columns.astype(np.uint64), ids.astype(np.uint64))
                 letters.append(np.stack(pair, axis=1))

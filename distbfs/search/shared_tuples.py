@@ -15,7 +15,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
 from distbfs.exchange.peer_memory import PeerGroup, on_device
-from distbfs.partition.edge_keys import READ
+from distbfs.partition.edge_keys import names_read
 from distbfs.partition.layout import Layout
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import TupleEnds
@@ -105,12 +105,13 @@ class SharedTuples:
     def _copy(self, parts: Sequence[int], ends: TupleEnds) -> None:
         """Write the edges of parts to the current device: all u, then all v."""
         rows = StoreRows(self._store, parts, ends=[ends], done=self._done)
+        names = names_read(directed=self._store.manifest.directed)
         for part in parts:
             words = self._held[part].view(np.uint32)
-            count = rows.count(part, READ)
-            rows.expect(1, part, READ)
+            count = rows.count(part, names)
+            rows.expect(1, part, names)
             u, v = words[:count], words[count:]
-            for _ in rows.pairs(part, lambda a, b, u=u, v=v: (u[a:b], v[a:b]), READ):  # type: ignore[misc]
+            for _ in rows.pairs(part, lambda a, b, u=u, v=v: (u[a:b], v[a:b]), names):  # type: ignore[misc]
                 pass
 
     def describe(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from distbfs.errors import InputError, UsageError, WrongTypeError
 from distbfs.formats.attributes import Values
 from distbfs.graph.predicate import Predicate
 from distbfs.graph.seen_rows import SeenRows
-from distbfs.partition.edge_keys import READ, EdgeIds, Listing
+from distbfs.partition.edge_keys import EdgeIds, Listing, names_read
 from distbfs.search.program_arrays import array_of
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class PartViews:
         An undirected edge is yielded once. Local; call ``check`` before.
         """
         for part in self._parts:
-            for name in READ:
+            for name in names_read(directed=part.directed):
                 u, v = self._ids.ends(part, name)
                 flags = self._flags(view, part, name)
                 if not part.directed and name != "nd":  # both directions are there

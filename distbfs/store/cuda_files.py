@@ -18,7 +18,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.pinned_ring import PinnedRing
 from distbfs.errors import InputError
 from distbfs.generate.hashing import ROUNDS
-from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.partition.part import KIND, PART_SHIFT, edges_in, mask_words
 from distbfs.progress import Sum
 from distbfs.store import hdf5, schema
 from distbfs.types import SUBGRAPHS
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 BLOCK = 256
 NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 BUFFERS = 3  # pinned: one being read, one being hashed, one being copied
-INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
-BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
 KERNELS = Path(__file__).with_name("cuda_rows.cu")
 SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
 FAULTS = {  # bits of cuda_rows.cu
@@ -47,6 +45,11 @@ FAULTS = {  # bits of cuda_rows.cu
     128: "has edges at rows that are not active",
     512: "a vertex has fewer than 0 ends of tuples, or 2^32 and more",
 }
+
+
+def by_number(name: str) -> bool:
+    """Return whether rows of a subgraph are vertices of its part, not delegates."""
+    return KIND[name] in ("nn", "nd")
 
 
 @dataclass
@@ -84,16 +87,11 @@ class PartFiles:
     def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
         """Return the number of stored edges in some subgraphs of a part."""
         edges = self.manifest.records[part].edges
-        return sum(edges["nn" if name == INTO else name] for name in names)
-
-    def subgraphs(self, part: int) -> tuple[str, ...]:
-        """Return the names of the subgraphs in the file of a part."""
-        directed = self.manifest.records[part].directed
-        return (*SUBGRAPHS, *([INTO] if directed else []))
+        return sum(edges_in(edges, name) for name in names)
 
     def by_owner(self, name: str) -> bool:
         """Return whether columns of a subgraph include the parts of the vertices."""
-        return name == "nn" and self.manifest.parts > 1
+        return KIND[name] == "nn" and self.manifest.parts > 1
 
     def column_bytes(self, part: int, names: Sequence[str]) -> int:
         """Return the bytes of the columns of some subgraphs of a part."""
@@ -101,7 +99,7 @@ class PartFiles:
 
     def below(self, part: int, name: str) -> int:
         """Return the upper bound of a subgraph's columns."""
-        if name in ("nd", "dd"):
+        if KIND[name] in ("nd", "dd"):
             return self.manifest.delegates
         if self.by_owner(name):
             return self.manifest.parts << PART_SHIFT
@@ -249,7 +247,7 @@ class PartFiles:
             "measure_rows",
             max(rows, 1),
             np.uint64(rows),
-            np.uint64(active if name in BY_NUMBER else rows),
+            np.uint64(active if by_number(name) else rows),
             np.uint64(self.count(part, [name])),
             held,
             np.uint32(held.dtype.itemsize == 8),
@@ -258,7 +256,7 @@ class PartFiles:
             filled,
         )
         self.check(name)
-        if name not in ("nn", INTO):
+        if name in SUBGRAPHS[1:]:
             self._check_sources(part, datasets, f"{name}_sources", rows, filled)
         return held
 

@@ -23,7 +23,7 @@ from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
 from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum
-from distbfs.store.cuda_files import INTO, TupleEnds
+from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
@@ -89,7 +89,8 @@ def graph_of_store(
     with cuda.memory_of(what):
         with clock("compile"):
             kernels = Kernels(clock)
-        sides = [("nn",), (INTO,)] if manifest.directed else [SUBGRAPHS]
+        names = manifest.records[0].subgraphs
+        sides = [names[:4], names[4:]] if manifest.directed else [SUBGRAPHS]
         with kernels.phase("memory"):
             cuda.release()
             by_vertex = VERTEX_BYTES + len(sides) * ROW_BYTES

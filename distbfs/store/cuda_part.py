@@ -13,6 +13,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
+from distbfs.partition.part import INTO
 from distbfs.store.cuda_files import PartFiles, TupleEnds
 from distbfs.types import SUBGRAPHS
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
-    """Load a part of a symmetric store to the current device.
+    """Load a part of a store to the current device.
 
     done: called with the number of bytes to read, and with the bytes that have been
     read. Raises StoreError if the file does not match the manifest, ResourceError if
@@ -41,7 +42,10 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         files.ends(index, datasets, rising, [TupleEnds(1, 0, ends)])
         numbers[vertices] = rising
         delegates, _ = files.delegates(index, datasets)
-        graphs = {name: _rows(files, index, datasets, name) for name in SUBGRAPHS}
+        names = manifest.records[index].subgraphs
+        graphs = {name: _rows(files, index, datasets, name) for name in names}
+        if manifest.directed and not len(delegates):
+            graphs |= {INTO[x]: graphs[x] for x in SUBGRAPHS[1:]}  # without edges
     return DevicePart(
         manifest.layout,
         index,
@@ -55,6 +59,7 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         vertices,
         numbers,
         ends,
+        incoming={x: graphs[y] for x, y in INTO.items()} if manifest.directed else {},
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.partition.part import KIND
 from distbfs.progress import Sum
-from distbfs.store.cuda_files import BY_NUMBER, INTO, NO_WORDS, PartFiles, TupleEnds
+from distbfs.store.cuda_files import NO_WORDS, PartFiles, TupleEnds, by_number
 from distbfs.store.tuples import permutation_of
 from distbfs.types import SUBGRAPHS, DeviceArray
 
@@ -81,7 +82,7 @@ class StoreRows(PartFiles):
         for part in parts:
             total += self.manifest.records[part].array_bytes
             total -= NAMED_BYTES * layout.local_count(part)
-            total -= self.column_bytes(part, self.subgraphs(part))
+            total -= self.column_bytes(part, self.manifest.records[part].subgraphs)
         return total
 
     def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
@@ -118,7 +119,7 @@ class StoreRows(PartFiles):
     ) -> None:
         rows, own = self._rows[part], self._named(part)
         offsets = rows.offsets[name]
-        names = rows.delegates if name in ("nd", "dd") else own
+        names = rows.delegates if KIND[name] in ("nd", "dd") else own
         self.launch(
             "expand_slice",
             len(columns),
@@ -127,7 +128,7 @@ class StoreRows(PartFiles):
             offsets,
             np.uint32(offsets.dtype.itemsize == 8),
             columns,
-            own if name in BY_NUMBER else rows.delegates,
+            own if by_number(name) else rows.delegates,
             # mutant: self.names if self.by_owner(name) else names -> names
             #   : test_store_rows::test_the_graph_is_that_of_the_tuples
             self.names if self.by_owner(name) else names,
@@ -148,8 +149,8 @@ class StoreRows(PartFiles):
         """Return the offsets of a part; reads its file except for the columns."""
         _, named = self.delegates(part, datasets)
         offsets = {}
-        for name in self.subgraphs(part):
-            names = self._named(part) if name in BY_NUMBER else named
-            lengths = degrees[name == INTO] if degrees else None
+        for name in self.manifest.records[part].subgraphs:
+            names = self._named(part) if by_number(name) else named
+            lengths = degrees[name not in SUBGRAPHS] if degrees else None
             offsets[name] = self.offsets(part, datasets, name, names, lengths)
         return PartRows(offsets, named)

@@ -22,7 +22,7 @@ from distbfs.formats.attributes import Attribute
 from distbfs.formats.ids import CountedIds, id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
-from distbfs.partition.part import Part
+from distbfs.partition.part import KIND, Part
 from distbfs.progress import Sum, Tell, untold
 from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
@@ -312,7 +312,7 @@ class Store:
         StoreError if the file does not exactly match the manifest, UsageError for an
         unknown part.
         """
-        manifest, directed = self.manifest, self.manifest.directed
+        manifest = self.manifest
         with self.part_file(index) as datasets:
             record = manifest.records[index]
 
@@ -321,8 +321,9 @@ class Store:
 
             graphs: dict[str, Any] = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
-                for name in (*SUBGRAPHS, *(["incoming"] if directed else []))
+                for name in record.subgraphs
             }
+            out = {name: graphs[name] for name in SUBGRAPHS}
             part = Part(
                 layout=manifest.layout,
                 index=index,
@@ -340,7 +341,8 @@ class Store:
                     )
                     for name in manifest.attributes
                 },
-                **graphs,
+                incoming={KIND[x]: graphs[x] for x in record.subgraphs if x not in out},
+                **out,
             )
             safety.check_part(part)
             for name, kept in part.attributes.items():

@@ -20,12 +20,12 @@ from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR, check_columns, check_offsets
 from distbfs.partition.delegates import ByOwner
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import Part
+from distbfs.partition.part import INTO, Part, names_of
 from distbfs.plan.host_memory import has_room_for_rows
 from distbfs.plan.memory import COLUMN
 from distbfs.store import safety
 from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
-from distbfs.types import SUBGRAPHS, Array, World
+from distbfs.types import Array, World
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -93,7 +93,7 @@ def load_rows(
             }
 
         out, attributes = read_rows("nn")
-        into, of_incoming = read_rows("incoming") if manifest.directed else (None, {})
+        into, of_incoming = read_rows(INTO["nn"]) if manifest.directed else (None, {})
         normals = CSR.empty(layout.local_count(index))
         part = Part(
             layout=layout,
@@ -109,7 +109,7 @@ def load_rows(
             degrees=degrees[owned],
             tuple_degrees=tuple_ends[owned],
             active=0,
-            incoming=into,
+            incoming={} if into is None else {"dd": into},
             owns_rows=True,
             attributes={
                 name: of_dd(values, of_incoming.get(name), manifest.words_of(name))
@@ -164,7 +164,8 @@ def of_dd(
 
     values: in the order of dd; incoming: in a directed graph, the same by target
     """
-    every = {**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}
+    names = names_of(directed=incoming is not None, delegates=1)
+    every = {**dict.fromkeys(names, values[:0]), "dd": values}
     if incoming is not None:
-        every["incoming"] = incoming
+        every[INTO["dd"]] = incoming
     return Attribute(every, words)

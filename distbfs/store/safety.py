@@ -26,7 +26,7 @@ from distbfs.errors import (
     StoreError,
     system_error,
 )
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
+from distbfs.partition.part import KIND, NUMBER_MASK, PART_SHIFT
 from distbfs.store import schema
 
 if TYPE_CHECKING:
@@ -346,8 +346,9 @@ def check_part(part: Part) -> None:
     n = part.local_count
     check_numbers(part.vertices)
     part.check()
-    for name in ("nn", "nd", *(["incoming"] if part.directed else [])):
-        check_active(name, getattr(part, name).offsets, part.active)
+    for name, rows in part.subgraphs.items():
+        if KIND[name] in ("nn", "nd"):
+            check_active(name, rows.offsets, part.active)
     own_delegates = np.zeros(n, dtype=np.bool_)
     own_delegates[part.owned_delegates()[1]] = True
     if own_delegates[part.vertices[: part.active]].any():
@@ -359,11 +360,14 @@ def check_part(part: Part) -> None:
         dtype=np.uint64,
     )
     step = schema.SLICE_BYTES // 8
-    for start in range(0, part.nn.edges, step):
-        columns = part.nn.columns[start : start + step]
-        owners = (columns >> np.uint64(PART_SHIFT)).astype(np.intp)
-        if np.any((columns & np.uint64(NUMBER_MASK)) >= counts[owners]):
-            raise InputError("an nn column is beyond the vertices of its owner")
+    for name, rows in part.subgraphs.items():
+        for start in range(0, rows.edges if KIND[name] == "nn" else 0, step):
+            columns = rows.columns[start : start + step]
+            owners = (columns >> np.uint64(PART_SHIFT)).astype(np.intp)
+            if np.any((columns & np.uint64(NUMBER_MASK)) >= counts[owners]):
+                raise InputError(
+                    f"an {name} column is beyond the vertices of its owner"
+                )
 
 
 def check_words(name: str, attribute: Attribute) -> None:

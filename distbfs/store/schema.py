@@ -20,7 +20,7 @@ import numpy as np
 from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import part_table
+from distbfs.partition.part import INTO, edges_in, names_of, part_table
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ LARGEST = (1 << 63) - 1
 COUNTS = ("n", "tuples", "threshold", "delegates", "order_block", "loops", "repeats")
 JSON_FIELDS = ("source", "relabel", "statistics")
 DATASETS = tuple(part_table(0, 0, dict.fromkeys(SUBGRAPHS, 0), parts=1, nd_sources=0))
-INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs only
-ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming)/attribute_(\w{1,200})")
+ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming(_d[nd]|_nd)?)/attribute_(\w{1,200})")
 KINDS = {  # of attributes of edges
     "int64": "<i8",
     "float64": "<f8",
@@ -59,9 +58,8 @@ PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
-def attribute_names(names: Iterable[str], *, directed: bool) -> list[str]:
+def attribute_names(names: Iterable[str], subgraphs: Iterable[str]) -> list[str]:
     """Return the names of datasets with attributes, in the group of each subgraph."""
-    subgraphs = (*SUBGRAPHS, *(["incoming"] if directed else []))
     return [f"{part}/attribute_{name}" for name in names for part in subgraphs]
 
 
@@ -120,7 +118,8 @@ class PartRecord(FileRecord):
     """The manifest's record of one part.
 
     index: index of the part; active: number of its normal vertices with edges
-    edges: number of stored directed edges by subgraph (nn, nd, dn, dd)
+    edges: number of stored directed edges by subgraph (nn, nd, dn, dd); besides, of a
+    directed graph in several parts, those of nn of edges in (incoming)
     digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
     array_bytes: bytes of all datasets in memory; file_bytes: size of the file
     frame: xxh3_128 (hex) of the bytes of the file that are not values of datasets, ""
@@ -142,17 +141,20 @@ class PartRecord(FileRecord):
         for name in ("index", "active", "array_bytes", "file_bytes"):
             count = check_count(f"{where}: {name}", getattr(self, name))
             object.__setattr__(self, name, count)
-        check_mapping(f"{where}: edges", self.edges, SUBGRAPHS)
+        counted = [*SUBGRAPHS]
+        if isinstance(self.edges, dict) and INTO["nn"] in self.edges:
+            counted.append(INTO["nn"])
+        check_mapping(f"{where}: edges", self.edges, counted)
         edges = {
             name: check_count(f"{where}: edges of {name}", self.edges[name])
-            for name in SUBGRAPHS
+            for name in counted
         }
         object.__setattr__(self, "edges", edges)
-        both_ways = isinstance(self.digests, dict) and INCOMING[0] in self.digests
-        datasets = (*DATASETS, *INCOMING) if both_ways else DATASETS
+        datasets = [*DATASETS]
         if isinstance(self.digests, dict):
-            names = attribute_names(self.attributes, directed=both_ways)
-            datasets = (*datasets, *names)
+            into = self.subgraphs[len(SUBGRAPHS) :]
+            datasets += [f"{x}/{y}" for x in into for y in ("offsets", "columns")]
+            datasets += attribute_names(self.attributes, self.subgraphs)
         check_digests(f"{where}: digests", self.digests, datasets)
         check_frame(where, self.frame)
 
@@ -160,12 +162,18 @@ class PartRecord(FileRecord):
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes of edges, in file order."""
         matches = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
-        return tuple(dict.fromkeys(match[2] for match in matches if match))
+        return tuple(dict.fromkeys(match[3] for match in matches if match))
+
+    @property
+    def subgraphs(self) -> tuple[str, ...]:
+        """The names of the subgraphs, see ``names_of``."""
+        into = (name for name in INTO.values() if f"{name}/offsets" in self.digests)
+        return (*SUBGRAPHS, *into)
 
     @property
     def directed(self) -> bool:
         """Whether the part has edges out and in."""
-        return INCOMING[0] in self.digests
+        return INTO["nn"] in self.subgraphs
 
 
 @dataclass(frozen=True)
@@ -265,9 +273,13 @@ class Manifest:
             raise StoreError(f"{self.ids.count} ids for {self.n} vertices")
         first = self.records[0]
         self._check_attributes()
-        if self.directed and (self.parts > 1 or self.delegates):
-            raise StoreError("a directed graph is one part without delegates")
+        names = names_of(directed=self.directed, delegates=self.delegates)
+        into = sum(edges_in(record.edges, INTO["nn"]) for record in self.records)
+        if into != self.nn:
+            raise StoreError(f"{into} nn edges in, but {self.nn} out")
         for index, record in enumerate(self.records):
+            if record.subgraphs != names:
+                raise StoreError(f"part {index} does not have {', '.join(names)}")
             if record.index != index:
                 raise StoreError(f"record {index} is of part {record.index}")
             if record.active > layout.local_count(index):
@@ -441,7 +453,7 @@ def part_specs(
 ) -> dict[str, DatasetSpec]:
     """Return the specification of each dataset of a part.
 
-    edges: number of edges by subgraph; kinds: kind of each attribute of edges, by name
+    edges: as in ``PartRecord``; kinds: kind of each attribute of edges, by name
     """
     local = layout.local_count(index)
     table = part_table(
@@ -454,11 +466,12 @@ def part_specs(
     for rows in (name for name in table if name.endswith("/offsets")):
         specs[rows] = replace(specs[rows], dtypes=("<u4", "<u8"))
     specs["nd_sources"] = replace(specs["nd_sources"], least=0)
+    names = names_of(directed=directed, delegates=d)
     for attribute, kind in kinds.items():
-        for name in attribute_names([attribute], directed=directed):
-            subgraph = name.partition("/")[0]
-            count = edges["nn" if subgraph == "incoming" else subgraph]
-            specs[name] = DatasetSpec.of(count, KINDS[kind])
+        for subgraph, name in zip(
+            names, attribute_names([attribute], names), strict=True
+        ):
+            specs[name] = DatasetSpec.of(edges_in(edges, subgraph), KINDS[kind])
     return specs
 
 
@@ -486,15 +499,16 @@ def part_arrays(part: Part) -> dict[str, Array]:
 
     Their dtypes and shapes are those of ``part_specs``.
     """
-    arrays = {}
-    for name in (*DATASETS, *(INCOMING if part.directed else ())):
-        value: Any = part
-        for step in name.split("/"):
-            value = getattr(value, step)
-        arrays[name] = value
+    rows = {
+        f"{name}/{array}": getattr(graph, array)
+        for name, graph in part.subgraphs.items()
+        for array in ("offsets", "columns")
+    }
+    arrays = {x: rows[x] if x in rows else getattr(part, x) for x in DATASETS}
+    arrays |= rows
     for attribute, held in part.attributes.items():
-        for name in attribute_names([attribute], directed=part.directed):
-            arrays[name] = held.values[name.partition("/")[0]]
+        names = attribute_names([attribute], part.subgraphs)
+        arrays |= zip(names, (held.values[x] for x in part.subgraphs), strict=True)
     return arrays
 
 
@@ -507,8 +521,10 @@ def attributes_of(part: Part) -> dict[str, Any]:
 
 
 def part_edges(part: Part) -> dict[str, int]:
-    """Return the number of stored directed edges of a part, by subgraph."""
-    return {name: getattr(part, name).edges for name in SUBGRAPHS}
+    """Return the numbers of edges of a part, as in ``PartRecord``."""
+    edges = {name: rows.edges for name, rows in part.out.items()}
+    several = part.directed and part.layout.parts > 1
+    return edges | ({INTO["nn"]: part.pulled.edges} if several else {})
 
 
 def wrong_version(version: object) -> str:

@@ -12,7 +12,7 @@ from distbfs.exchange.router import send
 from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
 from distbfs.graph.csr import CSR
-from distbfs.partition.edge_keys import READ
+from distbfs.partition.edge_keys import names_read
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part, ids_of_nn
 from distbfs.registry import FAMILIES
@@ -44,15 +44,17 @@ def spreading_seed(store: Store, parts: int) -> int | None:
 class StoreTuples:
     """A TupleSource over a store: its edges in input ids, without loops and repeats.
 
-    An edge of nn or dd is yielded in both directions. One part is in memory at a time.
+    An undirected edge is yielded in both directions, unless it is one of nd. One part
+    is in memory at a time.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._permutation = permutation_of(store)
+        self._names = names = names_read(directed=store.manifest.directed)
         self._sizes = np.array(
             [
-                [record.edges[name] for name in READ]
+                [record.edges[name] for name in names]
                 for record in store.manifest.records
             ],
             dtype=np.int64,
@@ -70,7 +72,7 @@ class StoreTuples:
         for index in range(self.parts if pieces else 0):
             part = self._load(index)
             for name, held in pieces.items():
-                held.extend(part.attributes[name].values[x] for x in READ)
+                held.extend(part.attributes[name].values[x] for x in self._names)
         return {
             name: Values(np.concatenate(held), manifest.words_of(name))
             for name, held in pieces.items()
@@ -90,17 +92,17 @@ class StoreTuples:
         ends = np.cumsum(self._sizes.ravel())
         while start < stop:
             piece = int(np.searchsorted(ends, start, side="right"))
-            index, name = piece // len(READ), READ[piece % len(READ)]
+            index, place = divmod(piece, len(self._names))
             first = start - int(ends[piece] - self._sizes.ravel()[piece])
             count = min(CHUNK, stop - start, int(ends[piece]) - start)
-            yield self._edges(index, name, first, first + count)
+            yield self._edges(index, self._names[place], first, first + count)
             start += count
 
     def edges(self) -> Iterator[Ids]:
         """Yield every edge once, int64 [k, 2]; with u < v if undirected."""
         directed = self._store.manifest.directed
         for index, sizes in enumerate(self._sizes.tolist()):
-            for name, count in zip(READ, sizes, strict=True):
+            for name, count in zip(self._names, sizes, strict=True):
                 for first in range(0, count, CHUNK):
                     last = min(first + CHUNK, count)
                     pairs = np.stack(self._edges(index, name, first, last), axis=1)
@@ -120,9 +122,14 @@ class StoreTuples:
         graph: CSR = getattr(part, name)
         row = np.searchsorted(graph.offsets, np.arange(first, last), side="right") - 1
         column = graph.columns[first:last]
-        u = part.delegates[row] if name == "dd" else self._ids_of(index)[row]
-        nn = name == "nn"
-        v = self._nn_targets(index, column) if nn else part.delegates[column]
+        of_delegates = name in ("dn", "dd")
+        u = part.delegates[row] if of_delegates else self._ids_of(index)[row]
+        if name in ("nd", "dd"):
+            v = part.delegates[column]
+        elif name == "dn" or self.parts == 1:
+            v = self._ids_of(index)[column]
+        else:
+            v = ids_of_nn(column, self._ids_of)
         return self._outside(u), self._outside(v)
 
     def _ids_of(self, index: int) -> Ids:
@@ -135,11 +142,6 @@ class StoreTuples:
             if held is not None and held.index != index:
                 self._part = held
         return ids
-
-    def _nn_targets(self, index: int, column: Array) -> Ids:
-        if self._store.manifest.parts == 1:
-            return self._ids_of(index)[column]
-        return ids_of_nn(column, self._ids_of)
 
     def _outside(self, ids: Ids) -> Ids:
         return ids if self._permutation is None else self._permutation.inverse(ids)

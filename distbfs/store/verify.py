@@ -14,8 +14,10 @@ number of tuples; a tuple that is neither a loop nor a repeat gives two edges;
 5. the vertices' ids in their input file, if kept, are in ascending order, so each is
    unique.
 
-In a directed graph, degrees count rows in nn and in incoming, which is the transpose of
-nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
+In a directed graph, degrees count rows of edges out and of edges in, which are their
+transposes: incoming_dn of nd, incoming_nd of dn, incoming_dd of dd on each part,
+incoming of nn over all parts; a vertex has two ends for each tuple that leaves it, and
+a tuple gives one edge.
 
 Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
 source): the sums of equal multisets are equal, others differ except with a probability
@@ -33,7 +35,7 @@ import numpy as np
 
 from distbfs.errors import StoreError
 from distbfs.generate.hashing import GOLDEN, mix64
-from distbfs.partition.part import PART_SHIFT
+from distbfs.partition.part import INTO, KIND, PART_SHIFT
 from distbfs.ranks.agreement import gather_texts
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import SUBGRAPHS, Array, Ids, Words
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
 
 SLICE_EDGES = 1 << 21
 WORD = (1 << 64) - 1
+TRANSPOSES = (  # on each part: of symmetric graphs, of directed ones with delegates
+    (("nd", "dn"), ("dd", "dd")),
+    (("nd", INTO["dn"]), ("dn", INTO["nd"]), ("dd", INTO["dd"])),
+)
 SUMS = ("parts", "degree_sum", "tuple_ends", "nn_forward", "nn_reverse")
 
 
@@ -167,13 +173,17 @@ def add_part(result: Verification, part: Part) -> None:
 
     check_delegates(result, part, expect)
     check_degrees(part, expect)
-    sums = {name: edge_sums(part, name, expect) for name in SUBGRAPHS}
-    expect(sums["nd"][0] == sums["dn"][1], "dn is not the transpose of nd")
-    # mutant: == sums["dd"][1] -> >= 0 : test_dd_not_symmetric
-    expect(sums["dd"][0] == sums["dd"][1], "dd is not symmetric")
+    sums = {name: edge_sums(part, name, expect) for name in part.subgraphs}
+    for name, back in TRANSPOSES[part.directed and "incoming_dd" in sums]:
+        what = f"{back} is not the transpose of {name}"
+        # mutant: == sums[back][1] -> >= 0 : test_dd_not_symmetric
+        expect(
+            sums[name][0] == sums[back][1],
+            "dd is not symmetric" if name == back else what,
+        )
     result.nn_forward = (result.nn_forward + sums["nn"][0]) & WORD
-    back = edge_sums(part, "incoming", expect) if part.directed else sums["nn"]
-    result.nn_reverse = (result.nn_reverse + back[1]) & WORD
+    back = "incoming" if part.directed else "nn"
+    result.nn_reverse = (result.nn_reverse + sums[back][1]) & WORD
     for name in SUBGRAPHS:
         result.edges[name] += getattr(part, name).edges
     result.degree_sum += int(part.degrees.sum())
@@ -226,13 +236,14 @@ def check_delegates(
     )
     expect(same, "delegates are not those of part 0")
     if same:
-        result.delegate_rows += part.dn.degrees() + part.dd.degrees()
+        for side in part.sides:
+            result.delegate_rows += side["dn"].degrees() + side["dd"].degrees()
 
 
 def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) -> None:
     """Check the degrees of a part's vertices."""
-    out = part.nn.degrees()
-    rows = out + (part.pulled if part.directed else part.nd).degrees()
+    each = [side["nn"].degrees() + side["nd"].degrees() for side in part.sides]
+    out, rows = each[0], np.sum(each, axis=0)
     active = part.active
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
     owned, local = part.owned_delegates()
@@ -257,22 +268,22 @@ def edge_sums(
     It also checks that there are no loops (nn, dd) and no repeated edges, and that
     columns are active vertices (dn).
     """
-    graph: CSR = getattr(part, name)
+    graph, kind = part.subgraphs[name], KIND[name]
     forward = reverse = loops = repeats = 0
-    part_bits = part.index << PART_SHIFT if name == "nn" else 0
+    part_bits = part.index << PART_SHIFT if kind == "nn" else 0
     for rows, columns in row_slices(graph):
         sources = rows.astype(np.uint64) | np.uint64(part_bits)
         targets = columns.astype(np.uint64)
         forward = (forward + hash_sum(sources, targets)) & WORD
         reverse = (reverse + hash_sum(targets, sources)) & WORD
-        if name in ("nn", "dd", "incoming"):
+        if kind in ("nn", "dd"):
             loops += int(np.count_nonzero(sources == targets))
         repeats += count_repeats(rows, columns)
     expect(not loops, f"{name} has {loops} loops")
     expect(not repeats, f"{name} has {repeats} repeated edges")
-    if name == "dn" and graph.edges:
+    if kind == "dn" and graph.edges:
         below = int(graph.columns.max()) < part.active
-        expect(below, "dn leads to a vertex that is not active")
+        expect(below, f"{name} leads to a vertex that is not active")
     return forward, reverse
 
 

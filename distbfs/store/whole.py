@@ -35,7 +35,7 @@ def whole_graph(store: Store) -> Part:
     manifest = store.manifest
     if manifest.parts == 1 and not manifest.delegates:
         return in_input_ids(store.load_part(0), permutation_of(store))
-    part = whole_part(StoreTuples(store))
+    part = whole_part(StoreTuples(store), directed=manifest.directed)
     ends = tuple_degrees_for(SoloWorld(), store, 1, None)[0]
     return replace(part, tuple_degrees=ends[part.vertices])
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
-from distbfs.build.host.parts import BuildSummary, check_alone
+from distbfs.build.host.parts import BuildSummary
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
@@ -58,8 +58,6 @@ def write_graph(
     Raises StoreError if the folder must not be written, ResourceError if the disk is
     full; after an error, no files are left behind.
     """
-    if options.directed:
-        check_alone(parts, world.size)
     placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []

@@ -166,17 +166,18 @@ def check_shape(part):
 def arrays_of(part):
     """Everything that a part holds, by name."""
     arrays = {}
-    for item in fields(part):
-        value = getattr(part, item.name)
+    values = {item.name: getattr(part, item.name) for item in fields(part)}
+    values |= {f"in_{name}": rows for name, rows in values.pop("incoming").items()}
+    for name, value in values.items():
         if isinstance(value, CSR):
-            arrays[f"{item.name}.offsets"] = value.offsets
-            arrays[f"{item.name}.columns"] = value.columns
-        elif item.name == "attributes":
-            for name, kept in value.items():
-                for rows, values in kept.values.items():
-                    arrays[f"attributes.{name}.{rows}"] = values
+            arrays[f"{name}.offsets"] = value.offsets
+            arrays[f"{name}.columns"] = value.columns
+        elif name == "attributes":
+            for attribute, kept in value.items():
+                for rows, held in kept.values.items():
+                    arrays[f"attributes.{attribute}.{rows}"] = held
         else:
-            arrays[item.name] = np.asarray(value) if item.name != "layout" else value
+            arrays[name] = np.asarray(value) if name != "layout" else value
     return arrays
 
 

@@ -5,10 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from algorithm1 import assert_same_parts, check_parts
+from algorithm1 import assert_same_parts, check_parts, edge_distributor
+from directed_graphs import check_arrays, matrix_of
 from graphs import NAMED, NO_VERTEX, Tuples, build, kronecker, random_tuples, sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sessions import open_parts
 from worlds import on_ranks
 
 from distbfs.build.host.parts import construct, in_groups
@@ -16,7 +18,8 @@ from distbfs.errors import LaunchError
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.part import INTO, ids_of_nn
 from distbfs.plan.threshold import suggest_host_threshold
 from distbfs.ranks.world import SoloWorld
 
@@ -233,13 +236,116 @@ def test_groups_fit_the_limit(count, raw_bytes, limit):
     assert all(len(g) == len(groups[0]) for g in groups[:-1])
 
 
+def arcs_of(part, parts, *, into):
+    """The arcs (u, v) of a part, and the subgraph where each is stored."""
+    ids, kinds = {x.index: x.ids() for x in parts}, {x: y for y, x in INTO.items()}
+    for name, rows in part.subgraphs.items():
+        kind = kinds.get(name, name)
+        if (name in kinds) != into:
+            continue
+        row, column = rows.sources(), rows.columns
+        ends = part.delegates[row] if kind[0] == "d" else part.ids()[row]
+        if kind[1] == "d":
+            others = part.delegates[column]
+        elif kind == "nn" and len(parts) > 1:
+            others = ids_of_nn(column, ids.__getitem__)
+        else:
+            others = part.ids()[column]
+        pair = (others, ends) if into else (ends, others)
+        yield from ((u, v, kind) for u, v in zip(*pair, strict=True))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    source=sources(),
+    threshold=st.sampled_from(THRESHOLDS),
+    count=st.sampled_from([1, 2, 3, 5]),
+    ranks=st.sampled_from([1, 2]),
+)
+def test_directed_parts_by_algorithm_1(source, threshold, count, ranks):
+    """Edges out and edges in are each where the sum of both degrees puts them."""
+    options = {"directed": True, "threshold": threshold}
+
+    def made(world):
+        return build(source, count * ranks, world, **options)
+
+    every = on_ranks(ranks, made)
+    parts = sorted((x for one in every for x in one[0]), key=lambda x: x.index)
+    summary, other = every[0][1], source.u != source.v
+    arcs = np.unique(np.stack([source.u, source.v], axis=1)[other], axis=0)
+    degree = np.bincount(arcs.ravel(), minlength=source.n)
+    place = edge_distributor(arcs, degree, summary.threshold, ranks, count)
+    at = place[0] + place[1] * ranks
+    wanted = [{}, {}]
+    for (u, v), part in zip(arcs.tolist(), at.tolist(), strict=True):
+        high = "nd"[int(degree[u] > summary.threshold)], degree[v] > summary.threshold
+        name = high[0] + "nd"[int(high[1])]
+        wanted[0][u, v] = (part, name)
+        lies = v % len(parts) if name == "nn" else part
+        wanted[1][u, v] = (lies, name[::-1])
+    for into in (False, True):
+        stored = {}
+        for part in parts:
+            part.check()
+            for u, v, kind in arcs_of(part, parts, into=into):
+                assert (u, v) not in stored
+                stored[u, v] = part.index, kind
+        assert stored == wanted[into]
+        assert len(stored) == summary.m
+    leaving = np.bincount(source.u, minlength=source.n)
+    for part in parts:
+        np.testing.assert_array_equal(part.degrees, degree[part.ids()])
+        np.testing.assert_array_equal(part.tuple_degrees, 2 * leaving[part.ids()])
+        assert (part.delegate_degrees == degree[part.delegates]).all()
+    assert summary.loops == (~other).sum()
+    assert summary.repeats == source.tuples - summary.loops - summary.m
+
+
+SHAPES = {
+    "none": ([], []),
+    "one": ([0], [1]),
+    "loops": ([0, 1, 2, 2], [0, 1, 2, 3]),
+    "out-star": ([0] * 39, range(1, 40)),
+    "in-star": (range(1, 40), [0] * 39),
+    "path": (range(39), range(1, 40)),
+    "ring": (range(40), [*range(1, 40), 0]),
+    "both-ways": ([*range(39), *range(1, 40)], [*range(1, 40), *range(39)]),
+    "random": np.random.default_rng(2).integers(0, 40, (2, 90)),
+    "dense": np.random.default_rng(3).integers(0, 40, (2, 700)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("count", [1, 2, 4, 50])
+@pytest.mark.parametrize("threshold", [None, 0, 3, 10**9])
+def test_directed_host_parts(name, count, threshold):
+    """Searches of them, and of the reversed ones, find what SciPy finds."""
+    u, v = SHAPES[name]
+    source, matrix = Tuples(41, u, v), matrix_of(41, u, v)
+    parts, _ = build(source, count, directed=True, threshold=threshold)
+    entering = np.bincount(source.v, minlength=41)
+    for k, direction in enumerate(("auto", "push", "pull")):
+        engine = ("openmp", "reference")[(k + count + len(u)) % 2]
+        options = SearchOptions.named(engine=engine, direction=direction, threads=1)
+        for turned in (False, True):
+            held = [part.reversed() if turned else part for part in parts]
+            arcs = matrix.T.tocsr() if turned else matrix
+            ends = entering if turned else np.bincount(source.u, minlength=41)
+            with open_parts(SoloWorld(), held, options) as session:
+                for root in (0, 1, 39, 40):
+                    result = session.search(root)
+                    level, parent = result.to_numpy()
+                    check_arrays(arcs, root, level, parent)
+                    assert result.nedge == ends[level >= 0].sum()
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     source=sources(), seed=st.none() | st.integers(0, 3), count=st.sampled_from([1, 3])
 )
 def test_directed_graphs_keep_edges_out_and_in(source, seed, count):
     """One part has them by vertices, several by vertices that they own."""
-    parts, summary = build(source, count, directed=True, permute_seed=seed)
+    parts, summary = build(source, count, directed=True, permute_seed=seed, owned=True)
     n, other = source.n, source.u != source.v
     ones = np.ones(other.sum())
     wanted = sp.csr_matrix((ones, (source.u[other], source.v[other])), shape=(n, n))
@@ -258,7 +364,7 @@ def test_directed_graphs_keep_edges_out_and_in(source, seed, count):
         own = set(named[rows.occupied()].tolist())
         assert own <= set(input_ids(part.ids()).tolist())
         edges += zip(named[rows.sources()], named[rows.columns], strict=True)
-        into = part.incoming
+        into = part.pulled if count == 1 else part.incoming["dd"]
         back += zip(named[into.columns], named[into.sources()], strict=True)
         ids = input_ids(part.ids())
         np.testing.assert_array_equal(part.tuple_degrees, 2 * leaving[ids])

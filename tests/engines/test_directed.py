@@ -5,7 +5,15 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from directed_graphs import check, csr, directed, matrix_of, part_of, whole_search
+from directed_graphs import (
+    check,
+    check_arrays,
+    csr,
+    directed,
+    matrix_of,
+    part_of,
+    whole_search,
+)
 from graphs import NAMED, build, kronecker, random_tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +21,11 @@ from sessions import open_parts
 from variants import make_engine, on_a_device, variants, ways
 
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import Part
+from distbfs.partition.part import INTO, Part
 from distbfs.ranks.world import SoloWorld
 
 HOSTED = [v for v in variants() if not on_a_device(v.values[0])]
@@ -146,7 +154,7 @@ def test_order_and_parents_of_a_queue(engine, method, rows):
         np.zeros(12, np.int64),
         np.zeros(12, np.int64),
         12,
-        csr(matrix.T.tocsr()),
+        {"nn": csr(matrix.T.tocsr())},
     )
     search = make_engine(engine, method).whole(part)
     for root in range(12):
@@ -163,21 +171,22 @@ def test_order_of_an_isolated_root():
     assert sorted(search.search(4).order.tolist()) == [2, 4, 5]
 
 
-def test_one_process_is_not_stepwise():
-    part = part_of(large("random"))
-    with pytest.raises(UsageError, match="of one process is searched without"):
-        open_parts(SoloWorld(), [part], SearchOptions(stepwise=True))
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+def test_a_whole_graph_step_by_step(engine):
+    part, matrix = part_of(large("random")), large("random")
+    options = SearchOptions.named(engine=engine, stepwise=True)
+    with open_parts(SoloWorld(), [part], options) as session:
+        for root in (0, 5, 8999):
+            check_arrays(matrix, root, *session.search(root).to_numpy())
 
 
 def test_edges_in_that_do_not_fit():
     part = part_of(matrix_of(3, [0, 1], [1, 2]))
-    object.__setattr__(part, "incoming", CSR.empty(3))
+    part.incoming["nn"] = CSR.empty(3)
     with pytest.raises(InputError, match="differ in number"):
         part.check()
-    owner = build(NAMED["star"], 2, directed=True)[0][0]
-    object.__setattr__(owner, "incoming", CSR.empty(3))
-    with pytest.raises(InputError, match="incoming has 3 rows instead of"):
-        owner.check()
-    object.__setattr__(owner, "active", 1)
-    with pytest.raises(InputError, match="has only delegates"):
-        owner.check()
+    for name in ("nn", "dd"):
+        owner = build(NAMED["star"], 2, directed=True, threshold=1)[0][0]
+        owner.incoming[name] = CSR.empty(3)
+        with pytest.raises(InputError, match=f"{INTO[name]} has 3 rows instead of"):
+            owner.check()

@@ -22,7 +22,7 @@ class Offered:
 
 
 def parts_of(n, u, v, count):
-    return build(HeldTuples(u, v, n), count, directed=True)[0]
+    return build(HeldTuples(u, v, n), count, directed=True, owned=True)[0]
 
 
 def search(searches, root, directions, *, ends=None):
@@ -85,9 +85,9 @@ def test_offsets_of_64_bits_on_one_side():
     n, u, v = tuples(0)
     parts = parts_of(n, u, v, 2)
     for part in parts:
-        into = part.incoming
+        into = part.incoming["dd"]
         wide = CSR(into.offsets.astype(np.uint64), into.columns)
-        object.__setattr__(part, "incoming", wide)
+        part.incoming["dd"] = wide
     engine = make_engine("openmp", threads=1)
     searches = [engine.domain(part, Placement(len(parts), 1)) for part in parts]
     for root in parts[0].delegates[:3].tolist():

@@ -1,4 +1,7 @@
-"""Directed graphs on the ranks that were started, each owning rows, against SciPy."""
+"""Directed graphs on the ranks that were started against SciPy.
+
+Each rank owns rows, or has parts with delegates.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from directed_graphs import DENSE, check_arrays, matrix_of, stored, tuples
 from masked import search_parts
 
 import distbfs
-from distbfs.errors import OutOfMemory, UsageError
+from distbfs.errors import UsageError
 from distbfs.search import opening
 from distbfs.search.graph_input import HeldTuples
 from distbfs.validation.host import validate
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks
     from distbfs.search.session import Session
 
-FORMS = ["tuples", "parts", "store"]
+FORMS = ["tuples", "parts", "separated", "store", "store of parts", "cut anew"]
+STORES = FORMS[3:]
 
 
 @pytest.fixture
@@ -36,13 +40,18 @@ def opened(
     n, u, v = tuples(seed)
     options = {"engine": "openmp", "threads": 1, **options}
     options["comm"] = getattr(world, "comm", None)
-    if form == "store":
+    parts = {"store of parts": 2 * world.size, "cut anew": world.size + 1}.get(form, 1)
+    if form in STORES:
         if world.rank == 0:
-            stored(folder / "graph", n, u, v)
+            threshold = None if parts == 1 else (0, 3, 1000)[seed % 3]
+            stored(folder / "graph", n, u, v, parts, threshold)
         world.barrier()
         return n, u, v, distbfs.open(folder / "graph", **options)
     parts = world.size * (2 if form == "parts" else 1)
     made = HeldTuples(u, v, n)
+    if form == "tuples":
+        return n, u, v, distbfs.open(made, directed=True, **options)
+    options["threshold"] = None if form == "parts" else (2, 5, 1000)[seed % 3]
     return n, u, v, distbfs.open(made, parts=parts, directed=True, **options)
 
 
@@ -146,7 +155,7 @@ def test_reversed_edges(world: Ranks, form: str, seed: int, folder: Path) -> Non
     else:
         n, u, v, session = opened(world, seed, form, folder, reverse=True)
     matrix = matrix_of(n, u, v)
-    inside = np.diff(matrix.tocsc().indptr) if form == "store" else np.bincount(v)
+    inside = np.diff(matrix.tocsc().indptr) if form in STORES else np.bincount(v)
     inside = np.append(inside, np.zeros(n - len(inside), int))
     with session:
         for root in np.random.default_rng(seed).integers(0, n, 4).tolist():
@@ -160,12 +169,14 @@ def test_reversed_edges(world: Ranks, form: str, seed: int, folder: Path) -> Non
 def test_rows_that_ranks_have_no_room_for(
     world: Ranks, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are refused: other parts are of graphs whose edges lead both ways."""
-    if world.size == 1:
-        return
+    """The store is cut anew."""
     monkeypatch.setattr(opening, "is_divided_by_rows", lambda *_: False)
-    with pytest.raises(OutOfMemory, match="room for its rows"):
-        opened(world, 3, "store", folder)
+    monkeypatch.setattr(opening, "has_room_for_rows", lambda *_: False)
+    n, u, v, session = opened(world, 3, "store", folder)
+    with session:
+        assert not session.held.parts[0].owns_rows
+        level, parent = session.search(1).at(np.arange(n))
+        check_arrays(matrix_of(n, u, v), 1, level, parent)
 
 
 def test_masks_of_directed_parts(world: Ranks) -> None:
@@ -178,8 +189,6 @@ def test_what_directed_parts_are_not_for(world: Ranks) -> None:
     made, comm = HeldTuples(u, v, n), getattr(world, "comm", None)
     with pytest.raises(UsageError, match="engine pan searches symmetric graphs"):
         distbfs.open(made, comm=comm, directed=True, engine="pan")
-    with pytest.raises(UsageError, match="threshold is for symmetric graphs"):
-        distbfs.open(made, directed=True, threshold=3, engine="openmp")
     with pytest.raises(UsageError, match="stores and graphs state it"):
         distbfs.open(distbfs.Graph.from_edges(u, v, n), directed=True)
     with pytest.raises(UsageError, match="reverse is for directed graphs"):

@@ -17,7 +17,7 @@ import xxhash
 
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import Part
+from distbfs.partition.part import INTO, Part
 from distbfs.store import schema
 from distbfs.store.hdf5 import StoreWriter, write_manifest
 from distbfs.store.schema import Manifest
@@ -94,6 +94,10 @@ def make_parts(n, p, threshold, tuples):
             )
         )
     return parts
+
+
+OF_DIRECTED = [f"{x}/{y}" for x in INTO.values() for y in ("offsets", "columns")]
+"""The names of the arrays of edges in."""
 
 
 def rows_of(rows, pairs, dtype):
@@ -173,7 +177,7 @@ def reconcile(store, change, indexes=(1,)):
         values["m"] = sum(values[name] for name in SUBGRAPHS)
         values["loops"] = values["repeats"] = 0
         values["tuples"] = values["m"] // (
-            1 if schema.INCOMING[0] in values["records"][0]["digests"] else 2
+            1 if OF_DIRECTED[0] in values["records"][0]["digests"] else 2
         )
 
     forge_manifest(store, follow)
@@ -184,7 +188,7 @@ def record_of(file):
     record = {"digests": {}, "edges": {}, "array_bytes": 0}
     if type(file.attrs.get("active")) is np.int64:
         record["active"] = int(file.attrs["active"])
-    for name in (*schema.DATASETS, *schema.INCOMING):
+    for name in (*schema.DATASETS, *OF_DIRECTED):
         item = file
         for step in name.split("/"):
             plain = isinstance(item, h5py.Group) and step in item
@@ -195,8 +199,10 @@ def record_of(file):
         if not isinstance(item, h5py.Dataset) or item.size is None:
             continue  # as those of edges in, which most stores do not have
         record["array_bytes"] += item.size * item.dtype.itemsize
-        if name.endswith("columns") and name not in schema.INCOMING:
+        if name in ("nn/columns", "nd/columns", "dn/columns", "dd/columns"):
             record["edges"][name[:2]] = item.size
+        if name == "incoming/columns" and file.attrs["parts"] > 1:
+            record["edges"]["incoming"] = item.size
         elsewhere = item.is_virtual or item.external
         if item.dtype.kind in "iu" and item.size < 1 << 20 and not elsewhere:
             data = np.ascontiguousarray(item[()]).tobytes()

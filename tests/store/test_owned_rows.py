@@ -146,7 +146,7 @@ def test_attributes_of_directed_rows(tmp_path):
     for index in range(2):
         part = load_rows(open_store(tmp_path / "graph"), 2, index)
         weight = part.attributes["weight"].values
-        for name, rows in (("dd", part.dd), ("incoming", part.incoming)):
+        for name, rows in (("dd", part.dd), ("incoming_dd", part.incoming["dd"])):
             a, b = part.delegates[rows.sources()], part.delegates[rows.columns]
             np.testing.assert_array_equal(weight[name], a * b % 13)
             arcs = (a, b) if name == "dd" else (b, a)

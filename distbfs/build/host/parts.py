@@ -9,7 +9,6 @@ import numpy as np
 
 from distbfs.build.host.rows import ServedRows, collect
 from distbfs.build.host.separate import Distributor, sum_of
-from distbfs.errors import UsageError
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.graph.keys import BACK, BOTH, FORTH
@@ -66,8 +65,7 @@ def construct(
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
-    owned: whether parts own rows, so that all vertices with edges are delegates; parts
-    of a directed graph always do, unless a single part holds the whole graph
+    owned: whether several parts own rows, so that all vertices with edges are delegates
     kept: whether the sink keeps all parts in memory
 
     The rows of one group of parts are held at a time. If all parts of the rank form one
@@ -75,10 +73,10 @@ def construct(
     In a directed graph, all this is done for edges out and again for edges in.
     """
     directed = options.directed
-    owned = (owned or directed) and parts > 1
+    owned = owned and parts > 1
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    if directed or not owned:
+    if not owned:
         memory = BuildMemory(source, options.threshold, directed=directed, kept=kept)
         memory.check(world, parts)
     own_parts = placement.parts_of(world.rank)
@@ -106,8 +104,6 @@ def construct(
             loops += sum(sides[0].loops for sides in rows.values())
         histogram = histogram_of(world, degrees.values())
         threshold = 0 if owned else options.threshold
-        if directed and not owned:
-            threshold = histogram.largest
         if threshold is None:
             # mutant: world.broadcast(suggest_host_threshold(histogram, parts)) ->
             #   suggest_host_threshold(histogram, parts) :
@@ -146,15 +142,6 @@ def construct(
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
-
-
-def check_alone(parts: int, ranks: int) -> None:
-    """Raise UsageError unless a directed graph is stored as one part by one rank."""
-    if parts > 1 or ranks > 1:
-        raise UsageError(
-            "a directed graph is stored as one part by one rank, not with parts: "
-            f"{parts}, ranks: {ranks}; several ranks can search it"
-        )
 
 
 def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:

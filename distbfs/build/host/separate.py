@@ -7,7 +7,10 @@ owner of one end, so each part keeps dd edges of its delegates and adds their
 transposes. The paper chooses the end of lower degree (if they are equal, of lower id).
 One part then has all those neighbours of a delegate that have higher degrees, and pulls
 in the other parts scan the rest in vain; therefore one edge in TURNED goes to the other
-end. Only the numbers of normal vertices on other parts must be requested.
+end.
+Edges of a directed graph are assigned likewise, by the sum of both degrees; dn and dd
+of edges in are made from the same keys as nd and dd of edges out. Only the numbers of
+normal vertices on other parts must be requested.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from distbfs.build.host.rows import ServedRows
 from distbfs.distinct import distinct
 from distbfs.exchange.router import Delivery
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
-from distbfs.graph.keys import BACK, BOTH, FORTH
+from distbfs.graph.keys import BACK, BOTH, FORTH, Items
 from distbfs.graph.relabel import PartNumbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.graph.trees import tree_vertices
@@ -108,17 +111,17 @@ class Distributor:
     def split(self, part: int, *sides: ServedRows) -> Part:
         """Build one part of this rank (collective: every rank passes one).
 
-        sides: the part's rows; for a directed graph, which has one part here, those of
-        edges out and of edges in
+        sides: the part's rows; for a directed graph, those of edges out and of edges in
         """
-        rows, incoming = sides[0], None
+        rows = sides[0]
         if not self.whole:
             numbering = self.numbering[part]
-            graphs = self._separate(part, rows, numbering)
-            return self._part(part, sides, numbering, graphs)
+            *made, incoming = self._separate(part, sides, numbering)
+            return self._part(part, sides, numbering, made, incoming=incoming)
+        incoming = {}
         if len(sides) > 1:
             numbering = degree_order(sum_of(sides), self.order_block, self.threads)
-            incoming = whole_rows(sides[1], numbering, self.threads)
+            incoming = {"nn": whole_rows(sides[1], numbering, self.threads)}
         else:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
             adjacent = rows.offsets, rows.columns
@@ -132,7 +135,7 @@ class Distributor:
     def own(self, part: int, *sides: ServedRows) -> Part:
         """Build a part that owns rows; all vertices with edges are delegates.
 
-        sides: as in ``split``, but also for directed graphs in several parts
+        sides: as in ``split``
         """
         numbers = self._by_owner
         dd, *others = (self._rows_of_delegates(part, rows) for rows in sides)
@@ -144,7 +147,7 @@ class Distributor:
             (normals, normals, CSR.empty(len(self.delegates)), dd),
             delegates=numbers.delegates,
             delegate_degrees=self.delegate_degrees[numbers.order],
-            incoming=others[0] if others else None,
+            incoming=dict(zip(["dd"], others, strict=False)),
             owns_rows=True,
         )
 
@@ -153,7 +156,7 @@ class Distributor:
         part: int,
         sides: Sequence[ServedRows],
         numbering: PartNumbering,
-        graphs: tuple[CSR, CSR, CSR, CSR],
+        graphs: Sequence[CSR],
         **others: Any,
     ) -> Part:
         """Return a part; others: fields that differ from the usual ones."""
@@ -204,10 +207,39 @@ class Distributor:
         return CSR(row_offsets(lengths), columns)
 
     def _separate(
-        self, part: int, rows: ServedRows, numbering: PartNumbering
-    ) -> tuple[CSR, CSR, CSR, CSR]:
-        """Sort the edges of a part into the four subgraphs, block by block of rows."""
+        self, part: int, sides: Sequence[ServedRows], numbering: PartNumbering
+    ) -> tuple[CSR, CSR, CSR, CSR, dict[str, CSR]]:
+        """Return nn, nd, dn, dd and, of a directed graph, the same of edges in."""
         d, count = len(self.delegates), len(numbering.numbers)
+        nn, nd_keys, dd_keys = zip(
+            *(self._sorted(part, rows, numbering) for rows in sides), strict=True
+        )
+
+        def rows_of(rows: int, keys: Words, way: int) -> CSR:
+            return CSR.from_keys(rows, keys, way, self.threads)
+
+        nd, dn = rows_of(count, nd_keys[0], FORTH), rows_of(d, nd_keys[-1], BACK)
+        if len(sides) == 1:
+            return nn[0], nd, dn, rows_of(d, dd_keys[0], BOTH), {}
+        # mutant: Items(BACK, dd_keys[1]) -> Items(FORTH, dd_keys[1])
+        #   : test_directed_host_parts
+        keys = np.concatenate([dd_keys[0], Items(BACK, dd_keys[1]).keys()[0]])
+        incoming = {
+            "nn": nn[1],
+            "nd": rows_of(count, nd_keys[1], FORTH),
+            "dn": rows_of(d, nd_keys[0], BACK),
+            "dd": rows_of(d, keys, BACK),
+        }
+        return nn[0], nd, dn, rows_of(d, keys, FORTH), incoming
+
+    def _sorted(
+        self, part: int, rows: ServedRows, numbering: PartNumbering
+    ) -> tuple[CSR, Words, Words]:
+        """Return nn, and the keys of nd and dd, from rows; dd without its transpose.
+
+        It sorts the edges block by block of rows.
+        """
+        count = len(numbering.numbers)
         degrees = rows.degrees
         source = self.index.of(self.layout.global_of(part, np.arange(count)))
         number = numbering.numbers.astype(np.uint64)
@@ -229,15 +261,7 @@ class Distributor:
             dd_keys.append(self._dd_kept(source[row[dd_edge]], target[dd_edge]))
         columns = self._resolve(np.concatenate(nn_ids))
         nn = CSR(row_offsets(nn_lengths), columns).permute_rows(numbering.vertices)
-        del columns, nn_ids
-        keys = np.concatenate(nd_keys)
-        del nd_keys
-        nd = CSR.from_keys(count, keys, FORTH, self.threads)
-        dn = CSR.from_keys(d, keys, BACK, self.threads)
-        keys = np.concatenate(dd_keys)
-        del dd_keys
-        dd = CSR.from_keys(d, keys, BOTH, self.threads)
-        return nn, nd, dn, dd
+        return nn, np.concatenate(nd_keys), np.concatenate(dd_keys)
 
     def _dd_kept(self, u: Array, v: Array) -> Words:
         """Return the keys of dd edges stored with their source."""

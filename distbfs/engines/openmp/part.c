@@ -34,7 +34,8 @@ typedef struct {
 typedef struct {
     whole_graph graph;
     search_state state;
-    subgraph nn, nd, dn, dd;
+    subgraph nn, nd, dn, dd; /* while rows in are joined, those of edges in */
+    subgraph in_nn;          /* nn of edges in, along which vertices ask */
     uint64_t *fresh;     /* [delegate_words], found here in this level; zero between levels */
     int64_t *targets;    /* [target_count] not reached, by number */
     int64_t target_count;
@@ -42,8 +43,9 @@ typedef struct {
     int64_t front_delegates, front_normals; /* of the frontier; delegates: of all parts */
     int64_t owns_rows;
     uint64_t *has_outer; /* [words], vertices with visible outer edges; NULL: there are none */
+    uint64_t *may_ask;   /* [words], those with such edges in; has_outer if edges lead both ways */
     int64_t index, parts, ranks, threads;
-    int64_t outer, open; /* vertices of has_outer; unvisited ones before the next level */
+    int64_t outer, open; /* vertices of may_ask; unvisited ones before the next level */
     int64_t *counts;     /* [threads * PIECES_EACH, parts], items, then where they go */
     int64_t *starts;     /* [parts + 1], where the items of each part begin */
     uint64_t *items;     /* [starts[parts]] */
@@ -66,12 +68,12 @@ static inline uint32_t column_of(const subgraph *r, uint64_t e) {
 static inline int64_t normals_from(const part_state *s) { return 64 * s->delegate_words; }
 
 /* The part of an end of nn, and its number there. */
-static inline int64_t part_at(const part_state *s, uint64_t e) {
-    return s->parts > 1 ? (int64_t)(((const uint64_t *)s->nn.columns)[e] >> NUMBER_AT) : s->index;
+static inline int64_t part_at(const part_state *s, const subgraph *nn, uint64_t e) {
+    return s->parts > 1 ? (int64_t)(((const uint64_t *)nn->columns)[e] >> NUMBER_AT) : s->index;
 }
 
-static inline uint32_t number_at(const part_state *s, uint64_t e) {
-    return s->parts > 1 ? (uint32_t)((const uint64_t *)s->nn.columns)[e] : column_of(&s->nn, e);
+static inline uint32_t number_at(const part_state *s, const subgraph *nn, uint64_t e) {
+    return s->parts > 1 ? (uint32_t)((const uint64_t *)nn->columns)[e] : column_of(nn, e);
 }
 
 /* The two subgraphs that have rows of a number, and its row there; false in the gap. */
@@ -95,7 +97,7 @@ static void count_rows(void *argument, int64_t from, int64_t to) {
         lengths[v] = (OFFSET)(offset_of(first, row + 1) - offset_of(first, row));
         const uint64_t end = offset_of(second, row + 1);
         for (uint64_t e = offset_of(second, row); e < end; e++)
-            lengths[v] += second != &s->nn || part_at(s, e) == s->index;
+            lengths[v] += second != &s->nn || part_at(s, second, e) == s->index;
     }
 }
 
@@ -118,8 +120,9 @@ static void join_rows(void *argument, int64_t from, int64_t to) {
             else if (is_seen(first, e)) set_seen(s, at);
         }
         for (uint64_t e = offset_of(second, row); e < offset_of(second, row + 1); e++) {
-            if (second == &s->nn && part_at(s, e) != s->index) continue;
-            const uint32_t number = second == &s->nn ? number_at(s, e) : column_of(second, e);
+            if (second == &s->nn && part_at(s, second, e) != s->index) continue;
+            const uint32_t number = second == &s->nn ? number_at(s, second, e)
+                                                     : column_of(second, e);
             if (!MASKED) columns[at] = (uint32_t)normals_from(s) + number;
             else if (is_seen(second, e)) set_seen(s, at);
             at++;
@@ -127,22 +130,28 @@ static void join_rows(void *argument, int64_t from, int64_t to) {
     }
 }
 
+/* The vertices of a word that have visible outer edges. */
+static uint64_t outer_bits(const part_state *s, const subgraph *nn, int64_t w) {
+    uint64_t bits = 0;
+    for (int64_t v = w * 64; v < w * 64 + 64 && v < s->graph.active; v++) {
+        const int64_t row = v - normals_from(s);
+        if (row < 0) continue;
+        int some = 0;
+        const uint64_t end = offset_of(nn, row + 1);
+        for (uint64_t e = offset_of(nn, row); e < end && !some; e++)
+            some = is_seen(nn, e) && part_at(s, nn, e) != s->index;
+        bits |= (uint64_t)some << (v & 63);
+    }
+    return bits;
+}
+
 /* Mark the vertices of words that have visible outer edges. */
 static void mark_outer(void *argument, int64_t from, int64_t to) {
     const part_state *s = argument;
     for (int64_t w = from; w < to; w++) {
-        uint64_t bits = 0;
-        for (int64_t v = w * 64; v < w * 64 + 64 && v < s->graph.active; v++) {
-            const int64_t row = v - normals_from(s);
-            if (row < 0) continue;
-            int some = 0;
-            const uint64_t end = offset_of(&s->nn, row + 1);
-            for (uint64_t e = offset_of(&s->nn, row); e < end && !some; e++)
-                some = is_seen(&s->nn, e) && part_at(s, e) != s->index;
-            bits |= (uint64_t)some << (v & 63);
-        }
-        s->has_outer[w] = bits;
-        team_add(&((part_state *)argument)->outer, __builtin_popcountll(bits));
+        s->has_outer[w] = outer_bits(s, &s->nn, w);
+        if (s->may_ask != s->has_outer) s->may_ask[w] = outer_bits(s, &s->in_nn, w);
+        team_add(&((part_state *)argument)->outer, __builtin_popcountll(s->may_ask[w]));
     }
 }
 
@@ -192,12 +201,13 @@ static void pass_row(const outer_pass *pass, uint32_t v, int64_t *counts) {
     const uint64_t each = (uint64_t)(s->parts / s->ranks); /* parts of a rank */
     const uint64_t place = pass->asks ? (uint64_t)row * each + (uint64_t)(s->index / s->ranks)
                                       : (uint64_t)s->graph.names[v] / (uint64_t)s->ranks;
-    const uint64_t end = offset_of(&s->nn, row + 1);
-    for (uint64_t e = offset_of(&s->nn, row); e < end; e++) {
-        const int64_t part = part_at(s, e);
-        if (part == s->index || !is_seen(&s->nn, e)) continue;
+    const subgraph *nn = pass->asks ? &s->in_nn : &s->nn;
+    const uint64_t end = offset_of(nn, row + 1);
+    for (uint64_t e = offset_of(nn, row); e < end; e++) {
+        const int64_t part = part_at(s, nn, e);
+        if (part == s->index || !is_seen(nn, e)) continue;
         if (pass->writes)
-            s->items[counts[part]] = (uint64_t)number_at(s, e) << NUMBER_AT | place;
+            s->items[counts[part]] = (uint64_t)number_at(s, nn, e) << NUMBER_AT | place;
         counts[part]++;
     }
 }
@@ -216,7 +226,7 @@ static void pass_pieces(void *argument, int64_t from, int64_t to) {
                 if (test(s->has_outer, state->queue[i])) pass_row(pass, state->queue[i], counts);
         for (int64_t w = s->delegate_words + piece; !queued && w < g->words; w += s->pieces) {
             uint64_t rest = pass->asks ? ~g->visited[w] : g->visited[w] & ~g->next[w];
-            for (rest &= s->has_outer[w]; rest; rest &= rest - 1)
+            for (rest &= (pass->asks ? s->may_ask : s->has_outer)[w]; rest; rest &= rest - 1)
                 pass_row(pass, (uint32_t)(w * 64 + __builtin_ctzll(rest)), counts);
         }
     }
@@ -269,6 +279,15 @@ static int64_t outer_front(const part_state *s) {
     return count;
 }
 
+/* Unvisited vertices that may ask; front: those of the frontier with outer edges. */
+static int64_t still_open(const part_state *s, int64_t front) {
+    if (s->may_ask == s->has_outer) return s->open - front;
+    int64_t count = 0;
+    for (int64_t w = s->delegate_words; w < s->graph.words; w++)
+        count += __builtin_popcountll(~s->graph.visited[w] & s->may_ask[w]);
+    return count;
+}
+
 /* Prices of a push and of a pull along inner rows.  Counts: normal vertices of the frontier,
  * delegates of all parts, targets that are not reached, and vertices with outer edges, of the
  * frontier and unvisited. */
@@ -281,7 +300,7 @@ void part_work(part_state *s, double *prices, int64_t *counts) {
     prices[0] = s->state.push_price, prices[1] = s->state.pull_price;
     counts[0] = s->front_normals, counts[1] = s->front_delegates, counts[2] = left;
     counts[3] = s->has_outer ? outer_front(s) : 0;
-    counts[4] = s->open -= counts[3];
+    counts[4] = s->open = still_open(s, counts[3]);
 }
 
 /* Run a level of the inner graph; marks: whether pushes may mark.  Returns edge checks. */

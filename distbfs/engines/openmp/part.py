@@ -1,16 +1,16 @@
 """Parts in host memory: their inner graphs and outer edges, and the calls of part.c.
 
 The inner graph of a part has its delegates and normal vertices, and all edges except
-those that lead to other parts; it is searched like a whole graph. In a part that owns
-its rows, all vertices with edges are delegates (see ``owned_rows``), and no edge is
-outer.
+those that lead to other parts; it is searched like a whole graph. In a directed graph
+it has rows of edges out and rows of edges in. In a part that owns its rows, all
+vertices with edges are delegates (see ``owned_rows``), and no edge is outer.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,9 @@ from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR, index_dtype
 from distbfs.graph.seen_rows import SeenRows
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import Part, mask_of, mask_words
+from distbfs.partition.part import INTO, Part, edges_in, mask_of, mask_words
 from distbfs.plan.memory import PartShape
-from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
+from distbfs.types import Array, Choice, Ids, Root, Words
 
 SOURCE = Path(__file__).with_name("part.c")
 PIECES_EACH = 8  # as in part.c
@@ -57,7 +57,7 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "accept": (None, (POINTER,)),
     "take": (None, (NUMBER, POINTER, NUMBER)),
 }
-STATE_ARRAYS = ("fresh", "has_outer", "counts", "starts")  # arrays of the state itself
+OF_STATE = ("fresh", "has_outer", "may_ask", "counts", "starts")  # not of the graph
 NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
@@ -69,12 +69,13 @@ def vertex_type(n: int) -> type[np.signedinteger[Any]]:
 
 def is_joined(shape: PartShape) -> bool:
     """Return whether inner rows join several subgraphs, rather than being dd alone."""
-    return shape.stored_edges > shape.edges["dd"]
+    return shape.stored_edges + edges_in(shape.edges, INTO["nn"]) > shape.edges["dd"]
 
 
 def sends(shape: PartShape) -> bool:
     """Return whether a part may have edges to other parts."""
-    return shape.parts > 1 and shape.edges["nn"] > 0
+    edges = shape.edges["nn"] + edges_in(shape.edges, INTO["nn"])
+    return shape.parts > 1 and edges > 0
 
 
 def array_table(
@@ -105,10 +106,16 @@ def array_table(
     if parents:
         table["parent"] = ArrayPlan(vertex, results)
     if is_joined(shape):
-        table["offsets"] = ArrayPlan(index_dtype(shape.stored_edges), active + 1)
-        inside = shape.stored_edges - shape.outer
-        table["columns"] = ArrayPlan(np.uint32, inside, later=True)
+        stored = shape.stored_edges
+        into = stored - shape.edges["nn"] + edges_in(shape.edges, INTO["nn"])
+        offsets = ArrayPlan(index_dtype(max(stored, into)), active + 1)
+        for side, edges in (("", stored), ("in_", into))[: 1 + shape.directed]:
+            inside = edges - shape.outer
+            table[f"{side}offsets"] = offsets
+            table[f"{side}columns"] = ArrayPlan(np.uint32, inside, later=True)
     if sends(shape):
+        if shape.directed:
+            table["may_ask"] = ArrayPlan(np.uint64, words)
         pieces = threads * PIECES_EACH
         table["has_outer"] = ArrayPlan(np.uint64, words)
         table["counts"] = ArrayPlan(np.int64, pieces * shape.parts)
@@ -118,6 +125,7 @@ def array_table(
 
 def shape_of(part: Part) -> PartShape:
     """Return the counts on which a search of a part depends; outer edges roughly."""
+    edges = {name: rows.edges for name, rows in part.out.items()}
     return PartShape(
         n=part.layout.n,
         parts=part.layout.parts,
@@ -125,8 +133,9 @@ def shape_of(part: Part) -> PartShape:
         local=part.local_count,
         active=part.active,
         owned=len(part.owned_delegates()[0]),
-        edges={name: getattr(part, name).edges for name in SUBGRAPHS},
+        edges={**edges, INTO["nn"]: part.pulled.edges} if part.directed else edges,
         nd_sources=len(part.nd_sources),
+        directed=part.directed,
     )
 
 
@@ -185,13 +194,17 @@ class OpenMPPart:
         self._sums: Array = arrays.pop("sums")
         self._work: Array = arrays.pop("work")
         self._starts: Array = arrays.get("starts", NOBODY)
-        offsets: Array | None = arrays.pop("offsets", None)
+        offsets = [
+            arrays.pop(f"{x}offsets") for x in ("", "in_") if f"{x}offsets" in arrays
+        ]
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost, self._room = True, 0, 0
         self._front = self._open = self._sent = 0
         self._checks: list[int] = []
         self._items: Array = NO_ITEMS
-        own = {name: arrays.pop(name) for name in STATE_ARRAYS if name in arrays}
+        own = {name: arrays.pop(name) for name in OF_STATE if name in arrays}
+        if "has_outer" in own:
+            own.setdefault("may_ask", own["has_outer"])
         self._definitions = {"VERTEX": f"{vertex_type(shape.n).__name__}_t"}
         self._state = structure(SOURCE, "part_state", self._definitions)(
             graph={**arrays, "active": active, "words": mask_words(active)},
@@ -205,10 +218,12 @@ class OpenMPPart:
             threads=threads,
         )
         self._self = ctypes.addressof(self._state)
-        self._joined = offsets is not None
-        self._rows, self._pulled = part.dd, part.dd_pulled
-        if offsets is not None:
-            self._rows = self._pulled = self._join(part, offsets)
+        self._joined = bool(offsets)
+        self._rows, self._pulled = part.dd, part.into["dd"]
+        if offsets:
+            self._load(part, offsets[0])
+            joined = [self._join(*x) for x in zip(part.sides, offsets, strict=True)]
+            self._rows, self._pulled = joined[0], joined[-1]
         self._set_rows()
         self.see(part)
 
@@ -233,9 +248,9 @@ class OpenMPPart:
         if "parent" in arrays:
             arrays["parent"][:] = -1
 
-    def _join(self, part: Part, offsets: Array) -> CSR:
+    def _join(self, side: Mapping[str, CSR], offsets: Array) -> CSR:
         """Return the inner rows; all arrays except the offsets are allocated here."""
-        self._load(offsets, part)
+        self._take(side)
         offsets[0] = 0
         self._state.set(graph={"offsets": offsets})
         self._library.part_count(self._self)
@@ -245,7 +260,7 @@ class OpenMPPart:
         self._library.part_join(self._self)
         return CSR(offsets, columns)
 
-    def _load(self, offsets: Array, part: Part) -> None:
+    def _load(self, part: Part, offsets: Array) -> None:
         """Load the library for the type of these offsets, and pass it the subgraphs."""
         masked, offset = int(part.dd.bits is not None), f"uint{8 * offsets.itemsize}_t"
         self._library = cc.load(
@@ -254,9 +269,12 @@ class OpenMPPart:
         for name, (result, arguments) in FUNCTIONS.items():
             function = getattr(self._library, f"part_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
-        for name in SUBGRAPHS:
-            rows = getattr(part, name)
-            values = {"offsets": rows.offsets, "columns": rows.columns}
+        self._take({**part.out, "in_nn": part.pulled})
+
+    def _take(self, side: Mapping[str, CSR]) -> None:
+        """Pass subgraphs to the library."""
+        for name, rows in side.items():
+            values: dict[str, Any] = {"offsets": rows.offsets, "columns": rows.columns}
             values |= {"seen": rows.bits, "wide": rows.offsets.itemsize}
             self._state.set(**{name: values})
 
@@ -283,15 +301,16 @@ class OpenMPPart:
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
-        self._load(self._offsets, part)
+        self._load(part, self._offsets)
         out, into = self._rows, self._pulled
         if not self._joined:
-            out, into = part.dd, part.dd_pulled
+            out, into = part.dd, part.into["dd"]
         elif part.dd.bits is not None:
-            bits = np.zeros(mask_words(out.edges), np.uint64)
-            self._state.set(graph={"seen": bits})
-            self._library.part_join(self._self)
-            out = into = SeenRows(out.offsets, out.columns, bits)
+            out = into = self._seen(part.out, out)
+            if part.directed:
+                into = self._seen(part.into, self._pulled)
+                self._take(part.out)
+                self._state.set(graph={"offsets": out.offsets})
         filled = into.occupied()
         self._first_columns[: self._active] = np.arange(self._active)
         self._first_columns[: into.rows] = first_of(into, into.rows)
@@ -305,6 +324,14 @@ class OpenMPPart:
         )
         if len(self._starts):
             self._library.part_mark(self._self)
+
+    def _seen(self, side: Mapping[str, CSR], rows: CSR) -> SeenRows:
+        """Return inner rows with the bits of the edges in the rows of subgraphs."""
+        bits = np.zeros(mask_words(rows.edges), np.uint64)
+        self._take(side)
+        self._state.set(graph={"seen": bits, "offsets": rows.offsets})
+        self._library.part_join(self._self)
+        return SeenRows(rows.offsets, rows.columns, bits)
 
     def start(
         self,

@@ -150,7 +150,7 @@ def test_rows_out_and_in(device, buffer_bytes):
     made = from_rows(
         *(part.layout.n, part.nn.offsets, part.nn.columns, part.vertices),
         *(part.tuple_degrees, part.nn.edges, 0, {}),
-        incoming=part.incoming,
+        incoming=part.pulled,
         buffer_bytes=buffer_bytes,
     )
     ids = made.vertices.get()

@@ -55,7 +55,7 @@ def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGr
         int(part.tuple_degrees.sum()) // 2,
         0,
         {},
-        incoming=part.incoming,
+        incoming=part.incoming.get("nn"),
         room=room,
     )
 
