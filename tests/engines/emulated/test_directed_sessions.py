@@ -58,11 +58,12 @@ def look(session, source, *, turned=False):
         yield found, reached, matrix
 
 
-def stored(folder, source, seed):
+def stored(folder, source, seed, parts=1, threshold=None):
     """The store of a directed graph, whose ids may be permuted."""
-    options = BuildOptions(directed=True, permute_seed=seed)
-    write_graph(SoloWorld(), source, folder / "graph", 1, options)
-    return open_store(folder / "graph")
+    options = BuildOptions(directed=True, permute_seed=seed, threshold=threshold)
+    path = folder / "graph"
+    write_graph(SoloWorld(), source, path, parts, options, overwrite=True)
+    return open_store(path)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -78,12 +79,13 @@ def test_tuples(name, reverse):
         assert "not on several devices" in session.paths.refusal
 
 
-@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize(("seed", "parts"), [(None, 1), (5, 1), (None, 3), (5, 2)])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_stores(tmp_path, seed, reverse):
+def test_stores(tmp_path, seed, parts, reverse):
     """Reversed, each stored edge counts once."""
     source = GRAPHS["kronecker"]
-    with distbfs.open(stored(tmp_path, source, seed), reverse=reverse) as session:
+    store = stored(tmp_path, source, seed, parts, None if parts == 1 else 6)
+    with distbfs.open(store, reverse=reverse) as session:
         assert session.held.rows
         for found, reached, matrix in look(session, source, turned=reverse):
             counted = np.isin(source.u, reached).sum()
@@ -160,14 +162,14 @@ def test_between_domains(device, devices, name, reverse):
             assert "not on several devices" in session.paths.refusal
 
 
-@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_stores_between_domains(device, devices, tmp_path, seed, reverse):
-    """Of one part, on any number of domains."""
+    """Of any number of parts, on any number of domains."""
     source = GRAPHS["kronecker"]
     devices[:], device.one_rank = [0] * 3, True
-    store = stored(tmp_path, source, seed)
-    for domain in (1, 2):
+    for parts, domain in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 2)):
+        store = stored(tmp_path, source, seed, parts, None if parts == 1 else 5 * seed)
         with distbfs.open(store, reverse=reverse, domain=domain) as session:
             assert session.separated is not None
             for found, reached, matrix in look(session, source, turned=reverse):

@@ -10,8 +10,10 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from directed_between import check_parts
 from directed_graphs import check, check_arrays, matrix_of
 from directed_graphs import stored as directed_store
+from directed_hosts import arcs_of
 from emulated_device import DeviceArray
 from graphs import (
     Tuples,
@@ -44,6 +46,7 @@ from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.verify import verify_store
 from distbfs.store.write import write_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
@@ -110,11 +113,35 @@ def test_columns_are_read_again_where_keys_do_not_fit(tmp_path, monkeypatch):
         assert total == size or (buffer_bytes and total > size + 4 * store.manifest.m)
 
 
-def one_way(folder, source, seed=SEED):
+def one_way(folder, source, seed=SEED, parts=1, threshold=None):
     """A directed store."""
-    options = BuildOptions(directed=True, permute_seed=seed)
-    write_graph(SoloWorld(), source, folder / "graph", 1, options)
-    return open_store(folder / "graph")
+    options = BuildOptions(directed=True, permute_seed=seed, threshold=threshold)
+    path = folder / "graph"
+    write_graph(SoloWorld(), source, path, parts, options, overwrite=True)
+    return open_store(path)
+
+
+@pytest.mark.parametrize(("parts", "threshold"), [(1, None), (1, 6), (3, 6), (2, 0)])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_directed_parts(tmp_path, monkeypatch, name, parts, threshold):
+    """They are on devices what they are in host memory, with all edges."""
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    source = arcs_of(GRAPHS[name])
+    store = one_way(tmp_path, source, None, parts, threshold)
+    check_parts(source, [part_of_store(store, index) for index in range(parts)])
+
+
+@pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 6), (2, 1 << 30)])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_graph_of_directed_parts(tmp_path, name, parts, threshold):
+    """It is that of one part."""
+    source = GRAPHS[name]
+    wanted = graph_of_store(one_way(tmp_path, source))
+    made = graph_of_store(one_way(tmp_path, source, 3, parts, threshold))
+    assert (made.n, made.m, made.active) == (wanted.n, wanted.m, wanted.active)
+    for array in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
+        ours, theirs = getattr(made, array), getattr(wanted, array)
+        np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), array)
 
 
 @pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
@@ -210,15 +237,41 @@ FORGED = {
     "falls": (lambda x: x["incoming/offsets"], 1, 1 << 20, "row offsets do not rise"),
     "start": (lambda x: x["incoming/offsets"], 0, 1, "offsets do not start at 0"),
 }
+FORGED_PARTS = {
+    "owner": (lambda x: x["incoming/columns"], 0, 45, "is beyond the vertices of its"),
+    "rank": (lambda x: x["incoming/columns"], 0, 2 << 32, "a column is not below 8589"),
+    "delegate": (lambda x: x["incoming_nd/columns"], 0, 77, "a column is not below"),
+    "number": (lambda x: x["incoming_dn/columns"], 0, 45, "a column is not below 45"),
+    "passive": (
+        lambda x: x["incoming_nd/offsets"],
+        44,
+        0,
+        "row offsets do not rise|at",
+    ),
+    "falls": (lambda x: x["incoming_dd/offsets"], 1, 999, "row offsets do not rise"),
+}
 
 
-@pytest.mark.parametrize("case", [*OF_DIRECTED[:2], *FORGED])
-def test_altered_edges_in(tmp_path, case):
+def load_each(store):
+    """Load all parts to host memory."""
+    return [store.load_part(index) for index in range(store.manifest.parts)]
+
+
+@pytest.mark.parametrize("load", [graph_of_store, all_parts, load_each])
+@pytest.mark.parametrize(
+    ("case", "parts"),
+    [
+        *((case, 1) for case in (*OF_DIRECTED[:2], *FORGED)),
+        *((case, 2) for case in (*OF_DIRECTED, *FORGED_PARTS)),
+    ],
+)
+def test_altered_edges_in(tmp_path, case, parts, load):
     u, v = random_tuples_of_stores(90, 400, seed=1)
-    store = one_way(tmp_path, Tuples(90, u, v))
+    store = one_way(tmp_path, Tuples(90, u, v), SEED, parts, [None, 9][parts - 1])
     path = store.folder / "part-00000.h5"
-    if case in FORGED:
-        array, place, value, text = FORGED[case]
+    forged = FORGED if parts == 1 else FORGED_PARTS
+    if case in forged:
+        array, place, value, text = forged[case]
 
         def change(file):
             array(file)[place] = value
@@ -228,8 +281,9 @@ def test_altered_edges_in(tmp_path, case):
         text = "is altered: its digest is not the manifest's"
         with h5py.File(path, "r+", libver=("v110", "v110")) as file:
             file[case][3] = file[case][3] ^ 1
-    with pytest.raises(StoreError, match=f"part-00000.h5: .*incoming.*{text}") as error:
-        graph_of_store(open_store(store.folder))
+    name = "" if case in forged and load is load_each else "incoming.*"
+    with pytest.raises(StoreError, match=f"part-00000.h5: .*{name}{text}") as error:
+        load(open_store(store.folder))
     assert "\n" not in str(error.value)
 
 
@@ -425,14 +479,16 @@ def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
         Graph.from_dlpack(u, v, n=200, directed=directed)
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("again", ["convert", "partition"])
-def test_stores_that_devices_build(tmp_path, monkeypatch, again):
+def test_stores_that_devices_build(tmp_path, monkeypatch, again, directed):
     """From a file, and from a store in other parts; searched by the reference."""
     monkeypatch.setattr(storing, "take_devices", lambda *_, **__: [0])
-    source = GRAPHS["random"]
+    source = arcs_of(GRAPHS["random"]) if directed else GRAPHS["random"]
     edges, folder = tmp_path / "edges.npy", tmp_path / "graph"
     np.save(edges, np.stack([source.u, source.v], axis=1))
     words = ["convert", edges, "--vertices", source.n, "--on-devices", "-o", folder]
+    words += ["--directed"] * directed
     assert here(*words, "--parts", 3, "--threshold", 6).code == 0
     if again == "partition":
         words = ["partition", folder, "--on-devices", "-o", tmp_path / "other"]
@@ -440,10 +496,12 @@ def test_stores_that_devices_build(tmp_path, monkeypatch, again):
         folder = tmp_path / "other"
     store = open_store(folder)
     assert store.manifest.tuples == source.tuples
-    same(graph_of_store(store), source)
+    assert verify_store(store).findings == []
+    if not directed:
+        same(graph_of_store(store), source)
     with distbfs.open(store, engine="reference") as session:
         for root in some_roots(source, 2):
             found = session.search(root)
-            check_search(source, root, *found.to_numpy())
+            check_arrays(source.matrix, root, *found.to_numpy())
             reached = found.to_numpy()[0] >= 0
             assert found.nedge == source.ends[reached].sum() // 2
