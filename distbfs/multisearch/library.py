@@ -617,7 +617,7 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     Parameters
     ----------
     graph : Graph
-        An undirected graph.
+        The graph.  In a directed one, the component is strongly connected.
     engine : {"auto", "reference", "openmp", "xbfs"}
         See ``search_many``.
 
@@ -629,7 +629,7 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     Raises
     ------
     UsageError
-        The graph is directed, or has no vertices.
+        The graph has no vertices.
 
     Notes
     -----

@@ -199,7 +199,8 @@ def test_extremes(name):
 
     def rows(places):
         for place in part[places].tolist():
-            yield search.search(place).level[inside].astype(np.int32)
+            level = search.search(place).level[inside].astype(np.int32)
+            yield level, level
 
     bounds = Bounds(len(part), cuda.cupy())
     radius, longest, _ = extremes(rows, bounds, SoloWorld())

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engines" / "emulated"))
-sys.path.append(str(Path(__file__).resolve().parents[1] / "multisearch"))
 
 from emulated_device import EmulatedDevice, Kernels, compiler
 from graphs import NAMED

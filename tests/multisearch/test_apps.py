@@ -31,6 +31,7 @@ import distbfs
 from distbfs.errors import UsageError
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
+from distbfs.multisearch.apps import components
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import Bounds, diameter
@@ -125,11 +126,10 @@ def test_any_graph(source, data):
     pairs = pairs.reshape(-1, 2).astype(np.int64)
     reached = wanted[pairs[:, 0], pairs[:, 1]] >= 0
     np.testing.assert_array_equal(reachability(on, pairs), reached)
-    if not directed:
-        inside = graph.subgraph(of_component(source))
-        result = diameter(on)
-        assert result["diameter"] == nx.diameter(inside)
-        assert result["radius"] == nx.radius(inside)
+    inside = graph.subgraph(of_component(source, directed))
+    result = diameter(on)
+    assert result["diameter"] == nx.diameter(inside)
+    assert result["radius"] == nx.radius(inside)
 
 
 def test_directed_graphs():
@@ -144,8 +144,26 @@ def test_directed_graphs():
     assert value.tolist() == [2, 1, 0]
     assert facts["connected"] is False
     assert facts["diameter"] is None
-    with pytest.raises(UsageError, match="diameter needs a symmetric graph"):
-        diameter(on)
+    told = diameter(on)
+    assert (told["vertices"], told["diameter"], told["connected"]) == (1, 0, False)
+
+
+def test_strong_components(monkeypatch):
+    """The largest is found from its first vertices; others are then too small.
+
+    The rest, 170 vertices, is the chain, which is reached, and 89 that are not.
+    """
+    ring, chain = np.arange(100), np.arange(100, 180)
+    u = np.concatenate([ring, chain[:-1], [5, 179]])
+    v = np.concatenate([np.roll(ring, -1), chain[1:], [100, 180]])
+    on, sizes = searcher(Tuples(270, u, v), directed=True), []
+    monkeypatch.setattr(components, "LANE", 2)
+    run = WholeSearcher.run
+    counted = lambda *x: sizes.append(len(x[2])) or run(*x)  # noqa: E731
+    monkeypatch.setattr(WholeSearcher, "run", counted)
+    found = components.largest_component(on, None, on.turned())
+    np.testing.assert_array_equal(found, ring)
+    assert sizes == [2, 2], "one traversal forward, one back"
 
 
 @pytest.mark.parametrize(
@@ -166,12 +184,14 @@ def test_what_a_search_tells_of_others():
     bounds = Bounds(5)
     assert bounds.diameter == (1, 4)
     bounds.high[:] = 9
-    bounds.learn(0, np.arange(5, dtype=np.int32))
+    level = np.arange(5, dtype=np.int32)
+    bounds.learn(0, level, level)
     assert bounds.low.tolist() == [4, 3, 2, 3, 4]
     assert bounds.high.tolist() == [4, 5, 6, 7, 8]
     assert (bounds.diameter, bounds.radius) == ((4, 8), (2, 4))
     assert 0 not in bounds.next(9)
-    bounds.learn(2, np.array([2, 1, 0, 1, 2], dtype=np.int32))
+    level = np.array([2, 1, 0, 1, 2], dtype=np.int32)
+    bounds.learn(2, level, level)
     assert (bounds.diameter, bounds.radius) == ((4, 4), (2, 2))
     assert not len(bounds.next(9))
 

@@ -27,7 +27,7 @@ def searched(inside, levels_from, most):
     def rows(places):
         for vertex in inside[places].tolist():
             again[:] = levels_from(vertex)[inside]
-            yield again
+            yield again, again
 
     return extremes(rows, Bounds(len(inside)), SoloWorld(), most)
 
@@ -54,6 +54,22 @@ def test_named_graphs(name):
 def test_any_graph(source):
     for start in range(0, source.n, 5):
         check(source, start)
+
+
+@settings(max_examples=40, deadline=None)
+@given(source=sources(max_n=25))
+def test_any_directed_graph(source):
+    """Distances to a vertex, and from it, bound the eccentricities of the others."""
+    graph = nx.DiGraph(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    for inside in nx.strongly_connected_components(graph):
+        inner = graph.subgraph(inside)
+        names, matrix = [*inner], nx.to_scipy_sparse_array(inner)
+        hops = shortest_path(matrix, unweighted=True).astype(np.int32)
+        rows = lambda places, hops=hops: ((hops[x], hops[:, x]) for x in places)  # noqa: E731
+        far = nx.eccentricity(inner).values()
+        for most in (64, 1):
+            radius, longest, _ = extremes(rows, Bounds(len(names)), SoloWorld(), most)
+            assert (radius, longest) == (min(far), max(far))
 
 
 def test_few_searches_are_enough():

@@ -16,28 +16,52 @@ if TYPE_CHECKING:
 PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 
 
-def largest_component(searcher: Searcher, order: Ids | None = None) -> Array:
+def largest_component(
+    searcher: Searcher, order: Ids | None = None, back: Searcher | None = None
+) -> Array:
     """Return the vertices of the largest component, int64, ascending (collective).
 
-    The graph must be symmetric; if components are equally large, the first one that is
-    met counts. Searches start from unreached vertices in an order, by default that of
-    ids, until too few vertices remain.
+    back: a searcher along reversed edges of a directed graph, whose components are
+    strongly connected
+
+    If components are equally large, the first one that is met counts. Searches start
+    from vertices of unknown components in an order, by default that of ids, until too
+    few vertices remain: those of one component are reached from the same sources, and
+    reach the same ones.
     """
     n, world = searcher.n, searcher.world
     order = np.arange(n) if order is None else order
     seen, best = np.zeros(n, dtype=np.bool_), np.zeros(0, dtype=np.int64)
+    kinds = np.zeros(n, dtype=np.int64)  # vertices of a component are of one kind
     while True:
         left = order[~seen[order]][: min(LANE, searcher.at_once(1))]
-        plan = left.tolist() if n - int(seen.sum()) > len(best) else []
-        plan = world.broadcast(plan)
+        most = np.bincount(kinds[~seen]).max(initial=0)
+        # mutant: most > len(best) -> len(left) > 0 : test_strong_components
+        plan = world.broadcast(left.tolist() if most > len(best) else [])
         if not plan:
             return np.concatenate(world.allgather(best))  # empty except on rank 0
-        rows = searcher.run(PROBLEM, np.array(plan, dtype=np.int64))["reachable"]
+        sources = np.array(plan, dtype=np.int64)
+        rows = searcher.run(PROBLEM, sources)["reachable"]
+        if back is not None:
+            into = back.run(PROBLEM, sources)["reachable"]
+            if world.rank == 0:
+                kinds = split(split(kinds, rows), into)
+            rows = rows & into
         if world.rank == 0:
             for row in rows:
                 if row.sum() > len(best):
                     best = np.flatnonzero(row)
             seen |= rows.any(axis=0)
+
+
+def split(kinds: Array, rows: Array) -> Array:
+    """Divide kinds of vertices, int64 [n], by columns of rows, bool [up to 64, n]."""
+    words = np.zeros((kinds.size, 8), dtype=np.uint8)
+    packed = np.packbits(rows, axis=0)
+    words[:, : len(packed)] = packed.T
+    column = np.unique(words.view(np.uint64)[:, 0], return_inverse=True)[1]
+    keys = kinds * (column.max(initial=0) + 1) + column
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 def sizes_and_spans(

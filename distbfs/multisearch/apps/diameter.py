@@ -1,11 +1,12 @@
 """Exact diameter and radius by bounds, with few searches.
 
 A search from v with eccentricity e bounds the eccentricity of each vertex w at distance
-d: it is at least max(d, e - d) and at most e + d. The next sources are, in turn, the
-vertices that may be farthest out (largest upper bound) and closest to the centre
-(smallest lower bound), until no vertex is left that could change diameter or radius;
-the longer this takes, the more of them run at once. One device, which keeps levels and
-bounds, searches from one at a time.
+d from v, if the distance from w to v is b: it is at least max(b, e - d) and at most
+e + b. In a directed graph, a second search along reversed edges finds b. The next
+sources are, in turn, the vertices that may be farthest out (largest upper bound) and
+closest to the centre (smallest lower bound), until no vertex is left that could change
+diameter or radius; the longer this takes, the more of them run at once. One device,
+which keeps levels and bounds, searches from one at a time.
 
 Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIKM 2011
 (BoundingDiameters); Computing the Eccentricity Distribution of Large Graphs, 2013.
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import UsageError
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
@@ -46,11 +46,17 @@ class Bounds:
         self.high = xp.full(size, size - 1, dtype=np.int32)
         self._inward = False  # the next vertex, where one is searched from at a time
 
-    def learn(self, at: int, level: Any) -> None:
-        """Tighten the bounds with a search from vertex ``at``; level: int32 [size]."""
+    def learn(self, at: int, level: Any, into: Any) -> None:
+        """Tighten the bounds with a search from vertex ``at``.
+
+        level: int32 [size]; into: the distances to ``at``, which are the same in a
+        symmetric graph
+        """
         xp, far = self._xp, int(level.max())
-        xp.maximum(self.low, xp.maximum(level, far - level), out=self.low)
-        xp.minimum(self.high, level + far, out=self.high)
+        # mutant: xp.maximum(into, far - level) -> xp.maximum(level, far - into)
+        #   : test_any_directed_graph
+        xp.maximum(self.low, xp.maximum(into, far - level), out=self.low)
+        xp.minimum(self.high, into + far, out=self.high)
         self.low[at] = self.high[at] = far
 
     @property
@@ -79,14 +85,14 @@ class Bounds:
 
 
 def extremes(
-    rows: Callable[[Ids], Iterable[AnyArray]],
+    rows: Callable[[Ids], Iterable[tuple[AnyArray, AnyArray]]],
     bounds: Bounds,
     world: World,
     most: int = 1,
 ) -> tuple[int, int, int]:
     """Return radius, diameter and number of searches (collective).
 
-    rows: function from places in the component to the levels of searches from there,
+    rows: function from places in the component to the distances from and to each,
     int32 [size] by place, on rank 0; most: largest number of searches at once
     """
     searches = 0
@@ -96,8 +102,8 @@ def extremes(
         if not plan:
             break
         # no rows except on rank 0
-        for at, level in zip(plan, rows(np.array(plan)), strict=False):
-            bounds.learn(at, level)
+        for at, levels in zip(plan, rows(np.array(plan)), strict=False):
+            bounds.learn(at, *levels)
         searches += len(plan)
     radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
     return radius, longest, searches
@@ -123,33 +129,34 @@ def smallest(values: Any, count: int) -> Any:
 def diameter(searcher: Searcher) -> Facts:
     """Return the diameter and radius of the largest component (collective).
 
-    The result also has its ``vertices``, whether the graph is ``connected``, and the
-    number of ``searches``. Both are None for a graph without vertices. Raises
-    UsageError for a directed graph.
+    The component of a directed graph is strongly connected. The result also has its
+    ``vertices``, whether the graph is ``connected``, and the number of ``searches``.
+    Both are None for a graph without vertices.
     """
-    if searcher.directed:
-        raise UsageError(
-            "diameter needs a symmetric graph, and this one is directed; eccentricity "
-            "takes directed graphs"
-        )
-    world, inside = searcher.world, largest_component(searcher)
+    sides = [searcher, searcher.turned()] if searcher.directed else [searcher]
+    world, inside = searcher.world, largest_component(searcher, None, *sides[1:])
     size = len(inside)
     facts: Facts = {"connected": size == searcher.n, "vertices": size}
     if not size:
         return {**facts, "radius": None, "diameter": None, "searches": 0}
     most, arrays, near = max(min(LANE, searcher.at_once(4)), 1), np, inside
-    levels_from = searcher.levels_from()
-    if levels_from is not None:
+    singly = [side.levels_from() for side in sides]
+    if singly[0] is not None:
         most, arrays = 1, cuda.cupy()
         near = arrays.asarray(inside)
 
-    def rows(places: Ids) -> Iterable[AnyArray]:
-        some = inside[places]
-        if levels_from is None:
-            levels: Iterable[AnyArray] = searcher.run(PROBLEM, some)["level"]
+    def side_rows(place: int, some: Ids) -> Iterable[AnyArray]:
+        search = singly[place]
+        if search is None:
+            levels: Iterable[AnyArray] = sides[place].run(PROBLEM, some)["level"]
         else:
-            levels = map(levels_from, some.tolist())
+            levels = map(search, some.tolist())
         return (level[near].astype(np.int32, copy=False) for level in levels)
+
+    def rows(places: Ids) -> Iterable[tuple[AnyArray, AnyArray]]:
+        some = inside[places]
+        each = [side_rows(place, some) for place in range(len(sides))]
+        return ((levels[0], levels[-1]) for levels in zip(*each, strict=True))
 
     bounds = Bounds(size, arrays)
     radius, longest, searches = extremes(rows, bounds, world, most)

@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import sys
 from functools import cache, partial
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import numpy as np
 import pytest
 import throwaway
 from graphs import NAMED, NO_VERTEX, Tuples, build, grid, kronecker, random_tuples
-
-sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
-
 from wholes import whole
 
 import distbfs

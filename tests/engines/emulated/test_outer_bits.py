@@ -1,8 +1,6 @@
 """Bit-parallel searches between domains, whose devices are the CPU, against SciPy."""
 
-import sys
 from functools import cache, partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +22,7 @@ from outer_searches import (
 )
 from part_graphs import GRAPHS as SHAPES
 from test_between_kernels import StreamedThreads
+from wholes import check_applications
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
@@ -36,10 +35,6 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.search import choose as choosing
-
-sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
-
-from wholes import check_applications
 
 SUMS = ("reached_from", "distance_from", "harmonic_from")
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62

@@ -39,7 +39,7 @@ from distbfs.search.choose import Request, choose_runner
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
 
-sys.path += [str(Path(__file__).parents[2] / x) for x in ("cli", "multisearch")]
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 from commands import here
 from wholes import check_applications, whole

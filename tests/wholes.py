@@ -48,9 +48,9 @@ def all_levels(source, directed=False):
 
 
 @lru_cache(64)
-def centralities(source):
+def centralities(source, directed=False):
     """Return closeness by ``normalized``, and harmonic centrality, by vertex."""
-    graph = by_networkx(source)
+    graph = by_networkx(source, directed)
     close = {
         normalized: [*nx.closeness_centrality(graph, wf_improved=normalized).values()]
         for normalized in (True, False)
@@ -60,19 +60,20 @@ def centralities(source):
 
 
 @lru_cache(64)
-def of_component(source):
+def of_component(source, directed=False):
     """Return the largest component by NetworkX, of equals the one of the least id."""
-    values = nx.connected_components(by_networkx(source))
+    kind = nx.strongly_connected_components if directed else nx.connected_components
+    values = kind(by_networkx(source, directed))
     return sorted(max(values, key=lambda one: (len(one), -min(one))))
 
 
 @lru_cache(64)
-def facts_of(source):
+def facts_of(source, directed=False):
     """Return what ``diameter`` tells of the largest component."""
-    graph, component = by_networkx(source), of_component(source)
+    graph, component = by_networkx(source, directed), of_component(source, directed)
     inside = graph.subgraph(component)
     return {
-        "connected": nx.is_connected(graph),
+        "connected": len(component) == source.n,
         "vertices": len(component),
         "radius": nx.radius(inside),
         "diameter": nx.diameter(inside),
@@ -80,9 +81,10 @@ def facts_of(source):
 
 
 @lru_cache(64)
-def betweenness_by_networkx(source, **ways):
+def betweenness_by_networkx(source, directed=False, **ways):
     """Return betweenness by vertex."""
-    return [*nx.betweenness_centrality(by_networkx(source), **ways).values()]
+    graph = by_networkx(source, directed)
+    return [*nx.betweenness_centrality(graph, **ways).values()]
 
 
 def check_applications(on, source, limits=(None, 0, 2, 500)):
@@ -90,27 +92,31 @@ def check_applications(on, source, limits=(None, 0, 2, 500)):
 
     limits: last levels, of ``khop``
     """
-    first, graph = on.world.rank == 0, by_networkx(source)
-    every, wanted = np.arange(source.n), all_levels(source)
+    first, directed = on.world.rank == 0, on.directed
+    every, wanted = np.arange(source.n), all_levels(source, directed)
     rows = levels(on, every)
     assert rows.dtype == np.int8
     np.testing.assert_array_equal(rows, wanted.astype(np.int8)[: source.n * first])
-    close, near = centralities(source)
+    close, near = centralities(source, directed)
     for normalized in (True, False):
         got = closeness(on, every, normalized=normalized)
         np.testing.assert_allclose(got, close[normalized], rtol=1e-12)
     np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
-    component, wanted_facts = of_component(source), facts_of(source)
+    component, wanted_facts = of_component(source, directed), facts_of(source, directed)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
-    np.testing.assert_array_equal(largest_component(on), component)
-    assert facts == wanted_facts
+    back = on.turned() if directed else None
+    np.testing.assert_array_equal(largest_component(on, None, back), component)
+    if directed and not wanted_facts["connected"]:
+        assert facts == {**dict.fromkeys(wanted_facts), "connected": False}
+    else:
+        assert facts == wanted_facts
     by_bounds = diameter(on)
     assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
     assert by_bounds == wanted_facts
     pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
-    reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
-    assert reachability(on, pairs).tolist() == reached[: 50 * first]
+    reached = wanted[pairs[:, 0], pairs[:, 1]] >= 0
+    assert reachability(on, pairs).tolist() == reached.tolist()[: 50 * first]
     for hops in limits:
         counts = khop(on, every[:5], hops)
         if hops is None or hops >= source.n:
@@ -126,6 +132,6 @@ def check_betweenness(on, source):
     """Compare exact betweenness of a searcher with NetworkX."""
     every = np.arange(source.n)
     for ways in ({}, {"normalized": False, "endpoints": True}):
-        wanted = betweenness_by_networkx(source, **ways)
+        wanted = betweenness_by_networkx(source, on.directed, **ways)
         got = betweenness(on, every, **ways)
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
