@@ -364,7 +364,7 @@ def make_searcher(
             raise UsageError("--domain is for parts on devices, not in host memory")
         session = opening.open()
         terminal.say_engine(session)
-        return PartsSearcher(session, options)
+        return PartsSearcher(session, options, directed=source.directed)
     if domain is not None:
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:

@@ -9,6 +9,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -214,23 +215,23 @@ class PartsSearcher:
     source after the other.
     """
 
-    directed = False
-
-    def __init__(self, session: Session, options: RunOptions) -> None:
+    def __init__(
+        self, session: Session, options: RunOptions, *, directed: bool = False
+    ) -> None:
         self.world, self.options, self._session = session.world, options, session
         self.n, self.engine = session.layout.n, session.options.engine
-        self.part = None
+        self.part, self.directed = None, directed
         self.tails: dict[str, int] = {}
-        self._traversals, self._in_turn = traversals_of(session), InTurn(session)
+        make = traversals_of if options.bits else InTurn
+        self._traversals: Traversals = make(session)
+        self._turned: PartsSearcher | None = None
+        self._along = True  # edges, not reversed ones
 
     @property
     def smallest(self) -> int:
         """Number of sources in a batch; 1 if they are searched one by one."""
         most = self._traversals.most
         return min(self.options.batch or most, most)
-
-    def _chosen(self, options: RunOptions) -> Traversals:
-        return self._traversals if options.bits else self._in_turn
 
     def share(self, sources: Ids) -> Ids:
         """Return all sources: the ranks search together."""
@@ -239,13 +240,17 @@ class PartsSearcher:
     def levels_from(self) -> None:
         """Return None: the ranks search together."""
 
-    def dependencies(self, sources: Ids) -> Array:
-        """Return the sum of the dependencies of sources; see ``Searcher``."""
+    def dependencies(self, sources: Ids) -> Array | None:
+        """Return the sum of the dependencies of sources; see ``Searcher``.
+
+        Returns None along reversed edges.
+        """
+        if not self._along:
+            return None
         check_sources(sources, self.n)
         totals, first = list[Array](), 0
-        traversals = self._chosen(self.options)
         while first < len(sources):
-            shares, some = traversals.dependencies(sources[first:], self.options)
+            shares, some = self._traversals.dependencies(sources[first:], self.options)
             totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
             first += some
         if not totals:
@@ -267,7 +272,7 @@ class PartsSearcher:
             )
         width = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), width)
-        traversals, wanted = self._chosen(options), wanted_of(problem, options)
+        traversals, wanted = self._traversals, wanted_of(problem, options)
 
         def search(some: Ids) -> tuple[PartsSearched, int]:
             searches, count = traversals.run(some, options, wanted)
@@ -299,8 +304,14 @@ class PartsSearcher:
         return fits // bits.LANE * bits.LANE or fits
 
     def turned(self) -> PartsSearcher:
-        """Return the same searcher: graphs in parts are symmetric."""
-        return self
+        """Return a searcher along reversed edges, of the same parts."""
+        if not self.directed:
+            return self
+        if self._turned is None:
+            self._turned = turned = copy(self)
+            turned._traversals = self._traversals.reversed()
+            turned._turned, turned._along = self, not self._along
+        return self._turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
@@ -348,15 +359,13 @@ def choose_sharing(world: World, source: Source, wanted: str) -> tuple[str, str]
 
     "auto" means parts if the whole graph, as ``whole_bytes`` estimates it, takes more
     memory than a rank may use, else sources. A single rank always holds the whole
-    graph, and so does every rank if the graph is directed.
+    graph.
     """
     check_choice("divide", wanted, WAYS)
-    if source.directed and wanted == "parts":
-        raise UsageError("a directed graph has no parts; allowed: auto, sources")
     if wanted != "auto":
         return wanted, "as asked"
-    if world.size == 1 or source.directed:
-        return "sources", "one rank" if world.size == 1 else "the graph is directed"
+    if world.size == 1:
+        return "sources", "one rank"
     need = whole_bytes(source)
     room = int(world.allreduce(np.array([may_fill(world)[0]]), "min")[0])
     text = f"a rank needs {readable(need)} for all, and may fill {readable(room)}"

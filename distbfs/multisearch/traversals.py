@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from distbfs.device.arrays import host_array
-from distbfs.errors import OutOfMemory
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
 from distbfs.multisearch.numpy_runner import sum_by_vertex
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
@@ -18,10 +19,14 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.plan.memory import may_fill, readable
 from distbfs.ranks.agreement import first_reason
+from distbfs.search.choose import Request
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
 
 if TYPE_CHECKING:
     from distbfs.multisearch.base import RunOptions
     from distbfs.multisearch.part_loop import PartSearches
+    from distbfs.partition.part import Part
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids
 
@@ -63,6 +68,14 @@ class Traversals(ABC):
         result = session.search(root, parents=False, stop=options.stop)
         return session.paths.dependencies([level for level, _ in result.shards]), 1
 
+    @abstractmethod
+    def reversed(self) -> Traversals:
+        """Return searches along reversed edges of a directed graph.
+
+        These searches must not run at the same time. Raises UsageError if that is not
+        possible.
+        """
+
     def _inside(self, sources: Ids) -> Ids:
         """Return the internal ids of the first sources, as many as run at once."""
         return self._session.vertices.inside(sources[: self.most])
@@ -81,6 +94,21 @@ class InTurn(Traversals):
     ) -> tuple[SessionSearch, int]:
         """Search from the first source; see ``Traversals``."""
         return SessionSearch(self._session, int(sources[0]), wanted), 1
+
+    def reversed(self) -> InTurn:
+        """Return searches along reversed edges, of parts in host memory."""
+        session, held = self._session, self._session.held
+        if not held.parts:
+            raise UsageError(
+                f"engine {session.options.engine} does not search along reversed edges "
+                "of a directed graph one after the other; allowed: --divide sources"
+            )
+        turned = replace(held, parts=reversed_parts(held.parts))
+        source = Source(session.n, session.layout.parts, directed=True)
+        options = session.options
+        opened = open_source(self._world, source, options, Request(), held=[turned])
+        session.at_close.append(opened.close)
+        return InTurn(opened)
 
 
 class SessionSearch:
@@ -110,16 +138,24 @@ class SessionSearch:
         return {}
 
 
+def reversed_parts(parts: Sequence[Part]) -> list[Part]:
+    """Return parts with all edges reversed."""
+    return [part.reversed() for part in parts]
+
+
 class OnHosts(Traversals):
     """Traversals of parts in host memory."""
 
-    _searches: PartBitSearches | None = None
+    def __init__(self, session: Session, parts: Sequence[Part]) -> None:
+        super().__init__(session)
+        self._parts = parts
+        self._searches: PartBitSearches | None = None
 
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        parts, sources = self._session.held.parts, self._inside(sources)
+        parts, sources = self._parts, self._inside(sources)
         planes = SPAN.bit_length() if wanted.levels else 0
         need = partial(bytes_needed, parts, planes=planes, sums=wanted.sums)
         one = np.array([need(1)])
@@ -137,13 +173,19 @@ class OnHosts(Traversals):
         searches.run(some, wanted)
         return searches, len(some)
 
+    def reversed(self) -> OnHosts:
+        """Return searches along reversed edges; see ``Traversals``."""
+        self._searches = None  # they take as much memory
+        return OnHosts(self._session, reversed_parts(self._parts))
+
     def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
 
         need: bytes of that many searches at once
         """
         room, of_all = may_fill(self._world)
-        room -= sum(part.graph_bytes for part in self._session.held.parts)
+        rows = [x for part in self._parts for x in part.subgraphs.values()]
+        room -= sum(x.nbytes for x in rows)
         lack = (
             f"{searches} searches at once take {readable(need)}, and a rank "
             f"may fill {readable(max(room, 0))} beside parts ({of_all})"
@@ -202,6 +244,10 @@ class DeviceTraversals(Traversals):
             lambda searches: sums.extend(searches.dependencies(stop)),
         )
         return sums, count
+
+    def reversed(self) -> DeviceTraversals:
+        """Return these searches, which are of symmetric graphs."""
+        return self
 
     def _tried(
         self,
@@ -280,4 +326,4 @@ def traversals_of(session: Session) -> Traversals:
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
         return DeviceTraversals(session, members)
-    return OnHosts(session) if on_hosts else InTurn(session)
+    return OnHosts(session, held.parts) if on_hosts else InTurn(session)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from directed_graphs import stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
+from wholes import check_applications, check_betweenness
 
 import distbfs
 from distbfs.errors import InputError, UsageError
@@ -27,6 +29,7 @@ from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
+from distbfs.search.graph_input import HeldTuples
 
 if TYPE_CHECKING:
     from distbfs.ranks.world import Ranks
@@ -122,6 +125,42 @@ def test_ranks_find_what_one_finds(
         np.testing.assert_array_equal(reached, reachability(alone, pairs))
     else:
         assert not len(reached)
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+@pytest.mark.parametrize("form", ["tuples", "parts", "store"])
+@pytest.mark.parametrize("seed", range(4))
+def test_directed_parts(
+    world: Ranks,
+    seed: int,
+    form: str,
+    engine: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """All applications, against NetworkX; parts that each own rows, or one part."""
+    n, u, v = tuples(seed)
+    n = min(n, 25 if engine == "openmp" else 9)  # searches in turn take longer
+    inside = (u < n) & (v < n)
+    source = Tuples(n, u[inside], v[inside])
+    ways: dict[str, Any] = {"engine": engine, "threads": 1}
+    ways["comm"] = getattr(world, "comm", None)
+    if form == "store":
+        folder = Path(world.broadcast(str(tmp_path_factory.mktemp("directed"))))
+        if world.rank == 0:
+            stored(folder / "graph", n, source.u, source.v)
+        world.barrier()
+        session = distbfs.open(folder / "graph", **ways)
+    else:
+        parts = world.size * (1 + (form == "parts"))
+        made = HeldTuples(source.u, source.v, n)
+        session = distbfs.open(made, parts=parts, directed=True, **ways)
+    with session:
+        on = PartsSearcher(session, RunOptions(), directed=True)
+        check_applications(on, source, (None, 2))
+        if session.layout.parts > 1:
+            check_betweenness(on, source)
+        assert on.turned().turned() is on
+        assert on.turned().dependencies(np.arange(1)) is None
 
 
 @pytest.mark.parametrize("way", WAYS)

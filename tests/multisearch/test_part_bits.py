@@ -141,6 +141,24 @@ def test_rows_of_a_directed_store(tmp_path, seed, direction):
         np.testing.assert_array_equal(levels, [distances(matrix, x) for x in roots])
 
 
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+def test_edges_in_alone(tmp_path, direction):
+    """Edges lead from the part of odd vertices to that of even ones."""
+    u, v = np.array([1, 3, 5]), np.array([2, 2, 0])
+    stored(tmp_path / "graph", 6, u, v)
+    store = open_store(tmp_path / "graph")
+
+    def search(world):
+        part = load_rows(store, world.size, world.rank)
+        on = PartBitSearches(world, [part], 1, 1)
+        on.direction = direction
+        on.run(u, Wanted(levels=True))
+        return on.levels_at(np.arange(3), v)
+
+    for levels in on_ranks(2, search):
+        assert levels.tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("direction", ["auto", "pull"])
