@@ -83,6 +83,15 @@ class Record(ctypes.Structure):
                 write(self, name, value)
 
 
+def copied(source: Record, to: Record) -> Record:
+    """Copy the members of a structure to the first ones of another; return this one.
+
+    The arrays must be kept alive elsewhere.
+    """
+    ctypes.memmove(ctypes.byref(to), ctypes.byref(source), ctypes.sizeof(source))
+    return to
+
+
 def write(record: ctypes.Structure, name: str, value: Any) -> None:
     """Set a member of a structure, which does not keep the value alive."""
     member = getattr(type(record), name)

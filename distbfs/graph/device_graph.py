@@ -195,9 +195,14 @@ class DeviceGraph:
 
         Each stored edge counts as one tuple.
         """
-        into, columns = self.pulled
+        into, _ = self.pulled
         ends = cuda.cupy().zeros_like(self.tuple_degrees)
         ends[self.vertices] = (into[1:] - into[:-1]) * 2
+        return replace(self.turned(), tuple_degrees=ends)
+
+    def turned(self) -> DeviceGraph:
+        """Return a directed graph with all edges reversed, but not ends of tuples."""
+        into, columns = self.pulled
         return replace(
             self,
             at_least=reversed_at_least(self.active, self.at_least),
@@ -207,7 +212,6 @@ class DeviceGraph:
             in_columns=self.columns,
             tails=self.in_tails,
             in_tails=self.tails,
-            tuple_degrees=ends,
         )
 
     def numbers_at(self, ids: Ids) -> Array:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distbfs.device import cuda
-from distbfs.device.structures import Record
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
 from distbfs.graph.device_graph import (
@@ -21,7 +20,7 @@ from distbfs.graph.device_graph import (
     degree_class,
 )
 from distbfs.multisearch.numpy_runner import check_sources
-from distbfs.types import Ids
+from distbfs.types import DeviceArray, Ids
 
 KERNELS = Path(__file__).parent
 SOURCE, LEVELS = KERNELS / "bits.cu", KERNELS / "bits_levels.cu"
@@ -84,22 +83,20 @@ class TailReads:
     words: number of words in a row, each of 32 searches
     """
 
-    def __init__(self, tails: Tails, words: int) -> None:
+    def __init__(self, words: int) -> None:
         cp = cuda.cupy()
-        self._tails = tails
         self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
 
-    def show(self, p: Record) -> None:
-        """Set the kernels' arguments about tails; ``p.adj`` must be set before."""
-        tails = self._tails
-        p.set(
-            tail_row=tails.offsets,
-            far=tails.from_column(p.adj),
-            tailed=tails.tailed,
-            kept=tails.kept,
-            reads=self._reads,
-            live=self._live,
-        )
+    def of(self, tails: Tails, columns: DeviceArray) -> dict[str, Any]:
+        """Return the kernels' arguments of tails; columns: those on the device."""
+        return {
+            "tail_row": tails.offsets,
+            "far": tails.from_column(columns.data.ptr),
+            "tailed": tails.tailed,
+            "kept": tails.kept,
+            "reads": self._reads,
+            "live": self._live,
+        }
 
     def clear(self) -> None:
         """Reset the counts of reads."""

@@ -49,17 +49,16 @@ class CudaRunner(CheckedRunner):
     def prepare(self, part: Part, options: RunOptions | None = None) -> DeviceGraph:
         """Copy a whole graph to device memory.
 
-        If the graph is symmetric, columns that do not fit beside its searches go to
-        host memory.
+        Columns that do not fit beside its searches go to host memory.
         """
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
         def state(n: int, active: int, m: int, at_least: Ids) -> int:
-            need = bytes_beside(n, active, 1, 0)
-            return max(need, engine.state_bytes(n, active, m, at_least))
+            one = engine.state_bytes(n, active, m, at_least, directed=part.directed)
+            return max(bytes_beside(n, active, 1, 0), one)
 
         room = Room(limits.device_memory, limits.host_memory, state)
-        return graph_of_part(self.name, part, None if part.directed else room)
+        return graph_of_part(self.name, part, room)
 
     def where(self, graph: DeviceGraph) -> str:
         """Describe the rows in host memory; see ``ProblemRunner``."""

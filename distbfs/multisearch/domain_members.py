@@ -13,7 +13,7 @@ and outer edges 8; reading levels takes 4 for each id.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,9 @@ class Member:
     domain, of which this is the ``index``-th; granules: number of granules of each
     device
     delegates: ids of delegates by position, int64, -1 in gaps; normals: first number of
-    a normal vertex; outer: see ``InnerPart``
+    a normal vertex
+    outer, asked: edges to other domains, and those from them, see ``InnerPart``; None
+    if there is only one domain
     domains: number of all domains; domain: index of this one
     whole: whether this is a whole graph, which may be directed
     """
@@ -119,6 +121,7 @@ class Member:
     delegates: Ids | None = None
     normals: int = 0
     outer: OuterEdges | None = None
+    asked: OuterEdges | None = None
     domains: Domains | None = None
     domain: int = 0
     whole: bool = False
@@ -134,22 +137,17 @@ class Member:
     def of_graph(cls, graph: DeviceGraph) -> Member:
         """Return the only member, which holds a whole graph.
 
-        Raises UsageError if it is too large, or directed and partly in host memory.
+        Raises UsageError if it is too large.
         """
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        if graph.directed and graph.held_back:
-            raise UsageError(
-                "many searches of a directed graph need all of it on the device, and "
-                f"{graph.held_back} of its edges are in host memory"
-            )
         granules = max(-(-graph.active // GRANULE), 1)
         return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules, whole=True)
 
     @classmethod
     def of_share(cls, share: InnerPart) -> Member:
         """Return the member with a share of a part."""
-        domain = share.domain
+        domain, several = share.domain, len(share.domain.of) > 1
         return cls(
             share.layout,
             share.index,
@@ -159,10 +157,16 @@ class Member:
             domain.granules,
             share.delegates,
             share.normals,
-            share.outer if len(domain.of) > 1 else None,
+            share.outer if several else None,
+            share.asked if several else None,
             domain.of,
             domain.index,
         )
+
+    def reversed(self) -> Member:
+        """Return the member with all edges of a directed graph reversed."""
+        turned = self.graph.turned()
+        return replace(self, graph=turned, outer=self.asked, asked=self.outer)
 
     @property
     def device(self) -> int:

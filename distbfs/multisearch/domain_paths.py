@@ -40,6 +40,7 @@ from distbfs.multisearch.domain_members import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.inner_part import Outer as OuterEdges
     from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_members import Member
     from distbfs.multisearch.domain_share import Share
@@ -55,40 +56,44 @@ SOURCE = KERNELS / "bits_paths.cu"
 class AskedVertices:
     """The vertices of a device that devices of other domains have edges to.
 
+    outer: the edges along which this device asks others in the same sweep
     numbers: uint32 [k], grouped by the share that asks for them; targets: uint32 [k],
     the index of each among the targets of that share; first: where the vertices for
     each share begin, int64 [shares + 1] on the host
     """
 
+    outer: OuterEdges
     numbers: DeviceArray
     targets: DeviceArray
     first: Ids
 
 
-def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVertices]:
-    """Exchange the vertices that devices ask each other for (collective)."""
+def asked_of(
+    members: Sequence[Member], outers: Sequence[OuterEdges], messages: PartMessages
+) -> list[AskedVertices]:
+    """Exchange the vertices that devices ask each other for (collective).
+
+    outers: the edges of each member along which it asks
+    """
 
     def targets(place: int, group: int, count: int) -> DeviceArray:
-        cp, outer = cuda.cupy(), members[place].outer
-        if outer is None:
-            raise ValueError("one domain asks nothing")
+        cp, outer = cuda.cupy(), outers[place]
         first = int(outer.starts[group])
         index = cp.arange(first, first + count, dtype=np.uint64)
         some = outer.targets[first : first + count].astype(np.uint64)
         return index << np.uint64(32) | some
 
     counts = []
-    for member in members:
+    for member, outer in zip(members, outers, strict=True):
         groups = np.zeros(member.layout.parts + member.own_lanes, dtype=np.int64)
-        if member.outer is not None:
-            groups[: member.layout.parts] = np.diff(member.outer.starts)
+        groups[: member.layout.parts] = np.diff(outer.starts)
         counts.append(groups)
     shares = members[0].layout.parts
     by_share: list[list[DeviceArray | None]] = [[None] * shares for _ in members]
     for arrival in messages.deliver(counts, 1, targets):
         by_share[arrival.place][arrival.source] = arrival.items
     asked = []
-    for member, arrays in zip(members, by_share, strict=True):
+    for member, outer, arrays in zip(members, outers, by_share, strict=True):
         with on_device(member.device), cuda.memory_of("values of betweenness"):
             cp = cuda.cupy()
             some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
@@ -97,8 +102,25 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVer
             numbers = cp.ascontiguousarray(member.graph.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
         sizes = [0 if x is None else len(x) for x in arrays]
-        asked.append(AskedVertices(numbers, indices, np.cumsum([0, *sizes])))
+        first = np.cumsum([0, *sizes])
+        asked.append(AskedVertices(outer, numbers, indices, first))
     return asked
+
+
+def asked_both_ways(
+    members: Sequence[Member], messages: PartMessages
+) -> list[tuple[AskedVertices, AskedVertices]]:
+    """Return the vertices that are asked for forward and backward, of each member.
+
+    Forward, vertices ask along edges in, and backward along edges out; in a symmetric
+    graph, they are the same.
+    """
+    out = [x.outer for x in members if x.outer is not None]
+    into = [x.asked for x in members if x.asked is not None]
+    back = asked_of(members, out, messages)
+    directed = members[0].graph.directed
+    forth = asked_of(members, into, messages) if directed else back
+    return [*zip(forth, back, strict=True)]
 
 
 def shared_table(member: Member, width: int) -> ArrayTable:
@@ -111,7 +133,7 @@ def shared_table(member: Member, width: int) -> ArrayTable:
 
 
 def own_table(
-    member: Member, width: int, deepest: int, asked: AskedVertices | None
+    member: Member, width: int, deepest: int, asked: Sequence[AskedVertices]
 ) -> ArrayTable:
     """Return the arrays that only this device accesses; see ``PathShare``."""
     active = max(member.graph.active, 1)
@@ -123,9 +145,10 @@ def own_table(
         "digit": ArrayPlan(np.uint32, digits, later=True),
         "order": ArrayPlan(np.uint32, listed, later=True),
     }
-    if asked is not None and member.outer is not None:
-        targets = max(len(member.outer.targets), 1)
-        room = max((len(asked.numbers) + member.normals) * width, 1)
+    if asked:
+        targets = max(1, *(len(one.outer.targets) for one in asked))
+        most = max(len(one.numbers) for one in asked)
+        room = max((most + member.normals) * width, 1)
         table["far"] = ArrayPlan(np.float64, targets * width)
         table["far_bits"] = ArrayPlan(np.uint32, targets)
         table["box"] = ArrayPlan(np.uint64, room * ITEM)
@@ -133,9 +156,9 @@ def own_table(
 
 
 def bytes_needed(
-    member: Member, width: int, deepest: int, asked: AskedVertices | None = None
+    member: Member, width: int, deepest: int, asked: Sequence[AskedVertices] = ()
 ) -> int:
-    """Return the bytes for dependencies; asked: None if there is only one domain."""
+    """Return the bytes for dependencies; asked: see ``PathShare``."""
     own = own_table(member, width, deepest, asked)
     return total_bytes(shared_table(member, width)) + total_bytes(own)
 
@@ -145,7 +168,8 @@ class PathShare(Sender):
 
     memory: uint8 zeros, as many bytes as ``shared_table`` needs
     bases: addresses of the memory of the domain's devices, [devices]
-    asked: None if there is only one domain
+    asked: the vertices that others ask for forward and backward; empty if there is only
+    one domain
     """
 
     def __init__(
@@ -154,44 +178,39 @@ class PathShare(Sender):
         width: int,
         memory: DeviceArray,
         bases: Ids,
-        asked: AskedVertices | None,
+        asked: Sequence[AskedVertices],
     ) -> None:
-        cp, member, graph = cuda.cupy(), share.member, share.member.graph
-        self.share, self._width = share, width
+        cp, member = cuda.cupy(), share.member
+        self.share, self._width, self._asked = share, width, asked
         params = structure(SOURCE, "Paths")(
-            row=graph.offsets,
-            adj=graph.columns,
             **allocate(shared_table(member, width), pieces(memory)),
             **allocate(own_table(member, width, 0, asked), cp.zeros),
             shift=(bases - bases[member.index]).tolist(),
             magic=-(-(1 << 32) // member.devices),
-            active=graph.active,
+            active=member.graph.active,
             hubs=share.params.hubs,
             parts=member.devices,
             index=member.index,
+            several=bool(asked),
+            normals=member.normals if asked else 0,
         )
-        starts = np.zeros(1, np.int64) if asked is None else asked.first
+        starts = asked[0].first if asked else np.zeros(1, np.int64)
         super().__init__(params, ITEM, starts, member.own_lanes, width)
-        if asked is not None:
-            self._open_outside(asked)
         names = "list_levels", "carry", "collect", "take", "settle_delegates"
         self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
         self._begins: list[int] = []  # where levels begin in ``order``
 
-    def _open_outside(self, asked: AskedVertices) -> None:
-        """Describe to kernels the messages to and from other domains."""
-        member = self.share.member
-        if member.outer is None:
-            raise ValueError("one domain sends nothing")
-        self._params.set(
-            outer_row=member.outer.offsets,
-            outer_adj=member.outer.columns,
-            asked=asked.numbers,
-            target=asked.targets,
-            asked_first=cuda.cupy().asarray(asked.first.astype(np.uint32)),
-            several=True,
-            normals=member.normals,
-        )
+    def _turn(self, *, back: bool) -> None:
+        """Begin a sweep: backward along rows out, forward along rows in."""
+        graph, p = self.share.member.graph, self._params
+        row, adj = (graph.offsets, graph.columns) if back else graph.pulled
+        p.set(row=row, adj=adj)
+        if self._asked:
+            one = self._asked[back]
+            self._starts = one.first
+            p.set(outer_row=one.outer.offsets, outer_adj=one.outer.columns)
+            p.set(asked=one.numbers, target=one.targets)
+            p.set(asked_first=cuda.cupy().asarray(one.first.astype(np.uint32)))
 
     def clear(self) -> None:
         """Forget all sums."""
@@ -217,6 +236,9 @@ class PathShare(Sender):
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
         """Sum up values of the level before, or after it if ``back``."""
+        if begins:
+            # mutant: back=back -> back=False : test_directed_bits::test_dependencies
+            self._turn(back=back)
         p, old = self._params, level + 2 if back else level - 2
         p.level, p.back, p.begins = level, back, begins
         p.begin, p.end = self._begins[level : level + 2]
@@ -259,9 +281,9 @@ class DomainPaths:
     ) -> None:
         self._group, self._messages, what = group, messages, "values of betweenness"
         members = [share.member for share in shares]
-        asked: list[AskedVertices | None] = [None] * len(members)
+        asked: list[Sequence[AskedVertices]] = [()] * len(members)
         if messages is not None:
-            asked = [*asked_of(members, messages)]
+            asked = [*asked_both_ways(members, messages)]
         self.width = largest_that_fits(
             group.world,
             WIDTHS,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
-from distbfs.device.structures import Record, structure
+from distbfs.device.structures import Record, copied, structure
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
@@ -79,35 +79,38 @@ class Share:
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
         self._dense: DeviceArray | None = None
-        self.tails: TailReads | None = None
-        if graph.tails is not None:
-            self.tails = TailReads(graph.tails, 4 * lanes)
+        self.tails = None if graph.tails is None else TailReads(4 * lanes)
         self._asked = programs.Module(LEVELS, LEVEL="u8").kernel("asked")
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
         own = own_table(lanes, graph.n, graph.active, levels=False, sums=0)
         self._queues = allocate(own, cp.empty)
-        hubs, wide = self._split_rows()
         self.params.set(
-            row=graph.offsets,
-            adj=graph.columns,
+            **self._rows(graph),
             **self._shared,
             **self._queues,
             active=graph.active,
             words=len(self._shared["mark"][0]),
-            hubs=hubs,
-            wide=wide,
         )
-        if self.tails is not None:
-            self.tails.show(self.params)
         self._open_kernels(bases)
 
-    def _split_rows(self) -> list[int]:
+    def _rows(self, graph: DeviceGraph) -> dict[str, Any]:
+        """Return the kernels' arguments of the rows out of a graph."""
+        hubs, wide = self._split_rows(graph)
+        rows = {"row": graph.offsets, "adj": graph.columns, "hubs": hubs, "wide": wide}
+        if self.tails is not None and graph.tails is not None:
+            rows |= self.tails.of(graph.tails, graph.columns)
+        return rows
+
+    def _split_rows(self, graph: DeviceGraph) -> list[int]:
         """Return the numbers below which a block, or a warp, reads a row."""
-        return hubs_of(self.member.graph, HUB_DEGREE, WIDE_DEGREE)
+        return hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
 
     def _open_kernels(self, bases: Ids) -> None:
-        """Prepare launches of a level's steps, and arguments that only they need."""
+        """Prepare launches of a level's steps, and arguments that only they need.
+
+        Pulls of a directed graph run the same kernels with the rows in.
+        """
         member, devices = self.member, self.member.devices
         self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
@@ -124,13 +127,17 @@ class Share:
         split = int(self.tails is not None)
         module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
         grid = cuda.multiprocessors()
-        names = ["pull_level", "push_level", "list_level", "empty_level"]
-        names += ["settle_level", "count_searches"]
-        if self.tails is not None:
-            names.append("live_level")
+        names = ["push_level", "list_level", "empty_level", "settle_level"]
+        arguments = dict.fromkeys([*names, "count_searches"], self.params)
+        self._pulls, self._into = self.params, dict[str, Any]()
+        if member.graph.directed:
+            self._pulls = type(self.params)()
+            self._into = self._rows(member.graph.turned())
+        pulls = ["pull_level"] if self.tails is None else ["live_level", "pull_level"]
+        arguments |= dict.fromkeys(pulls, self._pulls)
         self._steps = {
-            name: module.kernel(name).prepare(self.params, grid, THREADS)
-            for name in names
+            name: module.kernel(name).prepare(params, grid, THREADS)
+            for name, params in arguments.items()
         }
         begin = module.kernel("begin_level")
         self._begin_level = begin.prepare(self.first, 1, THREADS)
@@ -195,7 +202,11 @@ class Share:
     def step(self, name: str, depth: int) -> None:
         """Launch a step of a level; see bits_domain.cu."""
         self.params.depth = depth
-        self._steps[name]()
+        launch = self._steps[name]
+        if launch.arguments is not self.params:
+            # mutant: **self._into -> : test_directed_bits::test_domains
+            copied(self.params, self._pulls).set(**self._into)
+        launch()
 
     def settle(self, depth: int) -> None:
         """Make the new bits the frontier; start copying its size to the host."""

@@ -25,6 +25,7 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.multisearch.domain_share import Share
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.multisearch.domain_members import Member
     from distbfs.types import DeviceArray, Ids, Stop
 
@@ -71,8 +72,7 @@ class LaunchedShare(Share):
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
 
-    def _split_rows(self) -> list[int]:
-        graph = self.member.graph
+    def _split_rows(self, graph: DeviceGraph) -> list[int]:
         return [above(graph, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE)]
 
     def _fresh(self) -> list[DeviceArray]:

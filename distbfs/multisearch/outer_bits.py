@@ -6,7 +6,6 @@ Each level sends the new words of delegates and of the targets of outer edges.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
-from distbfs.device.structures import structure
+from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
 from distbfs.multisearch.domain_members import Member, outer_table
@@ -109,8 +108,7 @@ class Outside(Sender):
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
         arrays["row"][normals:] = outer.offsets
         self._targets = targets
-        params: Record = structure(SOURCE, "Outer")()
-        ctypes.memmove(ctypes.byref(params), ctypes.byref(own), ctypes.sizeof(own))
+        params = copied(own, structure(SOURCE, "Outer")())
         params.set(
             **arrays,
             adj=outer.columns,

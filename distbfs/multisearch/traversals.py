@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -246,8 +247,13 @@ class DeviceTraversals(Traversals):
         return sums, count
 
     def reversed(self) -> DeviceTraversals:
-        """Return these searches, which are of symmetric graphs."""
-        return self
+        """Return searches along reversed edges; see ``Traversals``."""
+        self._close()  # they take as much memory
+        other = copy(self)
+        other._members = [member.reversed() for member in self._members]
+        other._most = cuda_bits.LANES[-1]
+        self._session.at_close.append(other._close)
+        return other
 
     def _tried(
         self,
@@ -315,9 +321,9 @@ def traversals_of(session: Session) -> Traversals:
     members: list[domain_members.Member] = []
     if engine == "xbfs":
         shares = [] if session.separated is None else session.separated.shares
-        if shares and not shares[0].graph.directed:
+        if shares:
             members = [domain_members.Member.of_share(share) for share in shares]
-        elif held.rows and not held.rows[0].graph.directed:
+        elif held.rows:
             members = [domain_members.Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:
             members = [domain_members.Member.of_graph(held.graph)]

@@ -2,6 +2,7 @@
 
 import numpy as np
 from device_parts import LARGE, device_parts
+from directed_between import directed_parts
 from drawn_examples import examples
 from graphs import sources
 from hypothesis import strategies as st
@@ -48,7 +49,8 @@ def searching(source, owners, threshold, kind, work, **options):
     Offsets of every second share have 64 bits.
     """
     placement = Placement.of_domains(owners, 1 + max(x for own in owners for x in own))
-    placed = device_parts(source, placement.parts, threshold=threshold)
+    make = directed_parts if source.directed else device_parts
+    placed = make(source, placement.parts, threshold=threshold)
 
     def rank(world):
         domain, own = split_by_domain(world, placement), placement.parts_of(world.rank)
@@ -100,6 +102,7 @@ def session_of(world, source, domain, threshold):
         world=world if world.size > 1 else None,
         request=Request(domain=domain, divided=True),
         threshold=threshold,
+        directed=source.directed,
         engine="xbfs",
         parents=False,
     )

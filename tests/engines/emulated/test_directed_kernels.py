@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bit_searches import BitSearches
 from device_graphs import HostGraph
 from directed_hosts import (
     SHAPES,
@@ -27,7 +26,6 @@ from fast_faults import Faults
 from fast_graphs import HUGE, fault, untils, wanted_levels
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions import query_session
 
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room
@@ -37,7 +35,6 @@ from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import AT_LEAST, FEW_OUT
-from distbfs.service.shared_traversal import batch_searcher
 
 MADE = {}
 WAYS = {
@@ -316,11 +313,6 @@ def test_tails_in_host_memory(device, name, in_ids):
     faults.tell()
     with pytest.raises(UsageError, match="masks of a directed graph need all"):
         SeenMaker(rows_of_graph(graph))
-    with pytest.raises(UsageError, match="many searches of a directed graph need all"):
-        BitSearches(graph)
-    session = query_session(made.source.n, graph)
-    why = "queries of a service are answered one by one"
-    assert batch_searcher(session) is None, why
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])

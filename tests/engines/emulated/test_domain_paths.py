@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from itertools import cycle
-from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -202,9 +201,8 @@ def test_memory_is_what_was_counted(owners):
                 )
                 held += bytes_of(outside._params, own)
             assert held == member.bytes_needed(1, levels=True, sums=len(sums))
-            asked = None
-            if outside is not None:
-                asked = SimpleNamespace(numbers=paths._params.held["asked"])
+            asked = paths._asked
+            assert bool(asked) == (outside is not None)
             table = domain_paths.shared_table(member, paths._width)
             table |= domain_paths.own_table(
                 member, paths._width, searches.deepest, asked

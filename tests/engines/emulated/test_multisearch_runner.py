@@ -170,8 +170,6 @@ def test_refusals(device):
         searcher(source, "xbfs", method="bits").run(wrong, some)
     with pytest.raises(SearchStopped, match="stopped after 0 of 3"):
         levels(searcher(source, "xbfs", stop=lambda: True), some, "int8")
-    with pytest.raises(UsageError, match="diameter needs a symmetric graph"):
-        diameter(searcher(source, "xbfs", directed=True))
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
         choose_runner("xbfs")[0].prepare(delegates[0])

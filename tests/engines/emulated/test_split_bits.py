@@ -179,14 +179,6 @@ def test_applications_of_a_whole_graph(least_kept):
         betweenness(searcher, np.arange(3))
 
 
-def test_a_directed_graph_is_whole(least_kept):
-    searcher = WholeSearcher(
-        *(SoloWorld(), choose_runner("xbfs")[0], whole(GRAPHS["random"], True)),
-        RunOptions(),
-    )
-    assert (searcher.where, searcher.graph.held_back) == ("", 0)
-
-
 def test_limits_of_python(least_kept):
     source = GRAPHS["kronecker"]
     graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
