@@ -141,7 +141,7 @@ def check_levels(
     for row in checked:
         level = levels[row]
         if level.dtype == np.int16:
-            level = level.view(np.uint16)
+            level = level.astype(np.int32)
         said = validate_on_device(tuples, int(sources[row]), level, None)
         if not said.valid:
             raise ValidationError(f"{name}, {sources[row]}: {'; '.join(said.errors)}")

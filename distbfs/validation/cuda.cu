@@ -29,7 +29,7 @@
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (2^63 - 1: none), then reached vertices, tuples that leave a reached vertex, depth + 1.
  *
- * variants: LEVEL=i8,i16,i32 PARENT=i32,i64 ID=u32 | LEVEL=i8,i16,i32 PARENT=i64 ID=u64
+ * variants: LEVEL=i8,i32 PARENT=i32,i64 ID=u32 | LEVEL=i8,i32 PARENT=i64 ID=u64
  */
 #include "../engines/cuda/common/base.cuh"
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 MAX_CHUNK = 1 << 30
-LEVEL_TYPES: Sequence[str] = ("int8", "int16", "int32")
+LEVEL_TYPES: Sequence[str] = ("int8", "int32")
 PARENT_TYPES: Sequence[str] = ("int32", "int64")
 
 

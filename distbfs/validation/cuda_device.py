@@ -49,8 +49,8 @@ NOT_HERE = np.iinfo(np.int64).min  # less than any value
 class ResultShard:
     """Results of the vertices index, index + parts, index + 2 parts, …, on a device.
 
-    level: CuPy array [local] of int8, int16 or int32, -1 = unreached; None on all
-    shards if only parents were requested
+    level: CuPy array [local] of int8 or int32, -1 = unreached; None on all shards
+    if only parents were requested
     parent: CuPy array [local] of ids, int32 or int64, -1 = no parent; None on all
     shards if only levels were requested
     """

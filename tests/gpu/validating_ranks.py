@@ -71,7 +71,7 @@ def check(world, devices, copies):
         kept, wrong = [KeptEnds() for _ in devices], 0
         for kind, *faulty in planted(*case, seed=23):
             of, at, level, parent = faulty
-            if of is not source or not (holds(level, np.int16) and holds(parent, "i4")):
+            if of is not source or not (holds(level, np.int32) and holds(parent, "i4")):
                 continue
             for parents in (parent, None):
                 result = of, at, level, parents
@@ -106,7 +106,7 @@ def shard(part, parts, level, parent):
     """The results of a part, on the current device."""
     cp = cuda.cupy()
     own = None if parent is None else cp.asarray(parent[part::parts].astype(np.int32))
-    return ResultShard(part, cp.asarray(level[part::parts].astype(np.int16)), own)
+    return ResultShard(part, cp.asarray(level[part::parts].astype(np.int32)), own)
 
 
 def main():

@@ -69,7 +69,6 @@ typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef signed char i8;
-typedef short i16;
 typedef int i32;
 typedef long long i64;
 #define INLINE static inline
