@@ -254,9 +254,8 @@ def cuda_facts() -> dict[str, Any]:
             name, size = properties["name"], int(properties["totalGlobalMem"])
             text = name.decode() if isinstance(name, bytes) else str(name)
             facts["devices"].append({"name": text, "memory": size})
-    elif NVIDIA.exists():
-        what = f"there is an NVIDIA driver, but {facts['said']}"
-        facts["problems"].append(what)
+    elif NVIDIA.exists() and "cupy" in facts["said"]:
+        facts["problems"].append(f"there is an NVIDIA driver, but {facts['said']}")
     return facts
 
 

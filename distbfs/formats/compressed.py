@@ -97,8 +97,9 @@ class Unpacker:
         """
         pieces = []
         while count and (self._decoder is not None or self._next_stream()):
-            pieces.append(self._decode(count))
-            count -= len(pieces[-1])
+            if piece := self._decode(count):
+                pieces.append(piece)
+                count -= len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _next_stream(self) -> bool:

@@ -281,7 +281,12 @@ def test_no_device():
 
 
 def test_driver_without_cupy(tmp_path, monkeypatch):
+    def missing():
+        raise DeviceMissing("no CUDA: cupy is not installed; pip install it")
+
     monkeypatch.setattr(probing, "NVIDIA", tmp_path)
+    assert probing.cuda_facts()["problems"] == []
+    monkeypatch.setattr(probing.cuda, "cupy", missing)
     facts = probing.cuda_facts()
     assert facts["problems"] == [f"there is an NVIDIA driver, but {facts['said']}"]
 
