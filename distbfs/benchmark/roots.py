@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from distbfs.errors import ValidationError
 from distbfs.generate.hashing import draws, mix64
 from distbfs.options import check_range
 from distbfs.types import Ids, Marks, TupleSource, World, slice_bounds
@@ -34,6 +35,15 @@ def candidates(n: int, seed: int, start: int, stop: int) -> Ids:
     begin = mix64(np.array([seed % (1 << 64)], dtype=np.uint64))
     drawn = draws(int(begin[0]), np.arange(start + 1, stop + 1))
     return (drawn % np.uint64(n)).astype(np.int64)
+
+
+def some_roots(roots: Ids) -> Ids:
+    """Return roots, int64 [k]; raise ValidationError if there are none."""
+    if not len(roots):
+        raise ValidationError(
+            "no vertex has a neighbour other than itself; there is nothing to search"
+        )
+    return roots
 
 
 def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:

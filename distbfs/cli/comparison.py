@@ -18,7 +18,7 @@ from distbfs.benchmark.compare_figures import (
 )
 from distbfs.benchmark.libraries.base import LibraryRows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
-from distbfs.benchmark.roots import choose_roots
+from distbfs.benchmark.roots import choose_roots, some_roots
 from distbfs.cli.shared import Terminal, share_of_cores
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
@@ -170,12 +170,7 @@ def choose_sources(
     n = session.layout.n
     drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
     chosen = reaching_most(session, drawn) if directed else in_largest(session, drawn)
-    sources: Ids = drawn[chosen][:count]
-    if not len(sources):
-        raise ValidationError(
-            "no vertex has a neighbour other than itself; there is nothing to search"
-        )
-    return sources
+    return some_roots(drawn[chosen][:count])
 
 
 def in_largest(session: Session, drawn: Ids) -> Marks:

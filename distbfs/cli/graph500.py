@@ -11,7 +11,12 @@ import numpy as np
 
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
-from distbfs.benchmark.roots import Connected, choose_roots, connected_from_tuples
+from distbfs.benchmark.roots import (
+    Connected,
+    choose_roots,
+    connected_from_tuples,
+    some_roots,
+)
 from distbfs.cli.measures import check_trace, searches_energy, traced
 from distbfs.cli.options.graph500 import Graph500Options
 from distbfs.cli.shared import (
@@ -25,7 +30,7 @@ from distbfs.cli.shared import (
     warn_of_rest,
     write_records,
 )
-from distbfs.errors import SearchStopped, UsageError, ValidationError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
@@ -186,14 +191,8 @@ def run(asked: Graph500Options) -> int:
                 opened = open_tuples(terminal, asked, options, request, buffer)
         session = opened.session
         terminal.say_engine(session)
-        chosen = choose_roots(
-            session.layout.n, asked.roots, asked.seed, opened.connected
-        )
-        if not len(chosen):
-            raise ValidationError(
-                "no vertex has a neighbour other than itself; there is nothing to "
-                "search"
-            )
+        n, connected = session.layout.n, opened.connected
+        chosen = some_roots(choose_roots(n, asked.roots, asked.seed, connected))
         cost = ParentShare()
         check = min(asked.validate or len(chosen), len(chosen))
         check = 0 if asked.skip_validation else check
