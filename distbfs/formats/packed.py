@@ -68,7 +68,7 @@ class BinaryFile(HashedFile):
         at = self.position if at is None else at
         return InputError(f"{self.path}: byte {at}: {what}")
 
-    def header(self, size: int) -> bytes:
+    def header(self, size: int) -> bytearray:
         """Return the first bytes; InputError if there are fewer."""
         if self.size < size:
             what = f"the file ends, where a header takes {size} bytes"
@@ -86,22 +86,16 @@ class BinaryFile(HashedFile):
                 f"the file ends, where {what} take {takes} bytes", self.size
             )
 
-    def read(self, count: int) -> bytes:
+    def read(self, count: int) -> bytearray:
         """Return exactly ``count`` bytes and hash them."""
         data = self.peek(count, self.position)
-        if not self.packing:
-            self._seen(data)
-        self.position += count
+        self.passed(memoryview(data))
         return data
 
-    def peek(self, count: int, position: int) -> bytes:
+    def peek(self, count: int, position: int) -> bytearray:
         """Return exactly ``count`` bytes at a position; keep the file's position."""
-        try:
-            data = os.pread(self.content.fileno(), count, position)
-        except OSError as error:
-            raise system_error(error, self.path) from error
-        if len(data) < count:
-            raise self.refuse("the file is truncated", position + len(data))
+        data = bytearray(count)
+        self.fill(memoryview(data), position)
         return data
 
     def fill(self, room: memoryview, position: int) -> None:
@@ -153,7 +147,7 @@ def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
     return at, f"id {value} is out of range; allowed: {base} {upper}"
 
 
-def unpack(data: bytes) -> Ids:
+def unpack(data: bytearray) -> Ids:
     """Return the int64 [k, 2] pairs of k packed edges of 12 bytes."""
     words = np.frombuffer(data, dtype="<u4").reshape(-1, 3)
     upper = words[:, 2:].astype("<u4").view("<i2").astype(np.int64)
@@ -173,7 +167,7 @@ class PackedReader(Reader):
             raise UsageError("ids of Graph500 edges start at 0; leave out one-based")
 
     @staticmethod
-    def decode(data: bytes) -> Ids:
+    def decode(data: bytearray) -> Ids:
         """Return the int64 [k, 2] pairs of the bytes of whole edges."""
         return unpack(data)
 
@@ -199,7 +193,7 @@ class Int64Reader(PackedReader):
     width = 16
 
     @staticmethod
-    def decode(data: bytes) -> Ids:
+    def decode(data: bytearray) -> Ids:
         """Return the int64 [k, 2] pairs of the bytes of whole edges."""
         pairs = np.frombuffer(data, dtype="<i8").reshape(-1, 2)
         return pairs.astype(np.int64, copy=False)
