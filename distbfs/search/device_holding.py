@@ -50,7 +50,12 @@ BESIDE_EDGES = 4  # free memory over that of shared edges: keys, rows, searches
 
 
 def room_beside(
-    engine: Any, request: Request, need: Callable[..., int], devices: int = 1
+    engine: Any,
+    request: Request,
+    need: Callable[..., int],
+    devices: int = 1,
+    *,
+    directed: bool = False,
 ) -> Room:
     """Return the memory limits of a graph on a device, beside searches.
 
@@ -61,7 +66,8 @@ def room_beside(
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
         taken = need(local, active, m, at_least)
         taken += request.beside(local, active, devices, 0)
-        return taken + request.masked * total_bytes(mask_table(local, active, m))
+        masks = (1 + directed) * total_bytes(mask_table(local, active, m))
+        return taken + request.masked * masks
 
     options = engine.options
     return Room(options.device_memory, options.host_memory, state)
@@ -84,9 +90,8 @@ def graph_on_device(source: Source, engine: Any, request: Request) -> DeviceGrap
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes:
-        # masks of a directed graph are of columns on the device
-        if not (source.directed and request.masked):
-            form["room"] = room_beside(engine, request, state_bytes)
+        directed = source.directed
+        form["room"] = room_beside(engine, request, state_bytes, directed=directed)
         likely = engine.likely(source.n, directed=source.directed)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:
@@ -128,10 +133,8 @@ def hold_domain(
         tuples = Turned(tuples)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
-    room: Room | None = None
-    if not (directed and request.masked):  # masks are of columns on the devices
-        need = partial(engine.member_bytes, layout, directed=directed)
-        room = room_beside(engine, request, need, count)
+    need = partial(engine.member_bytes, layout, directed=directed)
+    room = room_beside(engine, request, need, count, directed=directed)
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,

@@ -160,8 +160,7 @@ def open_separated(opening: Opening) -> Session:
     closing: list[Callable[[], None]] = []
     why = choice.why
     if room is not None:
-        limits = None if source.directed and opening.request.masked else room
-        searches = split_searches(world, placement, engine, held, limits, closing)
+        searches = split_searches(world, placement, engine, held, room, closing)
         shares = [search.part for search in searches]
         outer = [side for share in shares for side in share.outer_sides]
         why = because(why, where_rows_are(world, [x.graph for x in shares], outer))

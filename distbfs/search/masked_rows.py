@@ -99,21 +99,19 @@ class InnerRows:
 
     def __init__(self, world: World, parts: Sequence[InnerPart]) -> None:
         self.world, self._parts = world, parts
-        self._makers: list[list[SeenMaker]] = []
+        self._makers: list[tuple[SeenMaker, SeenMaker]] = []
         for part in parts:
             with part.ids.device, cuda.memory_of("the ids of other domains"):
                 targets = [target_ids(part, outer) for outer in part.outer_sides]
-                rows = rows_of_part(part, targets)
-                self._makers.append([SeenMaker(some) for some in rows])
+                inner, outer = rows_of_part(part, targets)
+                self._makers.append((SeenMaker(inner), SeenMaker(outer)))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenPart]:
         """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
-        for part, makers in zip(self._parts, self._makers, strict=True):
+        for part, (inner, outer) in zip(self._parts, self._makers, strict=True):
             with part.ids.device:
-                inner, outer, *into = (make(maker) for maker in makers)
-                outer.incoming = into[0] if into else None
-                seen.append(SeenPart(inner, outer))
+                seen.append(SeenPart(make(inner), make(outer)))
         return seen
 
     def ends(self, seen: Sequence[SeenPart]) -> list[DeviceArray]:

@@ -9,7 +9,7 @@
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number.
  * Columns have names that rise in each row: numbers, positions (positions.cuh) where there are
  * several devices, or indices of targets.  All bits begin as zeros.  Where edges lead one way,
- * rows are of edges out, and each has a bit in its row of edges in, too.
+ * rows of edges out and rows of edges in have their bits one after the other.
  */
 #include "../../engines/cuda/common/base.cuh"
 #include "../../engines/cuda/common/positions.cuh"
@@ -19,9 +19,7 @@ struct Seen {
     const u32 *adj;       /* [m], rising in each row */
     const u64 *tail_row;  /* [tailed + 1], where tails begin */
     const u32 *tails;     /* [tail_row[tailed]], in host memory */
-    Uints in_row;         /* [active + 1], null: edges lead both ways */
-    const u32 *in_adj;    /* [m], rising in each row */
-    u32 *bits, *in_bits;  /* [m / 32 + 1] */
+    u32 *bits;            /* [m / 32 + 1] */
     u32 *tail_bits;       /* [(high - low) / 32 + 1], of the tails from `low` on */
     const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
     u32 *places;          /* [n], id -> name of columns, NONE: no column has it */
@@ -44,7 +42,7 @@ struct Seen {
     u32 shares, wide;
     u32 parts, part;      /* whose local ids there are */
     u32 first, shift;
-    u32 one_way;          /* rows are of one direction of a directed graph alone */
+    u32 one_way;          /* of a directed graph: 1 in rows of edges out, 2 in those of edges in */
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -68,16 +66,6 @@ INLINE void see(const Seen &r, u32 v, u32 x) {
         atomicOr(r.tail_bits + ((t - r.low) >> 5), 1u << (t & 31));
 }
 
-/* Sets the bit of the edge that leads to column x of row v, in the row of its end. */
-INLINE void see_back(const Seen &r, u32 v, u32 x) {
-    /* mutant: if (r.one_way) return -> : test_directed_between::test_masks */
-    if (r.one_way) return;
-    if (!r.in_adj) return see(r, v, x);
-    if (v == NONE || x == NONE) return;
-    const u64 end = r.in_row[v + 1], at = lower_bound(r.in_adj, r.in_row[v], end, x);
-    if (at < end && r.in_adj[at] == x) atomicOr(r.in_bits + (at >> 5), 1u << (at & 31));
-}
-
 /* The row of an id, whose column is at `place`; NONE where this device has none. */
 INLINE u32 row_of(const Seen &r, u32 id, u32 place) {
     if (r.numbers) {
@@ -89,13 +77,14 @@ INLINE u32 row_of(const Seen &r, u32 id, u32 place) {
     return granule / r.devices << 10 | (place & 1023);
 }
 
-/* Sets the bits of edges, both directions of each, or in both rows. */
+/* Sets the bits of edges, of both directions unless they lead one way. */
 extern "C" __global__ void see_pairs(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
         const u32 u = r.u[k], v = r.v[k], a = r.places[u], b = r.places[v];
         see(r, row_of(r, u, a), b);
         /* mutant: v, b), a -> u, a), b : test_masked_kernels::test_clusters */
-        see_back(r, row_of(r, v, b), a);
+        /* mutant: !r.one_way -> true : test_directed_between::test_masks */
+        if (!r.one_way) see(r, row_of(r, v, b), a);
     }
 }
 
@@ -166,7 +155,7 @@ INLINE u32 forward(const Seen &r, const u32 *columns, u64 begin, u64 end, u32 id
     for (u64 from = begin; from < end; from += 32) {
         const u64 k = from + lane_id();
         const u32 other = k < end ? whole_id(r, columns[k]) : 0;
-        const bool first = id < other || r.in_adj;
+        const bool first = id < other || r.one_way;
         const u32 some = __ballot_sync(ALL, k < end && first), count = __popc(some);
         sum += count;
         if (!writes || !count) continue;
@@ -207,8 +196,8 @@ extern "C" __global__ void see_listed(const Seen r) {
         if (!r.chosen[k]) continue;
         const u32 u = r.keys[k] >> 32, v = (u32)r.keys[k], a = r.places[u], b = r.places[v];
         if (r.ids && !(flagged(r, u) && flagged(r, v))) continue;
-        see(r, a, b);
-        see_back(r, b, a);
+        if (r.one_way != 2) see(r, a, b);
+        if (r.one_way != 1) see(r, b, a);
     }
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,8 @@ class NamedRows:
     device that has the rows
     numbers, vertices: used instead of positions if the rows are those of local ids of
     part ``part`` of ``parts``: local id -> row + ``first``, row -> local id
-    incoming: (offsets, columns) of the incoming edges of a directed graph; else None
-    alone: "out" or "in" if the rows of a directed graph are of one direction only
+    way: "out" or "in", the direction of the edges of a directed graph; else ""
+    back: the rows of the incoming edges of a directed graph; else None
     """
 
     offsets: DeviceArray
@@ -103,27 +103,33 @@ class NamedRows:
     parts: int = 1
     part: int = 0
     first: int = 0
-    incoming: tuple[DeviceArray, DeviceArray] | None = None
-    alone: str = ""
+    way: str = ""
+    back: NamedRows | None = None
 
     @property
     def sides(self) -> list[int]:
         """Number of columns of each set of rows on the device."""
-        into = self.incoming
-        return [self.m] if into is None else [self.m, len(into[1]) - COLUMN_PAD]
+        return [self.m] if self.back is None else [self.m, self.back.m]
 
     @classmethod
     def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
         """Return the rows of a graph; columns: the names of their columns."""
-        return cls(
-            graph.offsets,
-            graph.columns,
-            graph.active,
-            graph.m - graph.held_back,
-            tails=graph.tails,
-            incoming=graph.pulled if graph.directed else None,
-            **columns,
-        )
+
+        def rows(side: DeviceGraph, way: str, back: NamedRows | None) -> NamedRows:
+            return cls(
+                side.offsets,
+                side.columns,
+                side.active,
+                len(side.columns) - COLUMN_PAD,
+                tails=side.tails,
+                way=way,
+                back=back,
+                **columns,
+            )
+
+        if not graph.directed:
+            return rows(graph, "", None)
+        return rows(graph, "out", rows(graph.turned(), "in", None))
 
 
 def rows_of_graph(graph: DeviceGraph) -> NamedRows:
@@ -149,10 +155,13 @@ def rows_of_member(part: MemberRows) -> NamedRows:
     )
 
 
-def rows_of_part(part: InnerPart, targets: Sequence[DeviceArray]) -> list[NamedRows]:
-    """Return inner rows and ``outer_sides`` of one device's share of a part.
+def rows_of_part(
+    part: InnerPart, targets: Sequence[DeviceArray]
+) -> tuple[NamedRows, NamedRows]:
+    """Return the inner and the outer rows of one device's share of a part.
 
-    targets: ids of the targets of each of these; outer columns are sorted in their rows
+    targets: ids of the targets of each of its ``outer_sides``, whose columns are sorted
+    in their rows
     """
     layout, graph, first = part.layout, part.graph, part.normals
     inner = NamedRows.of_graph(
@@ -162,12 +171,11 @@ def rows_of_part(part: InnerPart, targets: Sequence[DeviceArray]) -> list[NamedR
         devices=part.domain.devices,
         device=part.device,
     )
-    rows = [inner]
-    for edges, names, way in zip(
-        part.outer_sides, targets, ("out", "in"), strict=False
-    ):
+    back: NamedRows | None = None
+    sides = [*zip(part.outer_sides, targets, ("out", "in"), strict=False)]
+    for edges, names, way in reversed(sides):
         sort_rows(edges.offsets, edges.columns)
-        outer = NamedRows(
+        back = outer = NamedRows(
             edges.offsets,
             edges.columns,
             len(edges.offsets) - 1,
@@ -179,10 +187,10 @@ def rows_of_part(part: InnerPart, targets: Sequence[DeviceArray]) -> list[NamedR
             parts=layout.parts,
             part=part.index,
             first=first,
-            alone=way if graph.directed else "",
+            way=way if graph.directed else "",
+            back=back,
         )
-        rows.append(outer)
-    return rows
+    return inner, outer
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
@@ -233,16 +241,9 @@ class SeenMaker:
             parts=rows.parts,
             part=rows.part,
             first=rows.first,
-            one_way=rows.alone != "",
+            one_way=("", "out", "in").index(rows.way),
         )
-        if rows.incoming is not None:
-            if rows.tails is not None:
-                raise UsageError(
-                    "masks of a directed graph need all of it on the device, and some "
-                    "of its edges are in host memory"
-                )
-            in_row, in_adj = rows.incoming
-            self._params.set(in_row=in_row, in_adj=in_adj)
+        self._back = None if rows.back is None else SeenMaker(rows.back)
         if (tails := rows.tails) is not None:
             self._params.set(
                 tail_row=tails.offsets, tails=tails.columns, tailed=tails.tailed
@@ -250,6 +251,16 @@ class SeenMaker:
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between visible vertices, bool [n] by id."""
+        return self._both(lambda side: side._of_vertices(vertices))
+
+    def _both(self, make: Callable[[SeenMaker], SeenEdges]) -> SeenEdges:
+        """Make the bits of edges out and, of a directed graph, of edges in."""
+        seen = make(self)
+        if self._back is not None:
+            seen.incoming = make(self._back)
+        return seen
+
+    def _of_vertices(self, vertices: Marks) -> SeenEdges:
         columns = len(self._rows.names)
         with self._room(len(vertices) // 8 + columns // 8):
             ids = self._flags_of(vertices)
@@ -257,12 +268,7 @@ class SeenMaker:
             self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
             self._launch("place_flags", columns + 1)
 
-            def fill() -> None:
-                self._launch("see_ends", 32 * self._rows.active)
-                if self._rows.incoming is not None:
-                    self._launch_in_rows("see_ends")
-
-            return self._made(fill)
+            return self._made(lambda: self._launch("see_ends", 32 * self._rows.active))
 
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
         """Return the visible edges of a whole graph.
@@ -272,18 +278,24 @@ class SeenMaker:
         vertices: bool [n] by id; only edges between these vertices are visible; None
         for all Raises InputError if the number of flags differs.
         """
-        cp, p, rows = cuda.cupy(), self._params, self._rows
-        count = self._edges if rows.incoming else self._edges // 2
+        count = self._edges if self._rows.way else self._edges // 2
         if len(edges) != count:
             raise InputError(
                 f"edges has {len(edges)} flags; allowed: one for each of {count} edges"
             )
+        return self._both(lambda side: side._of_edges(edges, vertices, self))
+
+    def _of_edges(
+        self, edges: Marks, vertices: Marks | None, lister: SeenMaker
+    ) -> SeenEdges:
+        """Return visible edges; lister: of the rows out, which list the edges."""
+        cp, p, rows, of = cuda.cupy(), self._params, self._rows, lister._params
         places = self._places()
         p.places, p.ids = places.data.ptr, 0
-        p.shift = max((rows.n - 1).bit_length() - RANGES, 0)
-        buckets = cp.zeros((rows.n >> p.shift) + 1, np.uint64)
-        p.buckets = buckets.data.ptr
-        self._launch("count_keys", 32 * rows.active)
+        of.shift = max((rows.n - 1).bit_length() - RANGES, 0)
+        buckets = cp.zeros((rows.n >> of.shift) + 1, np.uint64)
+        of.buckets = buckets.data.ptr
+        lister._launch("count_keys", 32 * rows.active)
         runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
         most = max((high - low for _, _, low, high in runs), default=0)
         with self._room(KEY_BYTES * most + rows.n // 8):
@@ -294,9 +306,10 @@ class SeenMaker:
                 for first, last, low, high in runs:
                     keys = cp.empty(high - low, np.uint64)
                     filled = cp.zeros(1, np.uint64)
-                    p.from_id, p.to_id = first << p.shift, last << p.shift
-                    p.keys, p.filled = keys.data.ptr, filled.data.ptr
-                    self._launch("write_keys", 32 * rows.active)
+                    of.from_id, of.to_id = first << of.shift, last << of.shift
+                    p.keys = of.keys = keys.data.ptr
+                    of.filled = filled.data.ptr
+                    lister._launch("write_keys", 32 * rows.active)
                     keys.sort()
                     chosen = cp.asarray(edges[low:high])
                     p.chosen, p.count = chosen.data.ptr, high - low
@@ -314,11 +327,15 @@ class SeenMaker:
 
         Raises UsageError if ids need more than 32 bits.
         """
-        cp, rows = cuda.cupy(), self._rows
-        if rows.n > ISOLATED:
+        n = self._rows.n
+        if n > ISOLATED:
             raise UsageError(
-                f"masks of edges go up to {ISOLATED} vertices on devices, not {rows.n}"
+                f"masks of edges go up to {ISOLATED} vertices on devices, not {n}"
             )
+        return self._both(lambda side: side._of_pairs(pairs))
+
+    def _of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
+        cp, rows = cuda.cupy(), self._rows
         with self._room(16 * PAIRS + (4 * rows.n if rows.places is None else 0)):
             places = self._places()
             self._params.places = places.data.ptr
@@ -329,7 +346,7 @@ class SeenMaker:
                         some = slice(low, low + PAIRS)
                         ends = [
                             cp.asarray(x[some].astype(np.uint32, copy=False))
-                            for x in ((v, u) if rows.alone == "in" else (u, v))
+                            for x in ((v, u) if rows.way == "in" else (u, v))
                         ]
                         self._params.u, self._params.v = (x.data.ptr for x in ends)
                         self._params.count = len(ends[0])
@@ -377,11 +394,7 @@ class SeenMaker:
         made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
         bits, ends = made["bits"], made["ends"]
         p.bits, p.ends = bits.data.ptr, ends.data.ptr
-        p.low = p.high = p.tail_bits = p.in_bits = 0
-        back: dict[str, DeviceArray] = {}
-        if rows.incoming is not None:
-            back = allocate(mask_table(rows.n, rows.active, rows.sides[1]), cp.zeros)
-            p.in_bits = back["bits"].data.ptr
+        p.low = p.high = p.tail_bits = 0
         kept: Array | None = None
         if tails is None:
             fill()
@@ -399,26 +412,8 @@ class SeenMaker:
                 some[:] = window[: len(some)].get()
             p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
         self._launch("count_seen", 32 * rows.active)
-        incoming: SeenEdges | None = None
-        if back:
-            p.ends = back["ends"].data.ptr
-            self._launch_in_rows("count_seen")
-            incoming = SeenEdges(back["bits"], None, back["ends"][: rows.active])
         cp.cuda.Device().synchronize()
-        return SeenEdges(bits, kept, ends[: rows.active], incoming)
-
-    def _turn(self) -> None:
-        """Swap the rows of incoming and of outgoing edges."""
-        p, held = self._params, dict(self._params.held)
-        p.set(row=held["in_row"], adj=held["in_adj"])
-        p.set(in_row=held["row"], in_adj=held["adj"])
-        p.bits, p.in_bits = p.in_bits, p.bits
-
-    def _launch_in_rows(self, name: str) -> None:
-        """Launch a kernel with warps for the rows of incoming edges."""
-        self._turn()
-        self._launch(name, 32 * self._rows.active)
-        self._turn()
+        return SeenEdges(bits, kept, ends[: rows.active])
 
     def _launch(self, name: str, threads: int) -> None:
         if threads:

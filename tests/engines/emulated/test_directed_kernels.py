@@ -27,13 +27,13 @@ from fast_graphs import HUGE, fault, untils, wanted_levels
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distbfs.build.cuda import seen as seen_edges
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room
-from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
+from distbfs.device import cuda
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
-from distbfs.errors import UsageError
 from distbfs.graph.device_graph import AT_LEAST, FEW_OUT
 
 MADE = {}
@@ -311,8 +311,30 @@ def test_tails_in_host_memory(device, name, in_ids):
     for root in roots_of(back, 1):
         faults.look(back, search, root, f"{name}, turned")
     faults.tell()
-    with pytest.raises(UsageError, match="masks of a directed graph need all"):
-        SeenMaker(rows_of_graph(graph))
+
+
+@IN_IDS
+@pytest.mark.parametrize("name", ["kronecker", "hubs", "hubs-turned", "uniform"])
+def test_masks_in_host_memory(device, name, in_ids, monkeypatch):
+    """Rows out and rows in have tails, whose bits are made a piece at a time."""
+    device.multiprocessors = 3
+    faults, made = Faults(), DirectedHost(host(name).source)
+    made.graph = split_at_eight(made.source)
+    monkeypatch.setattr(seen_edges, "SCRATCH", cuda.free_bytes() // 160)
+    for seed in range(3):
+        vertices, edges, left = masks_of(made.source, seed)
+        seen = seen_of(made, vertices, edges, left)
+        assert seen.tails is not None
+        assert seen.incoming.tails is not None
+        other = DirectedHost(left, graph=made.graph)
+        for way in ("plain", "push", "pull", "mark", "pull-at-once", "pull-early"):
+            search = FastSearch(made.graph, in_ids=in_ids, **WAYS[way])
+            search.see(seen)
+            for root in roots_of(other, 1):
+                faults.look(other, search, root, f"{name}, {way}, {seed}")
+            search.see(None)
+            faults.look(made, search, roots_of(made, 1)[0], f"{name}, {way}, all")
+    faults.tell()
 
 
 @pytest.mark.parametrize("name", ["kronecker", "dead-ends", "hubs", "layers", "ring"])

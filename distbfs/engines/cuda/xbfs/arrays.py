@@ -325,6 +325,7 @@ class Arrays:
         if incoming is not None:
             p.set(in_tail_row=incoming.offsets, in_tailed=incoming.tailed)
             p.in_far = incoming.from_column(p.in_adj)
+            p.in_tail_count = len(incoming.columns)
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -579,13 +580,11 @@ class Arrays:
             )
         p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
         if g.directed:
-            p.set(in_seen=None if pulled is None else pulled.bits)
+            p.set(in_seen=pulled and pulled.bits, in_tail_seen=pulled and pulled.tails)
         if not some:
             return
         if seen is not None:
-            p.set(seen=seen.bits)
-            if g.tails is not None:
-                p.set(tail_seen=seen.tails)
+            p.set(seen=seen.bits, tail_seen=seen.tails)
         self._find_more(bits)
         if whole or g.directed:
             ends = np.uint64(0) if pulled is None else pulled.ends
@@ -601,16 +600,16 @@ class Arrays:
 
         bits: a bit for each column that pulls read; address 0 if all are visible
         """
-        g, p = self.graph, self.params
-        tails = g.in_tails if g.directed else g.tails
+        g, p, tails = self.graph, self.params, self.graph.pulled_tails
+        tail_seen = p.in_tail_seen if g.directed else p.tail_seen
         more = self._make("more", bare=True)["more"]
         self._run(
             "with_more",
             uints(g.pulled[0]),
             bits,
             np.uint64(0) if tails is None else tails.offsets,
-            np.uint64(p.tail_seen or 0),
-            p.tailed,
+            np.uint64(tail_seen or 0),
+            0 if tails is None else tails.tailed,
             g.active,
             self._words,
             more,
@@ -644,7 +643,8 @@ class Arrays:
         own = self.params
         params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
         if self.graph.directed:
-            params.in_seen, params.bare = own.in_seen, own.bare
+            params.in_seen, params.in_tail_seen = own.in_seen, own.in_tail_seen
+            params.bare = own.bare
             params.unentered, params.bare_count = own.unentered, own.bare_count
 
     def leaves_on(self, rows: int) -> Any:

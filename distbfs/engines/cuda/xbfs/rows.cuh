@@ -49,7 +49,14 @@ INLINE InRows IN_ROWS(const Params &p) {
 }
 
 INLINE bool in_edge_seen(const Params &p, u64 at) {
-    return !MASKED || !p.in_seen || (p.in_seen[at >> 5] >> (at & 31) & 1);
+    if (!MASKED || !p.in_seen) return true;
+#if SPLIT
+    const u64 tail = (at - p.in_far) & ((1ull << 62) - 1);
+    /* mutant: p.in_tail_seen[tail >> 5] >> (tail & 31) & 1 -> true
+     * : test_directed_kernels::test_masks_in_host_memory */
+    if (tail < p.in_tail_count) return p.in_tail_seen[tail >> 5] >> (tail & 31) & 1;
+#endif
+    return p.in_seen[at >> 5] >> (at & 31) & 1;
 }
 #else /* by macros, which leave no trace in the code */
 #define IN_ADJ(p) (p).adj

@@ -157,7 +157,8 @@ struct Params {
     const u32 *in_adj;        /* [m + pad], rising in each row */
     const u32 *in_seen;       /* [m / 32 + pad], a bit for each column of in_adj, with MASKED */
     const u64 *in_tail_row;   /* [in_tailed + 1], as tail_row */
-    u64 in_far;               /* where their tails are, from in_adj on */
+    const u32 *in_tail_seen;  /* [in_tail_count / 32 + 1], as tail_seen */
+    u64 in_far, in_tail_count; /* where their tails are, from in_adj on; their columns */
     const u32 *unentered;     /* [words], BETWEEN domains instead of `bare`: others may find them */
     u32 in_tailed;            /* rows that may have tails */
 #endif
