@@ -128,7 +128,7 @@ def test_ranks_find_what_one_finds(
 
 
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
-@pytest.mark.parametrize("form", ["tuples", "parts", "store"])
+@pytest.mark.parametrize("form", ["tuples", "delegates", "normals", "store"])
 @pytest.mark.parametrize("seed", range(4))
 def test_directed_parts(
     world: Ranks,
@@ -137,7 +137,7 @@ def test_directed_parts(
     engine: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """All applications, against NetworkX; parts that each own rows, or one part."""
+    """All applications, against NetworkX; delegates are some vertices, all, or none."""
     n, u, v = tuples(seed)
     n = min(n, 25 if engine == "openmp" else 9)  # searches in turn take longer
     inside = (u < n) & (v < n)
@@ -151,7 +151,8 @@ def test_directed_parts(
         world.barrier()
         session = distbfs.open(folder / "graph", **ways)
     else:
-        parts = world.size * (1 + (form == "parts"))
+        parts = world.size * (1 + (form == "delegates"))
+        ways["threshold"] = {"delegates": 3, "normals": 99}.get(form)
         made = HeldTuples(source.u, source.v, n)
         session = distbfs.open(made, parts=parts, directed=True, **ways)
     with session:
