@@ -30,6 +30,7 @@ from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
 from distbfs.types import DeviceArray, Ids
 
+RESULTS = SOURCE.parent / "multi_results.cu"
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
@@ -327,10 +328,7 @@ class DeviceRunner:
     ) -> None:
         item = np.dtype(f"u{dtype.itemsize}")
         bits = np.array([fill]).astype(dtype).view(item)[0]
-        module = programs.Module(
-            SOURCE.parent / "multi_results.cu", ITEM=f"u{8 * dtype.itemsize}"
-        )
-        module.kernel("rows_by_id")(
+        programs.Module(RESULTS).kernel("rows_by_id")(
             8 * cuda.multiprocessors(),
             256,
             self.numbers,
@@ -341,7 +339,8 @@ class DeviceRunner:
             np.uint32(len(out)),
             np.uint32(self.graph.active),
             np.uint64(self.stride),
-            bits,
+            np.uint64(bits),
+            np.uint32(dtype.itemsize),
         )
 
     def _finish(self) -> dict[str, DeviceArray]:
@@ -361,13 +360,13 @@ class DeviceRunner:
                 results[state.name] = array[:k]
                 continue
             out = cp.empty(n, array.dtype)
-            module = programs.Module(
-                SOURCE.parent / "multi_results.cu", ITEM=f"u{8 * array.itemsize}"
-            )
             if n:
-                grid = 8 * cuda.multiprocessors()
-                module.kernel("by_id")(
-                    grid, 256, self.numbers, array, out, np.uint32(n)
+                arguments = self.numbers, array, out, np.uint32(n)
+                programs.Module(RESULTS).kernel("by_id")(
+                    8 * cuda.multiprocessors(),
+                    256,
+                    *arguments,
+                    np.uint32(array.itemsize),
                 )
             results[state.name] = out
         return results

@@ -31,7 +31,7 @@ PAPERS = "engines/cuda/papers"
 WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
 C_WIDTH = {"OFFSET": ("uint32_t", "uint64_t")}
 IDS = {"ID": ("u32", "u64")}
-ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
+ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)}
 LOOP = {**WIDTH, "IN_IDS": (1,)}
@@ -248,8 +248,8 @@ LOADS = {
     ],
     "multisearch/cuda_problems.py": [
         ("multisearch", ("edge_rows.cu",), {}),
-        ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
-        ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
+        ("multisearch", ("multi_results.cu",), {}),
+        ("multisearch", ("multi_results.cu",), {}),
     ],
     "multisearch/cuda_program.py": [
         (
@@ -263,7 +263,7 @@ LOADS = {
     "multisearch/domain_share.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
     ],
     "multisearch/domain_paths.py": [
         ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})
