@@ -32,12 +32,7 @@ from distbfs.multisearch.numpy_runner import (
     check_sources,
 )
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.traversals import (
-    InTurn,
-    SomeSearches,
-    Traversals,
-    traversals_of,
-)
+from distbfs.multisearch.traversals import SomeSearches, traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -201,7 +196,9 @@ class WholeSearcher:
         if not self.directed:
             return self
         part = self.part.reversed()
-        return WholeSearcher(self.world, self.runner, part, self.options)
+        turned = WholeSearcher(self.world, self.runner, part, self.options)
+        turned.tails = self.tails
+        return turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
@@ -222,8 +219,7 @@ class PartsSearcher:
         self.n, self.engine = session.layout.n, session.options.engine
         self.part, self.directed = None, directed
         self.tails: dict[str, int] = {}
-        make = traversals_of if options.bits else InTurn
-        self._traversals: Traversals = make(session)
+        self._traversals = traversals_of(session)
         self._turned: PartsSearcher | None = None
         self._along = True  # edges, not reversed ones
 

@@ -1,12 +1,17 @@
 """Many searches of directed graphs on devices, which are the CPU, against SciPy."""
 
+import sys
 from functools import cache
 from itertools import cycle
+from pathlib import Path
 
+import h5py
+import networkx as nx
 import numpy as np
 import pytest
 from covering import covered
 from device_parts import LARGE
+from directed_graphs import stored
 from directed_hosts import (
     SHAPES,
     Arcs,
@@ -32,7 +37,8 @@ from test_between_kernels import StreamedThreads
 from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check
 from test_outer_bits import check as check_all
 from test_outer_bits import found_by
-from wholes import check_applications, check_betweenness, whole
+from thread_peers import ThreadPeers
+from wholes import by_networkx, check_applications, check_betweenness, whole
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
@@ -48,8 +54,13 @@ from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.multisearch.traversals import DeviceTraversals
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
+from distbfs.search import device_opening
 from distbfs.search.choose import choose_runner
 from distbfs.service.shared_traversal import batch_searcher
+
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
+
+from commands import here
 
 KINDS = [ThreadExchange, StreamedThreads]
 LEAST = Room(None, None, NOTHING)  # with ``least_kept``
@@ -257,6 +268,26 @@ def test_applications_in_host_memory(least_kept):
     assert searcher.tails["tail_edges"] > 0
     with pytest.raises(OutOfMemory, match=r"the whole graph .* use engine openmp"):
         betweenness(searcher, np.arange(3))
+
+
+@pytest.mark.parametrize("divide", ["parts", "sources"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_command(monkeypatch, least_kept, tmp_path, count, divide):
+    """Of a store, with tails; it says how much of them was read."""
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * count)
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    source = source_of("uniform")
+    source = Arcs(120, source.u % 120, source.v % 120)
+    stored(tmp_path / "store", source.n, source.u, source.v)
+    out = tmp_path / "out.h5"
+    words = ("--engine", "xbfs", "--divide", divide, "-o", out)
+    run = here("multisearch", "closeness", tmp_path / "store", *words)
+    assert run.code == 0, run.err
+    assert "columns of tails" in run.out
+    wanted = nx.closeness_centrality(by_networkx(source, directed=True))
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(file["value"], [wanted[v] for v in range(120)])
 
 
 def test_queries_of_a_service(least_kept):
