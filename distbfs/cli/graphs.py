@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -29,13 +29,13 @@ from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.options import BuildOptions, FileFacts
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import INTO
+from distbfs.partition.part import KIND
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.schema import Manifest
 from distbfs.store.write import write_graph
-from distbfs.types import TupleSource
+from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource
 
 
 def read_file(
@@ -237,22 +237,39 @@ def store_graph(
     terminal.result(values, text)
 
 
-def degrees_of(
-    store: Store, terminal: Terminal, *, rows: bool = False
-) -> DegreeHistogram:
-    """Return the degrees of a stored graph, read from one array of each part.
-
-    rows: whether to return the lengths of all rows of out and in edges instead
-    """
-    manifest, pairs = store.manifest, []
-    names = ("nn/offsets", f"{INTO['nn']}/offsets") if rows else ("degrees",)
-    with terminal.progress("reading degrees", manifest.parts) as done:
-        for index, record in enumerate(manifest.records):
+def of_all_parts(
+    store: Store, terminal: Terminal, names: Iterable[str]
+) -> Iterator[tuple[int, str, Array]]:
+    """Yield (part, name, array) of some arrays of each part of a store."""
+    records = store.manifest.records
+    with terminal.progress("reading degrees", len(records)) as done:
+        for index, record in enumerate(records):
             with store.part_file(index) as datasets:
                 for name in names:
-                    values = read_array(datasets[name], name, record.digests[name])
-                    degrees = np.diff(values) if rows else values
-                    degrees = degrees.astype(np.int64)
-                    pairs.append(np.unique(degrees, return_counts=True))
+                    digest = record.digests[name]
+                    yield index, name, read_array(datasets[name], name, digest)
             done(index + 1)
-    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))
+
+
+def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the degrees of a stored graph, read from one array of each part."""
+    every = of_all_parts(store, terminal, ["degrees"])
+    counted = [np.unique(degrees, return_counts=True) for *_, degrees in every]
+    return DegreeHistogram(*merge([(values, counts) for values, counts in counted]))
+
+
+def row_lengths(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the lengths of all rows of a directed graph, of edges out and in.
+
+    Those of a vertex are summed over subgraphs, those of a delegate over parts, too.
+    """
+    names = [f"{name}/offsets" for name in store.manifest.records[0].subgraphs]
+    sums: dict[tuple[bool, int], Ids] = {}
+    for part, name, offsets in of_all_parts(store, terminal, names):
+        subgraph = name.partition("/")[0]
+        of_delegates = KIND[subgraph] in ("dn", "dd")
+        rows = subgraph in SUBGRAPHS, -1 if of_delegates else part
+        ends = offsets.astype(np.int64)
+        sums[rows] = ends[1:] - ends[:-1] + sums.get(rows, 0)
+    every = np.concatenate(list(sums.values()))
+    return DegreeHistogram(*np.unique(every, return_counts=True))

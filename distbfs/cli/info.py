@@ -91,7 +91,8 @@ def describe(store: Store) -> dict[str, Any]:
     ]
     parts, n, m = manifest.parts, manifest.n, manifest.m
     total = sum(sum(sizes.values()) for sizes in subgraphs)
-    formula = formula_bytes(n, m, parts, manifest.delegates, manifest.nn)
+    sides = 1 + manifest.directed
+    formula = sides * formula_bytes(n, m, parts, manifest.delegates, manifest.nn)
     return {
         "store": str(store.folder),
         **sizes_of(manifest, directed=manifest.directed),
@@ -183,8 +184,9 @@ def print_storage(values: Mapping[str, Any]) -> None:
     click.echo()
     one = values["parts"] == 1
     reason = "; a single part has 32-bit nn columns" if one else ""
+    formula = "twice " * values["directed"] + "8n + 8dp + 4m + 4|Enn|"
     click.echo(
-        f"8n + 8dp + 4m + 4|Enn| gives {readable(size['formula'])}, the subgraphs take "
+        f"{formula} gives {readable(size['formula'])}, the subgraphs take "
         f"{readable(size['subgraphs'])} ({size['subgraphs_over_formula']:.3f} of it"
         f"{reason})"
     )

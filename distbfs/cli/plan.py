@@ -16,7 +16,6 @@ from distbfs.cli.plan_gpus import (
 )
 from distbfs.cli.plan_input import (
     PlannedGraph,
-    check_directed,
     check_domain,
     of_directed_kronecker,
     of_kronecker,
@@ -72,9 +71,10 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
 def owner_bytes(graph: PlannedGraph) -> int | None:
     """Return the bytes of a rank that owns rows while it searches (``construct``).
 
-    Return None if ranks search the parts as they are, or degrees are not known.
+    Return None if ranks search the parts as they are, if degrees are not known, or if
+    the graph is directed.
     """
-    if graph.exact or graph.parts == 1 or graph.histogram is None:
+    if graph.exact or graph.parts == 1 or graph.histogram is None or graph.directed:
         return None
     shape = memory.expected_shape(graph.histogram, graph.parts, 0, 0)
     stored = sum(memory.array_bytes(shape).values())
@@ -87,12 +87,11 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     notes = []
     part = gpus["gpu_part"]
     if graph.directed:
-        notes.append(
-            "a directed graph is planned for one device; the time of its searches is "
-            "not predicted"
-        )
+        notes.append("the time of searches of directed graphs is not predicted")
         if gpus["gpu_search"] is None:
-            notes.append("engine xbfs searches directed graphs up to 2^31 vertices")
+            notes.append(
+                "engine xbfs searches directed graphs up to 2^31 vertices on a device"
+            )
     elif part["outer_on_host"] and planned_split(graph, gpus) is part:
         notes.append(
             "the time of a search does not count the link reads of edges to other parts"
@@ -147,7 +146,8 @@ def weigh(
         "threshold_origin": graph.origin,
         "delegates_allowed": allowed,
         "delegates_hold": graph.delegates <= allowed,
-        "formula_bytes": memory.formula_bytes(
+        "formula_bytes": (1 + graph.directed)
+        * memory.formula_bytes(
             graph.n, graph.m, graph.parts, graph.delegates, graph.nn
         ),
         "mode": "whole" if graph.shapes[0].whole else "part by part",
@@ -181,12 +181,9 @@ def run(asked: PlanOptions) -> None:
         graph = of_store(terminal, store, devices, threshold, domain, count=count)
     else:
         numbers = (int(scale or 0), asked.edge_factor or 16)
-        if asked.directed:
-            check_directed(devices, threshold, domain)
-            graph = of_directed_kronecker(*numbers)
-        else:
-            parts = check_domain(devices or terminal.world.size, domain)
-            graph = of_kronecker(*numbers, parts, threshold, domain)
+        parts = check_domain(devices or terminal.world.size, domain)
+        make = of_directed_kronecker if asked.directed else of_kronecker
+        graph = make(*numbers, parts, threshold, domain)
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)

@@ -48,7 +48,7 @@ def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
 
     gpu_search: a single GPU; gpu_domain: each GPU of a single domain; gpu_part: each
     GPU of several domains; *_tails: how rows are split between GPU and host memory, see
-    ``split``. A directed graph has only the first.
+    ``split``.
     """
     search, domain = gpu_search(graph), gpu_domain(graph)
     return {
@@ -56,7 +56,7 @@ def gpu_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
         "gpu_search_tails": split(graph, search, machine),
         "gpu_domain": domain,
         "gpu_domain_tails": split(graph, domain, machine, graph.parts),
-        "gpu_part": None if graph.directed else part_memory(graph, machine),
+        "gpu_part": part_memory(graph, machine),
     }
 
 
@@ -87,8 +87,10 @@ def gpu_domain(graph: PlannedGraph) -> dict[str, int] | None:
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
         return None
-    several = None if graph.histogram is None else graph.histogram.above(1)
-    return member_bytes(graph.n, graph.active, graph.m, devices, several=several)
+    counts, several = (graph.n, graph.active, graph.m, devices), None
+    if graph.histogram is not None and not graph.directed:
+        several = graph.histogram.above(1)
+    return member_bytes(*counts, several=several, directed=graph.directed)
 
 
 def split(
@@ -236,6 +238,5 @@ def refusal(graph: PlannedGraph, gpus: Mapping[str, Any], machine: Machine) -> s
     return (
         f"{graph.title}: does not fit in {readable(machine.device)} of a GPU{limit}; "
         f"{what} needs {size['device']} and {size['host']} of the host{each}, or "
-        f"{size['whole']} and no host memory"
-        + ("" if graph.directed else "; more --devices need less")
+        f"{size['whole']} and no host memory; more --devices need less"
     )

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distbfs.cli.graphs import degrees_of
+from distbfs.cli.graphs import degrees_of, row_lengths
 from distbfs.cli.shared import Terminal
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import RELAY_FROM
 from distbfs.plan import memory
-from distbfs.plan.host_memory import NO_EDGES, kronecker_of, nn_edges
+from distbfs.plan.host_memory import kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
     LinkReads,
@@ -140,29 +140,34 @@ def of_kronecker(
     )
 
 
-def of_directed_kronecker(scale: int, edge_factor: int) -> PlannedGraph:
-    """Return the expected sizes of a directed Kronecker graph, which has one part."""
-    both = of_kronecker(scale, edge_factor, 1, None)
-    out = memory.expected_degrees(scale, edge_factor / 2)
-    (shape,) = both.shapes
+def one_way(graph: PlannedGraph, m: int, rows: DegreeHistogram) -> PlannedGraph:
+    """Return the plan's graph of m arcs, from that of sums of degrees out and in.
+
+    rows: the lengths of all rows, of edges out and of edges in
+    """
+    share = m / max(graph.m, 1)
     return replace(
-        both,
-        title=f"{both.title}, directed",
-        m=out.m,
-        nn=out.m,
-        shapes=[replace(shape, edges=NO_EDGES | {"nn": out.m}, directed=True)],
-        histogram=DegreeHistogram(out.degrees, 2 * out.counts),  # out, and in alike
+        graph,
+        m=m,
+        nn=round(share * graph.nn),
+        shapes=[memory.one_way(shape, share) for shape in graph.shapes],
+        histogram=rows,
         directed=True,
     )
 
 
-def check_directed(devices: int | None, threshold: int | None, domain: int) -> None:
-    """Raise UsageError if several devices or a TH are given for a directed graph."""
-    if (devices or 1) * domain > 1 or threshold is not None:
-        raise UsageError(
-            "a directed graph is planned for one device, without delegates; leave out "
-            "--devices, --domain and --threshold"
-        )
+def of_directed_kronecker(
+    scale: int,
+    edge_factor: int,
+    devices: int,
+    threshold: int | None,
+    domain: int = 1,
+) -> PlannedGraph:
+    """Return the expected sizes of a directed Kronecker graph."""
+    both = of_kronecker(scale, edge_factor, devices, threshold, domain)
+    out = memory.expected_degrees(scale, edge_factor / 2)
+    rows = DegreeHistogram(out.degrees, 2 * out.counts)  # out, and in alike
+    return one_way(replace(both, title=f"{both.title}, directed"), out.m, rows)
 
 
 def of_store(
@@ -180,14 +185,13 @@ def of_store(
     """
     opened = open_store(store)
     manifest = opened.manifest
-    if manifest.directed:
-        check_directed(devices, threshold, domain)
     same = devices in (None, manifest.parts) and domain == 1
     if same and threshold in (None, manifest.threshold):
-        rows = manifest.directed
-        degrees = degrees_of(opened, terminal, rows=rows) if count else None
-        return replace(stored(opened), histogram=degrees)
-    return expected(
+        read = row_lengths if manifest.directed else degrees_of
+        return replace(
+            stored(opened), histogram=read(opened, terminal) if count else None
+        )
+    built = expected(
         degrees_of(opened, terminal),
         kronecker_of(manifest.source, manifest.n),
         check_domain(devices or manifest.parts, domain),
@@ -197,6 +201,9 @@ def of_store(
         basis="expected from the degrees of the store",
         tuples=manifest.tuples,
     )
+    if not manifest.directed:
+        return built
+    return one_way(built, manifest.m, row_lengths(opened, terminal))
 
 
 def check_domain(devices: int, domain: int) -> int:

@@ -20,6 +20,7 @@ from distbfs.plan.memory import (
     expected_shape,
     machine_memory,
     may_fill,
+    one_way,
     readable,
 )
 from distbfs.plan.threshold import expected_nn, suggest_threshold
@@ -78,7 +79,7 @@ class BuildMemory:
     """The bytes that ranks need to build a graph in host memory.
 
     threshold: TH, None if it is suggested
-    directed: whether the graph is directed, and so has one part
+    directed: whether the graph is directed
     kept: whether a rank holds all of its parts at once, for example to search them;
     otherwise it writes each to a store
     """
@@ -94,8 +95,8 @@ class BuildMemory:
         self._n, self._tuples = source.n, source.tuples
         self._threshold, self._kept = threshold, kept
         described = source.describe()
-        # a graph of a program is in one part as well
-        self._whole = directed or described["family"] == "memory"
+        self._directed = directed
+        self._whole = described["family"] == "memory"  # it is in one part
         self._kronecker = None if self._whole else kronecker_of(described, source.n)
 
     @cached_property
@@ -110,7 +111,8 @@ class BuildMemory:
         if threshold is None:
             threshold = suggest_threshold(degrees, parts)
         nn = nn_edges(degrees, self._kronecker, threshold)
-        return expected_shape(degrees, parts, threshold, nn)
+        shape = expected_shape(degrees, parts, threshold, nn)
+        return one_way(shape) if self._directed else shape
 
     def of_rank(self, parts: int, own: int) -> int:
         """Return the peak bytes of a rank that builds ``own`` parts in turn.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from distbfs.generate.expected import expected_histogram
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import mask_words, part_table
+from distbfs.partition.part import KIND, mask_words, names_of, part_table
 from distbfs.types import SUBGRAPHS, Floats, Ids, World
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
@@ -122,11 +122,12 @@ def array_bytes(shape: PartShape) -> dict[str, int]:
 
 
 def subgraph_bytes(shape: PartShape) -> dict[str, int]:
-    """Return the bytes of each subgraph, including its last offset."""
+    """Return the bytes of each subgraph, including its last offset, out and in."""
     sizes = array_bytes(shape)
-    return {
-        name: sizes[f"{name}/offsets"] + sizes[f"{name}/columns"] for name in SUBGRAPHS
-    }
+    totals = dict.fromkeys(SUBGRAPHS, 0)
+    for name in names_of(directed=shape.directed, delegates=shape.delegates):
+        totals[KIND[name]] += sizes[f"{name}/offsets"] + sizes[f"{name}/columns"]
+    return totals
 
 
 def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
@@ -228,6 +229,15 @@ def expected_shape(
         targets=math.ceil(targets),
         listed=math.ceil(float(counts @ _listed(degrees, 1 - apart)) / parts),
     )
+
+
+def one_way(shape: PartShape, share: float = 0.5) -> PartShape:
+    """Return the part of a directed graph, from that of sums of degrees out and in.
+
+    share: number of arcs over the sum of these degrees
+    """
+    edges = {name: math.ceil(share * count) for name, count in shape.edges.items()}
+    return replace(shape, edges=edges, directed=True)
 
 
 def _listed(degrees: Ids, inside: float) -> Floats:

@@ -324,9 +324,6 @@ REFUSALS = [
     (("serve", "--engine", "pan"), "is directed; allowed: xbfs, openmp"),
     (("graph500", "--directed", "--graph"), "--directed is settled by the store"),
     (("compare", "--engines", "pan"), "engine pan searches symmetric graphs"),
-    (("plan", "--devices", 2), "a directed graph is planned for one device"),
-    (("plan", "--domain", 2), "leave out --devices, --domain and --threshold"),
-    (("plan", "--threshold", 9), "leave out --devices, --domain and --threshold"),
     (("plan", "--directed"), "--directed is settled by the store"),
 ]
 
@@ -354,12 +351,11 @@ def test_a_plan_counts_edges_out_and_in(store):
     sizes = plan["device"]
     assert sizes["incoming_columns"] == sizes["nn_columns"] == 4 * manifest.m
     assert plan["xbfs"] is None
-    assert [plan[f"gpu_{name}"] for name in ("domain", "part")] == [None, None]
+    assert plan["gpu_domain"] is None
     out = here("plan", store, "--verbose").out
     assert f"edges              {manifest.m}, directed\n" in out
     assert out.count("\nnote: ") == 1
-    assert "one device; the time of its searches is not predicted" in out
-    assert "each part" not in out
+    assert "the time of searches of directed graphs is not predicted" in out
     assert "\none GPU  " in out
 
 
@@ -400,7 +396,36 @@ def test_a_directed_graph_larger_than_a_gpu(scale, tmp_path):
     small = here("plan", *words, "--device-memory", spare + 1)
     assert small.code == 3
     assert "; one GPU needs " in small.err
-    assert "more --devices" not in small.err
+    assert "more --devices" in small.err
+
+
+@pytest.mark.parametrize(("count", "domain"), [(4, 1), (4, 2), (2, 2)])
+def test_plans_of_directed_parts(tmp_path, count, domain):
+    """Expected sizes are near those of stores of so many parts."""
+    words = ("-s", 12, "--directed")
+    given = ("generate", "kronecker", *words, "--parts", count, "--threshold", 60)
+    assert here(*given, "-o", tmp_path / "g").code == 0
+    made = open_store(tmp_path / "g")
+    asked = ("--devices", count, "--domain", domain, "--threshold", 60, "--json")
+    built = here("plan", tmp_path / "g", *asked).values
+    plan = here("plan", "--scale", 12, "--directed", *asked).values
+    assert (built["exact"], plan["exact"]) == (domain == 1, False)
+    assert built["edges"] == made.manifest.m
+    if domain == 1:
+        records = made.manifest.records
+        assert built["total"]["stored"] == sum(x.array_bytes for x in records)
+        assert built["total"]["disk"] == sum(x.file_bytes for x in records)
+    for name in ("nn", "delegates", "threshold"):
+        wanted = getattr(made.manifest, name)
+        assert plan[name] == pytest.approx(wanted, rel=0.2)  # degrees of both ways
+    for name in ("stored", "search", "disk"):
+        assert plan["total"][name] == pytest.approx(built["total"][name], rel=0.1)
+    for way in ("gpu_domain", "gpu_part"):
+        assert plan[way]["total"] == pytest.approx(built[way]["total"], rel=0.1)
+    half = 4 * made.manifest.m  # the columns of edges one way
+    assert built["gpu_domain"]["graph"] * count > 2 * half
+    split = here("plan", tmp_path / "g", *asked, "--device-memory", 3 << 30).values
+    assert split["gpu_part"]["fits"] is split["gpu_domain_tails"]["fits"] is True
 
 
 def test_a_directed_graph_of_too_many_vertices():

@@ -85,12 +85,15 @@ def apart_table(
     }
 
 
-def inner_table(local: int, active: int, m: int) -> ArrayTable:
+def inner_table(
+    local: int, active: int, m: int, *, directed: bool = False
+) -> ArrayTable:
     """Return the arrays of an ``InnerPart``'s graph besides those of its part.
 
     local, active, m: as in ``DeviceGraph``
     """
-    table = graph_table(local + 1, active, m)  # an id more, of vertices elsewhere
+    # an id more, of vertices elsewhere
+    table = graph_table(local + 1, active, m, directed=directed, wide=directed)
     del table["tuple_degrees"]
     return table
 

@@ -41,7 +41,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
 from distbfs.partition.part import mask_words
 from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
-from distbfs.types import SUBGRAPHS, Floats, Ids
+from distbfs.types import Floats, Ids
 
 MULTIPROCESSORS = 132  # of an H200, the default
 SPARSE_DEGREE = 4  # mean degree up to which one cluster may search
@@ -83,6 +83,7 @@ def member_bytes(
     devices: int,
     *,
     several: int | None = None,
+    directed: bool = False,
     **form: Any,
 ) -> dict[str, int]:
     """Return a device's bytes in a domain of equal devices, by kind.
@@ -93,7 +94,8 @@ def member_bytes(
     including the memory that devices share; and total, the sum.
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
-    graph = total_bytes(member_table(local, own, edges, room_of(own) * devices))
+    room = room_of(own) * devices
+    graph = total_bytes(member_table(local, own, edges, room, directed=directed))
     search = member_search_bytes(
         n,
         local,
@@ -101,6 +103,7 @@ def member_bytes(
         edges,
         devices,
         several=None if several is None else -(-several // devices),
+        bare=directed,
         **form,
     )
     return {"graph": graph, "search": search, "total": graph + search}
@@ -188,7 +191,9 @@ def split_rows(
     some = degrees.degrees > 0
     lengths, counts = degrees.degrees[some], degrees.counts[some]
     edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
-    rows, limit = (active, WIDE) if ends is None else (2 * ends, 2 * WIDE)
+    rows, limit = active, WIDE
+    if ends is not None:
+        rows, limit = 2 * -(-ends // devices), 2 * WIDE
     fixed = total - 4 * edges + (4 * rows if edges < limit else 0)
     return most_kept(lengths, counts, degrees.m, fixed, have, devices)
 
@@ -259,9 +264,12 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         edges=outer,
         targets=targets,
     )
+    if shape.directed:
+        apart |= {f"in_{x}": y for x, y in apart.items() if x != "ids"}
     numbering = total_bytes(vertices_table(local, local))  # of ``DevicePart``
     sizes = array_bytes(shape)
-    making = sum(sizes[f"{name}/offsets"] for name in SUBGRAPHS) + total_bytes(apart)
+    making = sum(size for name, size in sizes.items() if name.endswith("/offsets"))
+    making += total_bytes(apart)
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
     making += MADE_NORMAL * normals + numbering + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
@@ -273,6 +281,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         delegates=positions,
         owned=shape.owned,
         boxes=shape.domain + others * (1 + box_words(shape)),
+        directed=shape.directed,
     )
     searches = _searching_bytes(
         shape.n,
@@ -282,13 +291,16 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         shape.domain,
         between,
         listed=LISTS * first + listed,
+        bare=shape.directed,
         **form,
     )
     needs = {
         "graph": sum(subgraph_bytes(shape).values()),
         "numbering": numbering,
-        "inner": total_bytes(inner_table(local, places, m) | apart),
-        "outer": total_bytes({"columns": apart["outer_columns"]}),
+        "inner": total_bytes(
+            inner_table(local, places, m, directed=shape.directed) | apart
+        ),
+        "outer": total_bytes({x: y for x, y in apart.items() if "columns" in x}),
         **searches,
     }
     kept = needs["numbering"] + needs["inner"]
@@ -354,14 +366,15 @@ def split_part(
     """
     parts, outer = shape.parts, shape.outer
     inside = 1 - outer / max(shape.edges["nn"] + shape.edges["nd"], 1)
-    large = np.cumsum(degrees.counts[::-1])[::-1] <= shape.delegates
+    sides = 1 + shape.directed  # rows of a vertex, all of which ``degrees`` counts
+    large = np.cumsum(degrees.counts[::-1])[::-1] <= sides * shape.delegates
     some, pieces = degrees.degrees > 0, parts / shape.domain
     lengths = np.where(large, degrees.degrees / pieces, degrees.degrees * inside)[some]
     shares = np.where(large, shape.domain, parts)
     counts = (degrees.counts / shares)[some]
-    m = sum(shape.edges.values()) - outer
-    rows = _delegate_positions(shape)[1] + shape.active
-    fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
+    m = sides * (shape.stored_edges - outer)
+    rows = sides * (_delegate_positions(shape)[1] + shape.active)
+    fixed = total - 4 * m + (4 * rows if m < sides * WIDE else 0)
 
     return most_kept(lengths, counts, m, fixed, have)
 
