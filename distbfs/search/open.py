@@ -95,7 +95,7 @@ def open(  # noqa: A001
         For edge tuples: number of parts, by default one per rank.
     threshold : int, optional
         For edge tuples: the degree above which vertices are delegates.  In a directed
-        graph, it is for GPUs, and degrees are sums of outgoing and incoming edges.
+        graph, degrees are sums of outgoing and incoming edges.
     directed : bool, default False
         For edge tuples: edges lead from u to v only.  Stores and graphs state this
         themselves.

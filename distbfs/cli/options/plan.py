@@ -28,8 +28,7 @@ class PlanOptions(Speech):
 
     scale: A Kronecker graph's scale.
     edge_factor: Tuples per vertex of the Kronecker graph.  [16]
-    directed: Edges of the Kronecker graph lead one way; it is planned for
-        one device.
+    directed: Edges of the Kronecker graph lead one way.
     devices: Devices; default: the parts of STORE, or one per rank.
     threshold: Degree threshold TH; default: that of STORE, or suggested.
     devices_per_host: Devices per host.  [all]
