@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from distbfs.engines.base import Work
 
 if TYPE_CHECKING:
-    from distbfs.partition.layout import Placement
+    from distbfs.partition.layout import Domains, Placement
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
@@ -17,6 +17,11 @@ LEAST_FIRST = 64  # and for one
 def streams_serve(parts: int) -> bool:
     """Return whether levels of ``parts`` parts may run on streams."""
     return 1 < parts <= MOST_STREAMED
+
+
+def several(domains: Domains) -> bool:
+    """Return whether a domain has several devices, which meet within levels."""
+    return max(domains.sizes) > 1
 
 
 def has_streams(placement: Placement) -> bool:
@@ -35,8 +40,8 @@ def launch_problem(placement: Placement, *, streamed: bool, stepwise: bool) -> s
         return "levels led by the host were requested"
     if not (streamed and has_streams(placement)):
         return "not for this engine, or so many parts"
-    if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
-        return "a launch is for a domain of one device per rank"
+    if placement.per_rank != 1:
+        return "a launch is for ranks of one device each"
     return ""
 
 

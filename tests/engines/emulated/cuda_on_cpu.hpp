@@ -166,6 +166,7 @@ static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
 }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }

@@ -67,8 +67,7 @@ def run(form, monkeypatch):
     by = looped if form == "launch" else streamed
 
     def searched(source, parts, **options):
-        sizes = sizes_of(parts)
-        by(source, len(sizes) if form == "launch" else sizes, **options)
+        by(source, sizes_of(parts), **options)
 
     return searched
 
@@ -179,6 +178,7 @@ def test_ends(device, id_bits, run, parts, name, on_leaf):
     [
         *((form, "1+1", name) for form in FORMS for name in ("random", "stars")),
         *(("host", "1+1+1", "random"), ("launch", "1+1+1", "deep")),
+        *(("launch", "2+2", "random"), ("launch", "2+1", "stars")),
         *(("host", "2+1", "stars"), ("host", "2", "random"), ("stream", "3", "random")),
         *(("stream", "2+1", "random"), ("stream", "3", "stars")),
     ],
@@ -301,6 +301,16 @@ def test_several_devices(device, id_bits, name, way, parts):
     form = {"overrides": WAYS[way], "threshold": threshold}
     roots = roots_of(source, threshold, name, way)
     by_domains(source, sizes_of(parts), roots=roots, **form)
+
+
+@each_pair(
+    "parts, way, name", ["2+1", "2+2"], list(WAYS), ["random", "apart", "kronecker"]
+)
+def test_several_devices_in_one_launch(device, id_bits, name, way, parts):
+    source, threshold = LARGER[name](), THRESHOLDS[name]
+    form = {"overrides": WAYS[way], "threshold": threshold}
+    roots = roots_of(source, threshold, name, way)
+    looped(source, sizes_of(parts), roots=roots, **form)
 
 
 def test_most_of_what_is_searched_is_on_one_device(device):

@@ -19,13 +19,18 @@ from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.memory import symmetric_bytes
 from distbfs.errors import DistbfsError, LaunchError, OutOfMemory
 from distbfs.exchange.traffic import KINDS
+from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
+OWN = "a launch is for ranks of one device each"
+TAILS = "rank 0: it has rows in host memory, and domains have several devices"
 
-def looped(source, parts, *, before=None, **options):
+
+def looped(source, sizes, *, before=None, **options):
     """As ``streamed``; each search is one launch. Returns what rank 0 has sent.
 
+    sizes: of the domains, or how many there are of one device
     before: called besides, as there
     """
     sent = []
@@ -39,7 +44,8 @@ def looped(source, parts, *, before=None, **options):
             sent.append(runner._exchange.traffic)
 
     form = {"exchange": SymmetricThreads, "before": prepare}
-    streamed(source, [1] * parts, **form, **options)
+    sizes = [1] * sizes if isinstance(sizes, int) else sizes
+    streamed(source, sizes, **form, **options)
     return dict(zip(KINDS, sent[0].sent[:, 0].sum(axis=0).tolist(), strict=True))
 
 
@@ -56,6 +62,15 @@ def test_levels_and_parents(device, id_bits, parts, threshold, direction, name):
     delegates = threshold != LARGE and (source.degrees > threshold).any()
     assert bool(sent["masks"]) <= delegates
     assert bool(sent["parents"]) <= delegates
+
+
+@each_pair(
+    "sizes, threshold, direction, name",
+    *(((2, 2), (3, 3), (1, 2), (2, 3), (2, 1, 3)), (0, 4, LARGE)),
+    *(("auto", "push", "pull"), list(GRAPHS)),
+)
+def test_domains_of_several_devices(device, id_bits, sizes, threshold, direction, name):
+    looped(GRAPHS[name], sizes, threshold=threshold, direction=direction)
 
 
 @pytest.mark.parametrize("wide", [0, 3, 50])
@@ -131,19 +146,22 @@ def test_many_shares(device):
     looped(kronecker(8), 17, threshold=6, count=1)
 
 
-def test_masks_of_several_pieces(device):
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (1, 2)])
+def test_masks_of_several_pieces(device, sizes):
     """Those that have nothing new in a level are not sent: leaves find one vertex."""
     source = kronecker(14, edge_factor=4)
-    assert (source.degrees > 0).sum() > 32 * between_params.THREADS
+    lanes = np.lcm.reduce(sizes)
+    assert (source.degrees > 0).sum() > 32 * lanes * between_params.THREADS
     leaves = np.flatnonzero(source.degrees == 1)[:3].tolist()
-    looped(source, 2, threshold=0, roots=leaves)
+    looped(source, sizes, threshold=0, roots=leaves)
 
 
-@pytest.mark.full_blocks(id_bits=32)
-def test_sets_of_roots(device, id_bits):
+@pytest.mark.full_blocks(id_bits=32, sizes=(1, 1))
+@each_pair("sizes", [(1, 1), (2, 1)])
+def test_sets_of_roots(device, id_bits, sizes):
     for name, threshold in (("kronecker", 4), ("random", LARGE)):
         roots = [*some_sets(GRAPHS[name]), 0]
-        looped(GRAPHS[name], 2, threshold=threshold, roots=roots)
+        looped(GRAPHS[name], sizes, threshold=threshold, roots=roots)
 
 
 @pytest.mark.parametrize("direction", ["auto", "pull"])
@@ -164,10 +182,11 @@ def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
         looped(kronecker(9), 2, threshold=threshold, room=split)
 
 
-def test_few_columns_and_marks(device):
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (1, 3)])
+def test_few_columns_and_marks(device, sizes):
     """Levels by marking, and pulls at once."""
     for way in WAYS:
-        looped(GRAPHS["kronecker"], 2, threshold=5, overrides=way)
+        looped(GRAPHS["kronecker"], sizes, threshold=5, overrides=way)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +204,8 @@ def test_what_is_counted_or_limited_goes_level_by_level(device, monkeypatch, opt
     )
 
 
-def test_searches_of_both_kinds_in_turn(device):
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
+def test_searches_of_both_kinds_in_turn(device, sizes):
     source = GRAPHS["kronecker"]
     root = some_roots(source, 1)[0]
     wanted = source.distances(root).max() + 1
@@ -195,7 +215,7 @@ def test_searches_of_both_kinds_in_turn(device):
             assert runner.search(root, records=records).levels == wanted
         assert runner.search(root, parents=False).parent == [None]
 
-    looped(source, 2, threshold=4, before=before)
+    looped(source, sizes, threshold=4, before=before)
 
 
 def test_stages_are_noted(device):
@@ -253,12 +273,50 @@ def test_levels_by_the_host_if_asked_for(device):
     streamed(GRAPHS["kronecker"], [1, 1], stepwise=True, **form)
 
 
-def test_domains_of_several_devices_go_level_by_level(device):
+def test_ranks_of_several_devices_go_level_by_level(device):
+    device.one_rank = True
+    placement = Placement.of_domains([[0, 0], [1, 1]], 2)
+
     def before(runner, world):
-        assert runner.why.endswith("a launch is for a domain of one device per rank")
+        assert runner.why == f"levels by NCCL: {OWN}"
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
-    streamed(GRAPHS["kronecker"], [2, 1], **form)
+    streamed(GRAPHS["kronecker"], (), owners=placement, **form)
+
+
+def test_several_devices_with_tails_go_level_by_level(device, split):  # noqa: F811
+    def before(runner, world):
+        assert runner.why == f"levels by NCCL: {TAILS}"
+
+    form = {"exchange": SymmetricThreads, "threshold": 12, "before": before}
+    streamed(kronecker(9), [2, 1], room=split, **form)
+
+
+def test_several_devices_that_see_some_edges_go_level_by_level(device, monkeypatch):
+    """Until they see all again."""
+    source, ran = kronecker(8), []
+    make, left = random_way(source, 1)
+    root = some_roots(left, 1)[0]
+    run = BetweenLoop.run
+
+    def noted(self, *some, **options):
+        ran.append(self)
+        return run(self, *some, **options)
+
+    monkeypatch.setattr(BetweenLoop, "run", noted)
+
+    def before(runner, world):
+        see_between(runner, make, left, world)
+        assert runner.search(root).levels == left.distances(root).max() + 1
+        assert not ran
+        world.barrier()
+        runner.see([None])
+        assert runner.search(root).levels == source.distances(root).max() + 1
+        assert runner._loop in ran
+        see_between(runner, make, left, world)
+
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    streamed(source, [2, 1], left=left, **form)
 
 
 class Absent:
@@ -277,23 +335,35 @@ class Absent:
         return 0.0
 
 
-def test_a_share_that_is_waited_for_in_vain(device, monkeypatch):
+@pytest.mark.parametrize(
+    ("sizes", "lost", "parts"),
+    [((1, 1), 1, {0: "1"}), ((2, 1), 1, {0: "2", 2: "[02]"})],
+)
+def test_a_share_that_is_waited_for_in_vain(device, monkeypatch, sizes, lost, parts):
+    """By a share of its domain, or of another one.
+
+    lost: the rank that does not come; parts: which the others name, by rank
+    """
     monkeypatch.setattr(shared, "PATIENCE", 50_000_000)
     source = GRAPHS["kronecker"]
     roots = some_roots(source, 1)
-    wanted = "^part 1 did not answer in time; this session cannot search any more$"
+    ended = []
 
     def before(runner, world):
-        if world.rank == 1:
+        if world.rank == lost:
             monkeypatch.setattr(runner._loop, "_launch", lambda **_: Absent())
+        part = parts.get(world.rank)
+        wanted = f"^part {part} did not answer in time; this session cannot search any"
         fails = pytest.raises(DistbfsError, match=wanted)
-        with fails if world.rank == 0 else nullcontext():
+        with nullcontext() if part is None else fails:
             runner.search(roots[0])
+        ended.append(world.rank)
         raise Done
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
     with pytest.raises(Done):
-        streamed(source, [1, 1], roots=roots, **form)
+        streamed(source, sizes, roots=roots, **form)
+    assert ended
 
 
 class Done(Exception):

@@ -115,11 +115,14 @@ def test_each_way(device, way, sizes):
             look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
 
 
-@each_pair("parts, threshold, name", [2, 3], [0, 8, LARGE], list(SHAPES))
-def test_one_launch(device, id_bits, parts, threshold, name):
+@each_pair(
+    "sizes, threshold, name",
+    *([(1, 1), (1, 1, 1), (2, 2), (1, 3), (3, 2)], [0, 8, LARGE], list(SHAPES)),
+)
+def test_one_launch(device, id_bits, sizes, threshold, name):
     source = source_of(name)
     form = {"make": directed_parts, "roots": ends_of(source)}
-    looped(source, parts, threshold=threshold, **form)
+    looped(source, sizes, threshold=threshold, **form)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])

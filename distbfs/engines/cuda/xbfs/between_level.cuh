@@ -45,7 +45,8 @@ INLINE void tell_delegates(const Between &b, const u32 *now) {
 }
 
 #if SEVERAL
-INLINE void search_level(const Between &b, u32 *room) {
+/* One level of the inner graph, on all devices of a domain; false where one is waited for in vain. */
+INLINE bool search_level(const Between &b, u32 *room) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
@@ -60,7 +61,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     const u32 now = s.depth & 1;
     Mail *next = b.mail + (now ^ 1), *gathered = b.mail + 2;
     u32 *sent = b.device->sent[0];
-    if (!meet(b, j, lead ? *b.open : 0u, b.mail + now, 0, received)) return;
+    if (!meet(b, j, lead ? *b.open : 0u, b.mail + now, 0, received)) return false;
     if (first) { /* what all devices have; j.s.left is of the level before */
         const u64 left = sum_of(b, received, VALUE), found = s.left - left;
         j.s.left = (u32)left;
@@ -72,10 +73,10 @@ INLINE void search_level(const Between &b, u32 *room) {
         u32 *visited = newest(p, s);
         gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], gathered}, warp,
                warps, lane);
-        if (!meet(b, j, 0, gathered, 0, received)) return;
+        if (!meet(b, j, 0, gathered, 0, received)) return false;
         if (first) take(b, j, received);
         flush(p, s.k, s.base);
-        if (!meet_here(b, j)) return;
+        if (!meet_here(b, j)) return false;
         if (first) j.s.base = j.s.k = j.s.tails = 0, j.s.phase = PUSHING;
         __syncthreads();
     }
@@ -85,7 +86,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     if (s.phase == PUSHING && !p.push_only && may_pull && (pulls_at_once(b, j) || p.pull_only)) {
         if (!j.complete) {
             publish_changes(b, newest(p, s), j.now);
-            if (!meet(b, j, 0, 0, 0, received)) return;
+            if (!meet(b, j, 0, 0, 0, received)) return false;
         }
         __syncthreads();
         if (first) j.complete = 1, j.s.phase = PULLING, j.s.base = s.depth, j.s.k = 0;
@@ -98,7 +99,7 @@ INLINE void search_level(const Between &b, u32 *room) {
         const bool fine =
             by_queue ? push_level(b, j, received, next, sent, pairs, warp, warps, lane)
                      : mark_level(b, j, received, room, next, sent, warp, warps, lane);
-        if (!fine || !meet_here(b, j)) return;
+        if (!fine || !meet_here(b, j)) return false;
         if (first) {
             if (COUNT && lead && checks) *checks = s.edges;
             j.s.step = by_queue ? GRID_PUSH : MARK_PUSH, j.complete = !by_queue;
@@ -107,7 +108,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     } else {
         if (s.k + 2 > SNAPSHOTS) {
             flush(p, s.k, s.base);
-            if (!meet_here(b, j)) return;
+            if (!meet_here(b, j)) return false;
             if (first) j.s.base = s.depth, j.s.k = 0;
             __syncthreads();
         }
@@ -125,13 +126,14 @@ INLINE void search_level(const Between &b, u32 *room) {
                  Publish{b, fresh, which});
         reload();
         if (last) publish_last(b, fresh, which, warp, warps, lane);
-        if (!meet_here(b, j)) return;
+        if (!meet_here(b, j)) return false;
         if (first) j.s.step = last ? PULL_LAST : PULL, j.s.tails += last, j.s.k++, j.now ^= 1;
     }
     __syncthreads();
     tell_delegates(b, newest(p, s));
     __syncthreads();
     if (lead) j.s.depth++, *p.state = j.s, b.device->joint = j;
+    return true;
 }
 
 #else

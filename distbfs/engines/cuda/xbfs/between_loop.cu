@@ -1,4 +1,4 @@
-/* Whole searches between domains of one device each, in one launch: no host between levels.
+/* Whole searches between domains, in one launch on each device: no host between levels.
  * The results kernel of results.cu follows.
  *
  * What goes to other shares is put into their memory (wire.cuh), and a signal follows when all
@@ -10,14 +10,17 @@
  * A share that is waited for longer than `patience` ends the search on all that wait for it.
  * Where a frontier between hosts is wide, what it finds is on its way while the inner graph is
  * searched: blocks put it and go on.
+ * Of SEVERAL devices, those of a domain meet inside a level (between_level.cuh) and have no boxes
+ * for each other.  What they have for other domains goes to its owners; a lane of delegates goes
+ * to the device that has it there, so that a mask leaves a domain once for each other one.  A
+ * domain of one device between those takes part as one of several.
  *
  * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
  * as in the GPU codes of the Graph500 list.
  *
- * variants: OFFSET=u32,u64 IN_IDS=1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 IN_IDS=1 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SPLIT=1 MASKED=1 | OFFSET=u64 IN_IDS=1 SPLIT=0 DIRECTED=1 | OFFSET=u64 IN_IDS=1 SPLIT=1 MASKED=1 DIRECTED=1
+ * variants: OFFSET=u32,u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 | OFFSET=u32,u64 IN_IDS=1 SEVERAL=0 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 MASKED=1 DIRECTED=1
  */
 #define COUNT 0
-#define SEVERAL 0
 #include "between_steps.cuh"
 #include "wire.cuh"
 
@@ -42,8 +45,8 @@ struct Loop {
     Between b;
     u64 *came;             /* [others][slot], symmetric: boxes of other shares */
     u64 *replied;          /* [others][reply_slot], symmetric: their answers */
-    u32 *masks;            /* [others][dwords], symmetric: delegates that they found */
-    u64 *dated;            /* [others][pieces of THREADS words], symmetric: turns of these */
+    u32 *masks;            /* [other domains][dwords], symmetric: delegates that they found */
+    u64 *dated;            /* [other domains][pieces], symmetric: turns of these, see Piece */
     u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
     u64 *signals;          /* [SIGNALS][shares], symmetric */
     u64 *turn;             /* [1], of the last level */
@@ -59,6 +62,10 @@ struct Loop {
     u32 parents;           /* they are wanted of delegates as well */
     u32 rows;              /* of trace */
     u32 wide;              /* from so many vertices of a share on that have outer edges */
+#if SEVERAL
+    const u64 *apart;      /* [shares], for each share those of other domains, as bits */
+    const u32 *elements;   /* [shares], the processing element that has each */
+#endif
 };
 
 /* What a block knows of the others' signals, in shared memory. */
@@ -71,13 +78,45 @@ INLINE u64 *signal_at(const Loop &n, u32 kind, u32 share) {
     return n.signals + kind * n.b.shares + share;
 }
 
-/* Wait for a signal of every other share; a whole block calls it. */
+/* Whether a share is of another domain. */
+INLINE bool is_apart(const Loop &n, u32 share) {
+#if SEVERAL
+    return n.apart[n.b.share] >> share & 1;
+#else
+    return share != n.b.share;
+#endif
+}
+
+/* Whether a share signals this one, and is signalled: all others tell their counts. */
+INLINE bool signals(const Loop &n, u32 kind, u32 share) {
+    return SEVERAL && kind == TALLIES ? share != n.b.share : is_apart(n, share);
+}
+
+/* How many shares other domains have. */
+INLINE u32 shares_apart(const Loop &n) {
+#if SEVERAL
+    return __popcll(n.apart[n.b.share]);
+#else
+    return n.b.shares - 1;
+#endif
+}
+
+/* The processing element that has a share. */
+INLINE u32 element_of(const Loop &n, u32 share) {
+#if SEVERAL
+    return n.elements[share];
+#else
+    return share;
+#endif
+}
+
+/* Wait for a signal of every share that gives it; a whole block calls it. */
 INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
     const Between &b = n.b;
     if (threadIdx.x == 0) heard.fault = 0;
     __syncthreads();
     const u32 t = threadIdx.x;
-    if (t < b.shares && t != b.share) {
+    if (t < b.shares && signals(n, kind, t)) {
         const u64 *word = signal_at(n, kind, t);
         u64 since = 0, x;
         u32 polls = 0;
@@ -98,11 +137,11 @@ INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
     return !heard.fault;
 }
 
-/* Signal every other share, after what was put and is seen; one thread. */
+/* Signal the shares that wait for it, after what was put and is seen; one thread. */
 INLINE void tell(const Loop &n, u32 kind, u64 value) {
     fence_system();
     for (u32 t = 0; t < n.b.shares; t++)
-        if (t != n.b.share) set_signal(signal_at(n, kind, n.b.share), value, t);
+        if (signals(n, kind, t)) set_signal(signal_at(n, kind, n.b.share), value, element_of(n, t));
 }
 
 /* Whether this block is the last one to come, which then sees what all have done before.
@@ -125,17 +164,23 @@ INLINE void put_all(const Loop &n, void *to, const void *from, u64 words, u32 sh
     const u32 begin = (blockIdx.x + share * 17) % gridDim.x;
     for (u64 k = begin; k < pieces; k += gridDim.x) {
         const u64 at = k * CHUNK, some = words - at < CHUNK ? words - at : CHUNK;
-        put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, share);
+        put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, element_of(n, share));
     }
 }
 
 /* The row of what a share has written, at a reader. */
-INLINE u64 row_of(u32 writer, u32 reader) { return writer - (writer > reader); }
+INLINE u64 row_of(const Loop &n, u32 writer, u32 reader) {
+#if SEVERAL
+    return __popcll(n.apart[reader] & ((1ull << writer) - 1));
+#else
+    return writer - (writer > reader);
+#endif
+}
 
 INLINE void count_sent(const Loop &n, u32 sort, u64 bytes) {
     if (blockIdx.x || threadIdx.x) return;
     n.told[BYTES + sort] += bytes;
-    n.told[BYTES + SORTS + sort] += n.b.shares - 1;
+    n.told[BYTES + SORTS + sort] += shares_apart(n);
 }
 
 /* What comes from other shares: a row of `slot` words for each. */
@@ -153,41 +198,86 @@ INLINE void put_boxes(const Loop &n, const Region &region, u32 sort) {
     const Between &b = n.b;
     u64 bytes = 0;
     for (u32 t = 0; t < b.shares; t++) {
-        if (t == b.share) continue;
+        if (!is_apart(n, t)) continue;
         const u64 *box = sort == ANSWERS ? replies_to(b, t) : b.outbox + b.box[t];
         u64 words = size_of(__ldcg(box));
         if (sort == QUESTIONS) words = (words + QUESTIONS_A_WORD - 1) / QUESTIONS_A_WORD;
         if (sort == ANSWERS) words = (words + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD;
-        put_all(n, region.words + row_of(b.share, t) * region.slot, box, 1 + words, t);
+        put_all(n, region.words + row_of(n, b.share, t) * region.slot, box, 1 + words, t);
         bytes += 8 * (1 + words);
     }
     count_sent(n, sort, bytes);
 }
 
-/* Pieces of a mask, of THREADS words. */
-INLINE u32 pieces_of(const Between &b) { return (b.normals / 32 + THREADS - 1) / THREADS; }
+/* A piece of a lane of a mask, of up to THREADS words: one lane is all of it, where all domains have
+ * one device. */
+struct Piece {
+    u32 lane, at, end; /* where it begins in the mask, and where the lane ends */
+    u32 number;        /* of all pieces */
+};
+
+/* Words of a lane. */
+INLINE u32 lane_words(const Between &b) { return SEVERAL ? b.dwords / b.lanes : b.normals / 32; }
+
+/* Pieces of a lane. */
+INLINE u32 pieces_of(const Between &b) { return (lane_words(b) + THREADS - 1) / THREADS; }
+INLINE u32 all_pieces(const Between &b) { return SEVERAL ? b.lanes * pieces_of(b) : pieces_of(b); }
+
+/* Piece k of those that this device has. */
+INLINE Piece piece_of(const Between &b, u32 k) {
+#if SEVERAL
+    const u32 words = lane_words(b), pieces = pieces_of(b), own = k / pieces;
+    const u32 lane = b.index + own * b.parts, first = k - own * pieces;
+    return Piece{lane, lane * words + first * THREADS, (lane + 1) * words, lane * pieces + first};
+#else
+    return Piece{0, k * THREADS, lane_words(b), k};
+#endif
+}
+
+/* The word of numbers here that a mask has at a place. */
+INLINE u32 word_at(const Between &b, u32 at) {
+#if SEVERAL
+    const u32 words = lane_words(b), lane = at / words, in = at - lane * words;
+    return (in / 32 * b.own_lanes + lane / b.parts) * 32 + (in & 31);
+#else
+    return at;
+#endif
+}
+
+/* Calls take(share, row) for the share of each other domain that has a lane of delegates: with the
+ * row of what this domain has written there, or of what is here of its domain. */
+template <class Take>
+INLINE void each_with(const Between &b, u32 lane, bool written, const Take &take) {
+    const u32 all = SEVERAL ? b.domains : b.shares, own = SEVERAL ? b.domain : b.share;
+    for (u32 k = 0; k < all; k++) {
+        if (k == own) continue;
+        const u32 writer = written ? own : k, reader = written ? k : own;
+        take(SEVERAL ? b.homes[k * b.lanes + lane] : k, (u64)(writer - (writer > reader)));
+    }
+}
 
 /* Put the delegates that this share alone knows of, pieces of a mask that have some.  A block that
  * is late may find those that others of its blocks have just heard of, too: they are known then. */
 INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
-    const u32 words = b.normals / 32, pieces = pieces_of(b);
-    for (u32 k = blockIdx.x; k < pieces; k += gridDim.x) {
-        const u32 w = k * THREADS + threadIdx.x;
-        const u32 fresh = w < words ? __ldcg(now + w) & ~b.known[w] : 0;
-        if (w < words) b.found[w] = fresh;
+    const u32 pieces = pieces_of(b), own = SEVERAL ? b.own_lanes * pieces : pieces;
+    for (u32 k = blockIdx.x; k < own; k += gridDim.x) {
+        const Piece piece = piece_of(b, k);
+        const u32 at = piece.at + threadIdx.x, w = word_at(b, at);
+        const u32 fresh = at < piece.end ? __ldcg(now + w) & ~b.known[w] : 0;
+        if (at < piece.end) b.found[at] = fresh;
         if (!__syncthreads_or(fresh != 0)) continue;
-        const u32 some = words - k * THREADS < THREADS ? words - k * THREADS : THREADS;
-        for (u32 t = 0; t < b.shares; t++) {
-            if (t == b.share) continue;
-            const u64 row = row_of(b.share, t);
-            put_block(n.masks + row * b.dwords + k * THREADS, b.found + k * THREADS, 4 * some, t);
-            if (threadIdx.x == 0) put_word(n.dated + row * pieces + k, epoch, t);
-        }
+        const u32 some = piece.end - piece.at < THREADS ? piece.end - piece.at : THREADS;
+        each_with(b, piece.lane, true, [&](u32 t, u64 row) {
+            const u32 pe = element_of(n, t);
+            put_block(n.masks + row * b.dwords + piece.at, b.found + piece.at, 4 * some, pe);
+            if (threadIdx.x == 0) put_word(n.dated + row * all_pieces(b) + piece.number, epoch, pe);
+        });
         if (threadIdx.x) continue;
         *(volatile u64 *)n.masked = epoch;
-        atomicAdd(n.told + BYTES + MASKS, (u64)(b.shares - 1) * (4 * some + 8));
-        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(b.shares - 1));
+        const u32 domains = SEVERAL ? b.domains : b.shares;
+        atomicAdd(n.told + BYTES + MASKS, (u64)(domains - 1) * (4 * some + 8));
+        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(domains - 1));
     }
 }
 
@@ -195,7 +285,7 @@ INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
 template <class Take>
 INLINE void each_box(const Loop &n, const Region &region, const Take &take) {
     for (u32 t = 0; t < n.b.shares; t++)
-        if (t != n.b.share) take(t, region.words + row_of(t, n.b.share) * region.slot);
+        if (is_apart(n, t)) take(t, region.words + row_of(n, t, n.b.share) * region.slot);
 }
 
 /* As `each_item`. */
@@ -217,7 +307,7 @@ INLINE Letter letter_in(u32 share, const u64 *box) {
 INLINE u64 masks_of(const Loop &n, const Heard &heard) {
     u64 who = 0;
     for (u32 t = 0; t < n.b.shares; t++)
-        if (t != n.b.share && heard.signal[t] & 1) who |= 1ull << t;
+        if (is_apart(n, t) && heard.signal[t] & 1) who |= 1ull << t;
     return who;
 }
 
@@ -226,10 +316,25 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
     const Between &b = n.b;
     const u32 pieces = pieces_of(b);
     if (!who) return;
+#if SEVERAL
+    const u32 words = lane_words(b);
+    admit_delegates(b, s, [&](u32 at) {
+        const u32 lane = at / words, piece = lane * pieces + (at - lane * words) / THREADS;
+        u32 all = 0;
+        each_with(b, lane, false, [&](u32 share, u64 row) {
+            if (!(who >> share & 1)) return;
+            /* mutant: __ldcg(n.dated + row * all_pieces(b) + piece) == epoch -> true
+             * : test_masks_of_several_pieces */
+            if (__ldcg(n.dated + row * all_pieces(b) + piece) == epoch)
+                all |= __ldcg(n.masks + row * b.dwords + at);
+        });
+        return all;
+    });
+#else
     admit_delegates(b, s, [&](u32 at) {
         u32 all = 0;
         for (u64 left = who; left; left &= left - 1) {
-            const u64 row = row_of(__ffsll(left) - 1, b.share);
+            const u64 row = row_of(n, __ffsll(left) - 1, b.share);
             /* mutant: __ldcg(n.dated + row * pieces + at / THREADS) == epoch -> true
              * : test_masks_of_several_pieces */
             if (__ldcg(n.dated + row * pieces + at / THREADS) == epoch)
@@ -237,6 +342,7 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
         }
         return all;
     });
+#endif
 }
 
 /* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
@@ -248,7 +354,7 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
         const u64 x = __ldcg(b.counts + c);
         u64 *to = tallies + b.share * COUNTS + c;
         if (t == b.share) *to = x;
-        else put_word(to, x, t);
+        else put_word(to, x, element_of(n, t));
     }
     all_put();
     if (threadIdx.x == 0) tell(n, TALLIES, turn << 1);
@@ -286,6 +392,17 @@ INLINE bool pass_on(const Loop &n, u32 signal, u64 epoch, bool stays, Heard &hea
     return hear(n, signal, epoch, heard);
 }
 
+/* A level of the inner graph; false: a device of the domain is waited for in vain. */
+INLINE bool search_inner(const Loop &n, u32 *room, State &s, u32 &turn) {
+#if SEVERAL
+    if (!meet_fine(n, turn, search_level(n.b, room))) return false;
+    s = *n.b.own.state;
+#else
+    search_level(n.b, room, turn, s);
+#endif
+    return true;
+}
+
 /* One level, but for its counts; false: a share is waited for in vain. */
 INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide, u64 epoch, u32 row,
                       State &s, Heard &heard, u32 &turn) {
@@ -299,7 +416,7 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
         grid_sum(&b.own.control->barrier, turn, 0);
         put_boxes(n, came(n), ITEMS);
     }
-    search_level(b, room, turn, s);
+    if (!search_inner(n, room, s, turn)) return false;
     if (asks) {
         ask_outer(b, s, warp, warps, lane);
         grid_sum(&b.own.control->barrier, turn, 0);
@@ -388,6 +505,26 @@ INLINE void begin_search(const Loop &n, u32 &turn) {
     grid_sum(barrier, turn, 0);
 }
 
+#if SEVERAL
+/* The end of a search of all devices of the domain, before results; false: as `search_inner`. */
+INLINE bool end_together(const Loop &n, u32 *room, u32 &turn) {
+    const Between &b = n.b;
+    code_delegates(b);
+    grid_sum(&b.own.control->barrier, turn, 0);
+    level_leaves(b, room);
+    clean_replicas(b);
+    return !look_system(&b.mailbox[b.index]->failed);
+}
+
+/* A search has failed: no device of the domain waits for this one; one thread. */
+INLINE void end_domain(const Loop &n) {
+    const Between &b = n.b;
+    const u64 failed = look_system(&b.mailbox[b.index]->failed);
+    if (!failed) give_up(b, 1 + b.index);
+    else if (!n.told[FAULT]) n.told[FAULT] = 1 + b.homes[b.domain * b.lanes + failed - 1];
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_constant__ Loop n) {
     extern __shared__ uint4 dynamic[];
     __shared__ Heard heard;
@@ -407,12 +544,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     }
     const u64 last = before + levels + 1;
     if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
+#if SEVERAL
+    if (fine) fine = end_together(n, (u32 *)dynamic, turn);
+#else
     code_delegates(b);
     grid_sum(&b.own.control->barrier, turn, 0);
     level_leaves(b, (u32 *)dynamic);
+#endif
     if (blockIdx.x || threadIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
+#if SEVERAL
+    if (!fine) end_domain(n);
+#endif
     b.own.state->phase = DONE;
     *n.turn = last, n.told[LEVELS] = levels;
 }

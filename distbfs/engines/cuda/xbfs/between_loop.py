@@ -1,4 +1,4 @@
-"""Searches between domains of one device each, in one launch (between_loop.cu)."""
+"""Searches between domains in one launch on each device (between_loop.cu)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
+from distbfs.engines.streamed import several
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
 
@@ -39,27 +40,27 @@ class BetweenLoop:
 
     Creating it is collective. Raises OutOfMemory on all ranks if boxes of all others do
     not fit a device.
+    ranks: the rank of each share, int64 [shares]
     """
 
     def __init__(
-        self, search: BetweenLevels, memory: SymmetricMemory, world: World
+        self, search: BetweenLevels, memory: SymmetricMemory, world: World, ranks: Ids
     ) -> None:
-        cp, params = cuda.cupy(), search.params
+        cp, params, domains = cuda.cupy(), search.params, search.part.domain.of
         self._search, self._memory, self._world = search, memory, world
         most = np.array([int(np.diff(search.box_at).max())])
         slot = int(world.allreduce(most, "max")[0])
         owned = search.most_owned
-        begins, size = places(
-            symmetric_table(params.shares, slot, owned, params.dwords, params.normals),
-            LINE,
-        )
+        table = symmetric_table(domains, slot, owned, params.dwords)
+        begins, size = places(table, LINE)
         room = memory.allocate(size, "boxes of other domains")
         own = cp.zeros(TURNS + TOLD, np.uint64)
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
         self._told = Back(own[TURNS:])
-        graph = search.part.graph
-        self.params = structure(SOURCE, "Loop", ways(graph))(
+        # a domain of one device between larger ones has the same form
+        self._form = {"SEVERAL": int(several(domains)), **ways(search.part.graph)}
+        self.params = structure(SOURCE, "Loop", self._form)(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
@@ -70,9 +71,21 @@ class BetweenLoop:
             told=own[TURNS:],
             **{name: room[at:] for name, at in begins.items()},
         )
+        if several(domains):
+            apart = [domains.apart_from(share) for share in range(domains.shares)]
+            bits = [sum(1 << share for share in others) for others in apart]
+            self.params.set(
+                apart=cp.asarray(np.array(bits, np.uint64)),
+                elements=cp.asarray(ranks.astype(np.uint32)),
+            )
         self._stages: Any = None
         self._launches: dict[bool, programs.Launch] = {}
         self._launch(masked=False)
+
+    @property
+    def serves(self) -> bool:
+        """Whether searches may be one launch with the edges that they see now."""
+        return not (self._search.masked and several(self._search.part.domain.of))
 
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
@@ -86,7 +99,7 @@ class BetweenLoop:
                 IN_IDS=1,
                 SPLIT=int(split or every),
                 **mask(masked or every),
-                **ways(graph),
+                **self._form,
             )
             self._launches[masked] = module.kernel("loop").prepare(
                 self.params,

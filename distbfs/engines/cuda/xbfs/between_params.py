@@ -93,20 +93,20 @@ def reply_slot(slot: int, owned: int) -> int:
 
 
 def symmetric_table(
-    shares: int, slot: int, owned: int, dwords: int, bits: int
+    domains: Domains, slot: int, owned: int, dwords: int
 ) -> dict[str, ArrayPlan]:
     """Return the arrays into which searches in one launch put, each on a new line.
 
-    shares: number of shares, of one device each; slot: words of the largest box of any
-    share, including the word before it; owned: see ``reply_slot``; dwords: 32-bit words
-    of a mask; bits: positions of delegates
+    slot: words of the largest box of any share, including the word before it; owned:
+    see ``reply_slot``; dwords: 32-bit words of a mask
     """
-    others, word = shares - 1, np.uint64
+    shares, others, word = domains.shares, domains.most_apart, np.uint64
+    apart, lanes = len(domains) - 1, domains.lanes
     return {
         "came": ArrayPlan(word, (others, slot)),
         "replied": ArrayPlan(word, (others, reply_slot(slot, owned))),
-        "masks": ArrayPlan(np.uint32, (others, dwords)),
-        "dated": ArrayPlan(word, (others, -(-bits // (32 * THREADS)))),
+        "masks": ArrayPlan(np.uint32, (apart, dwords)),
+        "dated": ArrayPlan(word, (apart, lanes * -(-dwords // (lanes * THREADS)))),
         "tallies": ArrayPlan(word, (2, shares, len(COUNTED))),
         "signals": ArrayPlan(word, (SIGNALS, shares)),
     }

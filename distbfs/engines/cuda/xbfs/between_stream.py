@@ -20,10 +20,10 @@ from distbfs.engines.cuda.xbfs.between_params import (
     PUSHES,
     QUESTIONS,
 )
-from distbfs.engines.streamed import LevelCounts
+from distbfs.engines.streamed import LevelCounts, several
 from distbfs.exchange.base import SymmetricMemory
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.types import DirectionName, World
+from distbfs.types import DirectionName, Ids, World
 
 AT = [COUNTED.index(name) for name in LevelCounts._fields[1:]]
 
@@ -66,20 +66,29 @@ class BetweenSearch(BetweenLevels):
             return None
         return int(self.own.snapshot)
 
+    @property
+    def launch_problem(self) -> str:
+        """The reason why this device cannot search in one launch, or ""."""
+        if several(self.part.domain.of) and self.part.graph.tails is not None:
+            return "it has rows in host memory, and domains have several devices"
+        return ""
+
     def loop(
         self,
         memory: SymmetricMemory,
         world: World,
+        ranks: Ids,
         forced: DirectionName | None,
         pull_share: int,
     ) -> BetweenLoop:
         """Return these searches in one launch each (collective).
 
+        ranks: see ``BetweenLoop``
         forced, pull_share: see ``search.direction.DirectionPolicy``. Raises OutOfMemory
         on all ranks if messages from others do not fit.
         """
         self._choose_by(forced, pull_share)
-        return BetweenLoop(self, memory, world)
+        return BetweenLoop(self, memory, world, ranks)
 
     def follow(
         self,

@@ -39,6 +39,7 @@ from distbfs.engines.streamed import MOST_STREAMED, first_words
 from distbfs.generate.cuda import MAX_VERTICES, id_type, id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
+from distbfs.partition.layout import Domains
 from distbfs.partition.part import mask_words
 from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
 from distbfs.types import Floats, Ids
@@ -453,13 +454,13 @@ def symmetric_bytes(shape: PartShape) -> int:
     """Return the bytes on each device into which other devices put messages.
 
     Only exchange ``nvshmem`` needs them, if a search is one launch, that is, with up to
-    MOST_STREAMED domains of one device; otherwise the result is 0. Every device has
-    room for the largest box of all from each other device: ``shape`` is that of the
-    part with this box.
+    MOST_STREAMED devices in several domains; otherwise the result is 0. Every device
+    has room for the largest box of all from each device of other domains: ``shape`` is
+    that of the part with this box.
     """
-    parts, words = shape.parts, mask_words(shape.delegates)
-    if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
+    parts, size = shape.parts, shape.domain
+    if not size < parts <= MOST_STREAMED:
         return 0
-    slot = 1 + box_words(shape)
-    table = symmetric_table(parts, slot, shape.owned, 2 * words, 64 * words)
-    return places(table, LINE)[1]
+    domains, slot = Domains((size,) * (parts // size)), 1 + box_words(shape)
+    words = _delegate_positions(shape)[0] // 32
+    return places(symmetric_table(domains, slot, shape.owned, words), LINE)[1]
