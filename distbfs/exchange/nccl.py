@@ -73,11 +73,11 @@ class NcclExchange:
         need_device_arrays(self.name, on_device)
         if world.size > 1 and not isinstance(world, MpiWorld):
             raise UsageError(
-                f"exchange 'nccl' needs MPI between {world.size} ranks, "
+                f"exchange '{self.name}' needs MPI between {world.size} ranks, "
                 f"not a {type(world).__name__}"
             )
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        need_nccl(world)
+        need_nccl(world, name=self.name)
         self._local = LocalPhase(world, placement, delegates, on_device=True)
         self._world, self._placement = world, placement
         self._options = options

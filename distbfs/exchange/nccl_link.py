@@ -68,10 +68,13 @@ def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
     return first_reason(world, reason) or shared_device(world, uuids)
 
 
-def need_nccl(world: World, devices: Sequence[int] = ()) -> None:
-    """Raise LaunchError if ranks cannot use NCCL; see ``nccl_problem``."""
+def need_nccl(world: World, devices: Sequence[int] = (), *, name: str = "nccl") -> None:
+    """Raise LaunchError if ranks cannot use NCCL; see ``nccl_problem``.
+
+    name: the exchange that needs it
+    """
     if problem := nccl_problem(world, devices):
-        raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
+        raise LaunchError(f"exchange '{name}': {problem}; use --exchange host")
 
 
 def link_of(world: World, devices: Sequence[int] = ()) -> Link:

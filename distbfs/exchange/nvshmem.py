@@ -1,7 +1,9 @@
 """The exchange of devices that write to each other's memory, without the host.
 
-If each rank has one device, which is a domain, a whole search is one launch on each
-device (``symmetric``). Other searches go level by level through NCCL.
+If each rank has one device, a whole search is one launch on each device
+(``symmetric``). Other searches go level by level through NCCL. Ranks that share a
+device are refused, as by NCCL: NVSHMEM serves them in part only, and their launches,
+which wait for each other, could not run at the same time.
 """
 
 from __future__ import annotations

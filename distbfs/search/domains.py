@@ -269,11 +269,11 @@ def choose_exchange(
     """Return (registry name, reason) of the exchange between domains (collective).
 
     devices: the devices of this rank, none where arrays are in host memory
-    one_launch: whether a search may be one launch on each device
+    one_launch: whether a search may be one launch on each device, of domains of one
 
     ``auto`` means host for one rank and for arrays in host memory. Otherwise it means
-    nvshmem if a search may be one launch, all devices map each other's memory and
-    NVSHMEM is installed; nccl if CuPy has it and every rank has its own device; else
+    nvshmem if ``one_launch``, all devices map each other's memory and NVSHMEM is
+    installed; nccl if CuPy has it and every rank has its own device; else
     host.
     """
     if name != "auto":

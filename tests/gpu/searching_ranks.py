@@ -70,7 +70,7 @@ LOSSES = {"kill": signal.SIGKILL, "stall": signal.SIGSTOP}
 PATIENCE = 3.0  # seconds
 BRIEF = ("kronecker", "random", "arcs")
 WHOLE = ("domain", "first")  # ways without an exchange
-SEVERAL = ("pairs", "uneven")  # domains of several devices
+SEVERAL = ("pairs", "uneven", "launched")  # domains of several devices
 STREAMS = ("streams", "streamed pairs")  # of ranks with several devices, by NCCL
 THRESHOLDS = (0, 6, 40, 1 << 30)
 SEVERAL_VARIANTS = (
@@ -94,9 +94,9 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
 
     how: "domain", the devices of all ranks together; "first", that of rank 0; level by
     level in domains of two devices, "pairs", or "uneven", of two and one of a process,
-    or of one less than all ranks and one; "streams", in domains of one device, or
-    "streamed pairs", of two, of ranks that may have several; or the exchange between so
-    many parts
+    or of one less than all ranks and one; "launched", in domains of two in one launch
+    on each device; "streams", in domains of one device, or "streamed pairs", of two, of
+    ranks that may have several; or the exchange between so many parts
     """
     request = Request(parts, "--parts")
     if how in STREAMS:
@@ -109,7 +109,7 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
         elif how == "uneven":
             request = Request(devices=[world.rank])
             world.hosts = ["a"] * (world.size - 1) + ["b"]
-        options = {"exchange": "host", **options}
+        options = {"exchange": "nvshmem" if how == "launched" else "host", **options}
     elif how in WHOLE:
         devices = None
         if how == "domain":

@@ -7,7 +7,8 @@ import pytest
 from launching import needs_mpi, run_ranks
 
 from distbfs.device import cuda
-from distbfs.errors import LaunchError, RanksStuck
+from distbfs.device.nvshmem import nvshmem
+from distbfs.errors import DeviceMissing, LaunchError, RanksStuck
 
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
@@ -73,6 +74,24 @@ def test_levels_and_parents_by_nvshmem():
     """Which does not begin under MPS."""
     need_devices(2)
     check_ways(min(devices(), 4), "check", ["nvshmem"])
+
+
+@needs_mpi
+@pytest.mark.unshared
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_domains_of_two_devices_in_one_launch(ranks):
+    """The last of three has one device. NVSHMEM wants a device for each rank."""
+    need_devices(ranks)
+    try:
+        nvshmem()
+    except DeviceMissing as error:
+        pytest.skip(str(error))
+    done = run_ranks(ranks, [*RANKS, "check", "launched"], timeout=290)
+    assert done.returncode == 0, done.stderr
+    assert "launched is right" in done.stdout
+    assert "exchange nvshmem as requested" in done.stdout
+    assert "levels by NCCL" not in done.stdout
 
 
 @pytest.mark.alone

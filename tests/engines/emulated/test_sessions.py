@@ -583,6 +583,25 @@ def test_domains_of_hosts(hosts, asked):
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
+@pytest.mark.parametrize(("asked", "wanted"), [(1, True), (2, False)])
+def test_auto_knows_one_launch_for_domains_of_one_device(
+    hosts, monkeypatch, asked, wanted
+):
+    """That of several devices is taken by name only."""
+    noted = []
+
+    def choose(world, name, devices, *, one_launch):
+        noted.append(one_launch)
+        return "host", ""
+
+    monkeypatch.setattr(choosing, "choose_exchange", choose)
+    source, request = GRAPHS["hub"], Request(domain=asked)
+    searched_by_ranks(
+        hosts, source, lambda world: opened(source, world=world, request=request)
+    )
+    assert set(noted) == {wanted}
+
+
 @pytest.mark.parametrize("share_device", [False, True])
 @pytest.mark.parametrize("domain", [1, 2])
 def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
