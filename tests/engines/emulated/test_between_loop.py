@@ -87,6 +87,7 @@ def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
         ("kronecker", 4, 3, "auto"),
         ("random", LARGE, 2, "push"),
         ("grid", 0, 3, "auto"),
+        ("kronecker", 4, (2, 1, 2), "push"),
     ):
         source = SMALL[name]
         form = {"threshold": threshold, "direction": direction}
