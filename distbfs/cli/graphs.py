@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -20,7 +19,6 @@ from distbfs.cli.shared import (
     is_file,
     stop_requests,
 )
-from distbfs.errors import StoreError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
@@ -32,6 +30,7 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import KIND
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
+from distbfs.store.atomic_folder import checked_target
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.schema import Manifest
 from distbfs.store.write import write_graph
@@ -171,12 +170,8 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
 
 def check_target(terminal: Terminal, asked: StoreOptions, parts: int) -> None:
     """Raise, before a long read, the errors that ``store_graph`` would raise later."""
-    output = asked.output
     Placement(parts, terminal.world.size)
-    if os.path.lexists(output) and not asked.force:
-        raise StoreError(f"{output} exists; give --force to replace it")
-    if not Path(os.path.realpath(output)).parent.is_dir():
-        raise StoreError(f"{output}: the folder {output.parent} does not exist")
+    checked_target(asked.output, overwrite=asked.force)
 
 
 def devices_to_build(terminal: Terminal, asked: StoreOptions) -> list[int] | None:

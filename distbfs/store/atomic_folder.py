@@ -156,6 +156,24 @@ def check_replaceable(target: Path) -> None:
             )
 
 
+def checked_target(folder: str | Path, *, overwrite: bool) -> Path:
+    """Return the real path of a store to be written.
+
+    Raises StoreError if something there is not to be replaced, or no folder has it.
+    """
+    if str(folder) == "-":
+        raise UsageError("a store is a folder, and - is stdout; give a name")
+    target = Path(os.path.realpath(folder))
+    if not target.parent.is_dir():
+        raise StoreError(f"{target}: the folder {target.parent} does not exist")
+    if os.path.lexists(target):
+        if not overwrite:
+            raise StoreError(f"{target} exists; give --force to replace it")
+        with suppress(FileNotFoundError):  # another write replaces it
+            check_replaceable(target)
+    return target
+
+
 class PartialFolder:
     """A folder being written, from its creation to its final name.
 
@@ -168,19 +186,15 @@ class PartialFolder:
     def __init__(self, folder: str | Path, overwrite: bool, token: str) -> None:
         if not TOKEN.fullmatch(token):
             raise UsageError(f"token is '{token}'; allowed: 8 to 32 hex digits")
-        if str(folder) == "-":
-            raise UsageError("a store is a folder, and - is stdout; give a name")
-        self.target = Path(os.path.realpath(folder))
+        self.target = checked_target(folder, overwrite=True)
         self.overwrite = overwrite
         parent, name = self.target.parent, self.target.name
-        if not parent.is_dir():
-            raise StoreError(f"{self.target}: the folder {parent} does not exist")
         self.path = parent / f".{name}.partial-{token}"
         self._old = parent / f".{name}.old-{token}"
         self._lock_path = parent / f".{name}.lock-{token}"
         self._handle: int | None = None
         self._done = False
-        sweep(self.target, token)
+        sweep(self.target, token)  # which may bring back a store
         self._check_target()
         with suppress(OSError):  # no locks here; missing permissions show in mkdir
             self._handle = lock_shared(self._lock_path)
@@ -192,12 +206,7 @@ class PartialFolder:
             raise
 
     def _check_target(self) -> None:
-        if not os.path.lexists(self.target):
-            return
-        if not self.overwrite:
-            raise StoreError(f"{self.target} exists; give --force to replace it")
-        with suppress(FileNotFoundError):  # another write replaces it
-            check_replaceable(self.target)
+        checked_target(self.target, overwrite=self.overwrite)
 
     def place(self) -> None:
         """Rename the folder to the target and remove the store that it replaces.
