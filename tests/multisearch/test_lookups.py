@@ -110,7 +110,7 @@ def test_rows_in_another_order_are_refused(row):
     columns[here] = columns[here][::-1]
     rows = type(part.nn)(part.nn.offsets, columns)
     with pytest.raises(UsageError, match="not in the order of their degrees"):
-        Lookups(part.with_rows({"nn": rows}), 1)
+        Lookups(part.with_rows({**part.subgraphs, "nn": rows}), 1)
 
 
 def test_no_pairs_and_no_edges():
