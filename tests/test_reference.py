@@ -20,6 +20,7 @@ from distbfs.multisearch import base, problem
 from distbfs.multisearch.base import Results
 from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.options import Knobs
+from distbfs.partition.part import INTO
 from distbfs.ranks import launcher
 from distbfs.registry import (
     ENGINES,
@@ -170,7 +171,8 @@ def test_every_dataset_of_a_store_is_in_the_reference():
     rows = table(text, "dataset", "dtype", "elements")
     listed = [name for row in rows for name in codes(row[0])]
     assert listed[-1] == "nn/attribute_NAME"
-    assert {*listed[:-1]} == {*schema.DATASETS, *schema.INCOMING}
+    into = {f"{x}/{y}" for x in INTO.values() for y in ("offsets", "columns")}
+    assert {*listed[:-1]} == {*schema.DATASETS, *into}
     keys = {name for row in table(text, "key", "what it is") for name in codes(row[0])}
     assert {item.name for item in fields(schema.Manifest)} < keys | {"created_by"}
 
