@@ -295,8 +295,11 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         bare=shape.directed,
         **form,
     )
+    graph = sum(subgraph_bytes(shape).values())
+    if shape.directed and not shape.delegates:
+        graph += 4 * (local + 3)  # offsets of nd, dn and dd in, which no store has
     needs = {
-        "graph": sum(subgraph_bytes(shape).values()),
+        "graph": graph,
         "numbering": numbering,
         "inner": total_bytes(
             inner_table(local, places, m, directed=shape.directed) | apart
