@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,21 +15,17 @@ from distbfs.service.operations import (
     Answer,
     BfsAnswer,
     DistancesAnswer,
-    MultiBfsAnswer,
     PathAnswer,
-    ReachableAnswer,
     Request,
     Search,
 )
-from distbfs.service.rank_calls import Searched, Step
+from distbfs.service.rank_calls import Step
 from distbfs.service.vertex_names import Names
-
-Source = int | tuple[int, ...]  # a vertex, or those of a set
 
 
 @dataclass
 class Answers:
-    """Makes answers from what the steps after a search return.
+    """Makes answers from what their steps return after a search.
 
     parents: whether searches return parents
     metrics: counts the traversed edges
@@ -42,12 +36,12 @@ class Answers:
     metrics: Metrics
     parents: bool
 
-    def make(self, request: Request, searches: Sequence[Searched]) -> Answer:
-        """Return the answer to a request, from the searches of its sources.
+    def make(self, request: Request, value: Any) -> Answer:
+        """Return the answer to a request, from the value of its step.
 
         Raises ServiceError ``too_large``.
         """
-        made: Answer = getattr(self, f"_{request.op}")(request, *searches)
+        made: Answer = getattr(self, f"_{request.op}")(request, value)
         return made
 
     def check(self, request: Request) -> None:
@@ -59,18 +53,16 @@ class Answers:
             text = f"{why}; ask for distances, or the result 'summary'"
             raise ServiceError("too_large", text)
 
-    def steps(self, request: Request) -> list[Step]:
-        """Return the steps that a request needs after each of its searches."""
+    def step(self, request: Request) -> Step:
+        """Return the step that a request needs after its search."""
         if request.op == "path":
-            return [["path", request.target, self.limits.inline]]
+            return "path", request.target, self.limits.inline
         if request.op == "all_paths":
-            return [["all_paths", request.target, self.limits.inline // 2]]
-        if not request.operation.with_results:
-            return [["at", request.targets]]
-        steps: list[Step] = [["counts"], ["traversed"]]
-        if self._whole(request):
-            steps.append(["block", self._with_parents(request)])
-        return steps
+            return "all_paths", request.target, self.limits.inline // 2
+        if request.op == "distances":
+            return "at", request.targets
+        whole = self._whole(request)
+        return "result", whole, whole and self._with_parents(request)
 
     def _with_parents(self, request: Request) -> bool:
         return bool(request.parents and self.parents)
@@ -78,18 +70,17 @@ class Answers:
     @staticmethod
     def _whole(request: Request) -> bool:
         """Return whether the answer to a request has the levels of all vertices."""
-        return request.operation.with_results and request.result == "inline"
+        return request.op == "bfs" and request.result == "inline"
 
     def _too_many(self, request: Request) -> str:
         """Return, in words, the limit that an answer exceeds; "" if it exceeds none.
 
         Names of vertices are text in any case.
         """
-        rows = len(request.sources) if request.op == "multi_bfs" else 1
-        parents = rows * self._with_parents(request)
+        parents = self._with_parents(request)
         named = self.names.first is None
         text = self.names.n * (named * (parents + 1))
-        arrays = self.names.n * (rows + (not named) * parents)
+        arrays = self.names.n * (1 + (not named) * parents)
         if request.arrays == "json":
             text, arrays = text + arrays, 0
         most = self.limits
@@ -99,11 +90,8 @@ class Answers:
             return f"{arrays} values in arrays; allowed: {most.binary}"
         return ""
 
-    def _fields(
-        self, request: Request, source: Source, searched: Searched
-    ) -> dict[str, Any]:
-        """Return the values of the fields of ``Search``."""
-        seconds, (counts, nedge, *block) = searched
+    def _bfs(self, request: Request, value: Any) -> Answer:
+        seconds, counts, nedge, level, parent = value
         self.metrics.traversed(nedge, seconds)
         fields: dict[str, Any] = {
             "reached": sum(counts),
@@ -113,48 +101,32 @@ class Answers:
             "TEPS": nedge / seconds if seconds else 0.0,
             "levels": counts,
         }
-        if isinstance(source, tuple):
-            fields["sources"] = self.names.each(np.array(source))
+        start, first = request.start, self.names.first
+        if isinstance(start, tuple):
+            fields["sources"] = self.names.each(np.array(start))
         else:
-            fields["source"] = self.names.of(source)
+            fields["source"] = self.names.of(start)
         self.metrics.last = Search(**fields)
+        if level is None:
+            return BfsAnswer(**fields)
         as_arrays = request.arrays == "npy"
-        for level, parent in block:
-            fields["level"] = level if as_arrays else level.tolist()
-            if parent is not None:
-                keep = as_arrays and self.names.first is not None
-                each = self.names.numbers if keep else self.names.each
-                fields["parent"] = each(parent)
-        return fields
+        fields["level"] = level if as_arrays else level.tolist()
+        if parent is not None:
+            keep = as_arrays and first is not None
+            fields["parent"] = (self.names.numbers if keep else self.names.each)(parent)
+        if first is None:
+            fields["ids"] = self.names.each(np.arange(self.names.n, dtype=np.int64))
+        elif first:
+            fields["first_id"] = first
+        return BfsAnswer(**fields)
 
-    def _ids(self, request: Request) -> dict[str, Any]:
-        """Return the field that names the vertices of the levels, {} if from 0 on."""
-        if not self._whole(request):
-            return {}
-        if self.names.first is None:
-            return {"ids": self.names.all()}
-        return {"first_id": self.names.first} if self.names.first else {}
+    def _distances(self, request: Request, levels: list[int]) -> Answer:
+        as_arrays = request.arrays == "npy"
+        kept = np.array(levels, dtype=np.int32) if as_arrays else levels
+        return DistancesAnswer(distances=kept)
 
-    def _bfs(self, request: Request, searched: Searched) -> Answer:
-        fields = self._fields(request, request.starts[0], searched)
-        return BfsAnswer(**fields, **self._ids(request))
-
-    def _multi_bfs(self, request: Request, *searches: Searched) -> Answer:
-        each = map(partial(self._fields, request), request.starts, searches)
-        made = [Search(**fields) for fields in each]
-        return MultiBfsAnswer(searches=made, **self._ids(request))
-
-    def _distances(self, request: Request, searched: Searched) -> Answer:
-        levels = searched[1][0]
-        if request.arrays == "npy":
-            levels = np.array(levels, dtype=np.int32)
-        return DistancesAnswer(distances=levels)
-
-    def _reachable(self, _: Request, searched: Searched) -> Answer:
-        return ReachableAnswer(reachable=[level >= 0 for level in searched[1][0]])
-
-    def _path(self, _: Request, searched: Searched) -> Answer:
-        distance, path = searched[1][0]
+    def _path(self, _: Request, value: Any) -> Answer:
+        distance, path = value
         most = self.limits.inline
         if path is None and distance >= 0:
             text = f"the path has {distance + 1} vertices; allowed: {most}"
@@ -163,8 +135,8 @@ class Answers:
             path = self.names.each(np.array(path, dtype=np.int64))
         return PathAnswer(distance=distance, path=path)
 
-    def _all_paths(self, _: Request, searched: Searched) -> Answer:
-        distance, number, pairs = searched[1][0]
+    def _all_paths(self, _: Request, value: Any) -> Answer:
+        distance, number, pairs = value
         most = self.limits.inline
         if pairs is None and distance >= 0:
             text = f"the paths have more than {most // 2} edges, which are more than"

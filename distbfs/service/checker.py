@@ -51,8 +51,8 @@ class Checker:
                 request: Request = self._plain[op].decode(data)
             except UNREADABLE:
                 return self._checked(data, op)
-            begins = request.operation.begins
-            if not begins or (request.source is UNSET) != (request.sources is UNSET):
+            searches = not request.operation.immediate
+            if not searches or (request.source is UNSET) != (request.sources is UNSET):
                 return request
         return self._checked(data, op)
 
@@ -98,7 +98,7 @@ class Checker:
                 raise self._lacks(operation, field.name, field.text)
         for name, value in values.items():
             values[name] = fields[name].kind.read(name, value, served)
-        if operation.begins:
+        if not operation.immediate:
             if "source" not in values and "sources" not in values:
                 raise self._lacks(operation, "source", fields["source"].text)
             if "source" in values and "sources" in values:

@@ -153,38 +153,9 @@ class Client(ABC):
         >>> answer["reached"], answer["level"].tolist(), answer["parent"].tolist()
         (3, [0, 1, 2, -1], [0, 0, 1, -1])
         """
-        return self.call("bfs", **_start(source), **_as_arrays(fields))
-
-    def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
-        """Search from several sources, one after the other.
-
-        Parameters
-        ----------
-        sources : iterable of vertices
-            One search begins at each of them.
-        **fields
-            See ``bfs``.
-
-        Returns
-        -------
-        dict
-            ``searches``: for each source, an answer like that of ``bfs``.
-
-        Raises
-        ------
-        ServiceError
-            See ``call``.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> with distbfs.connect("graph.sock") as client:
-        ...     answer = client.multi_bfs([0, 3], result="summary")
-        >>> [search["reached"] for search in answer["searches"]]
-        [3, 1]
-        """
-        several = list(each_of(sources, "sources"))
-        return self.call("multi_bfs", sources=several, **_as_arrays(fields))
+        if fields.get("result") != "summary":
+            fields = {"arrays": "npy", **fields}
+        return self.call("bfs", **_start(source), **fields)
 
     def distances(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -222,41 +193,6 @@ class Client(ABC):
             fields = {"arrays": "npy", **fields}
         answer = self.call("distances", **_start(source), targets=asked, **fields)
         return [*map(int, answer["distances"])]
-
-    def reachable(
-        self, source: Vertex | Vertices, targets: Vertices, **fields: Any
-    ) -> list[bool]:
-        """Return whether the source reaches each target.
-
-        Parameters
-        ----------
-        source : vertex or iterable of vertices
-            See ``bfs``.
-        targets : iterable of vertices
-            The k vertices to reach.
-        **fields
-            ``deadline``.
-
-        Returns
-        -------
-        list of bool
-            Whether each of the k targets is reached.
-
-        Raises
-        ------
-        ServiceError
-            See ``call``.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> with distbfs.connect("graph.sock") as client:
-        ...     client.reachable(0, [1, 3])
-        [True, False]
-        """
-        asked = list(each_of(targets, "targets"))
-        answer = self.call("reachable", **_start(source), targets=asked, **fields)
-        return list(answer["reachable"])
 
     def path(
         self, source: Vertex | Vertices, target: Vertex, **fields: Any
@@ -393,11 +329,6 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
     if several and not (isinstance(source, np.ndarray) and not source.ndim):
         return {"sources": list(each_of(source, "sources"))}
     return {"source": source}
-
-
-def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields with a request for arrays added, if the answer may have some."""
-    return fields if fields.get("result") == "summary" else {"arrays": "npy", **fields}
 
 
 def checked(answer: object) -> dict[str, Any]:

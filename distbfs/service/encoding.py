@@ -58,12 +58,7 @@ class Readable(Protocol):
 
 def fill(answer: object, stream: Readable) -> None:
     """Read the arrays of an answer into their places; ValueError if one is invalid."""
-    if isinstance(answer, list):
-        for value in answer:
-            fill(value, stream)
     if isinstance(answer, dict):
-        for key, value in answer.items():
+        for name, value in answer.items():
             if isinstance(value, dict) and value.keys() == PLACE:
-                answer[key] = np.lib.format.read_array(stream, allow_pickle=False)
-            elif isinstance(value, (dict, list)):
-                fill(value, stream)
+                answer[name] = np.lib.format.read_array(stream, allow_pickle=False)

@@ -23,7 +23,7 @@ HISTOGRAMS = (
     ("search_seconds", "Time of a search, the slowest rank's.", SECONDS),
     ("batch_requests", "Requests that one search answers.", SIZES),
     ("batch_sources", "Distinct sources of such a batch.", SIZES),
-    ("search_gteps", "1e9 traversed tuples a second, of bfs and multi_bfs.", GTEPS),
+    ("search_gteps", "1e9 traversed tuples a second, of bfs.", GTEPS),
 )
 
 

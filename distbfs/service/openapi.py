@@ -44,7 +44,7 @@ def request_schemas(served: Served) -> list[dict[str, Any]]:
         schema["required"].remove("op")  # the path of the route names it
         schema["properties"]["op"]["description"] = "may be left out"
         schema["examples"] = [operation.example_for(served.names)]
-        if operation.begins:
+        if not operation.immediate:
             schema["oneOf"] = [{"required": ["source"]}, {"required": ["sources"]}]
     return [made[name] for name in OPERATIONS]
 

@@ -62,7 +62,7 @@ class Good(Struct, kw_only=True):
 
 
 class Search(Struct, kw_only=True):
-    """One search: counts, and levels and parents if requested."""
+    """The counts of a search."""
 
     source: Name | UnsetType = UNSET
     sources: Annotated[list[Name], about("of a set")] | UnsetType = UNSET
@@ -72,41 +72,23 @@ class Search(Struct, kw_only=True):
     seconds: float
     TEPS: float
     levels: list[int]
-    level: Annotated[Any, array_of("integer")] = UNSET
-    parent: Annotated[Any, array_of("integer", "string", "null")] = UNSET
-
-
-Ids: TypeAlias = Annotated[list[Name], about("of all vertices")] | UnsetType
-FirstId: TypeAlias = Annotated[int, about("of the first vertex, if not 0")] | UnsetType
 
 
 class BfsAnswer(Search, kw_only=True):
-    """Counts of a search, and levels and parents."""
+    """Counts of a search, and levels and parents if requested."""
 
+    level: Annotated[Any, array_of("integer")] = UNSET
+    parent: Annotated[Any, array_of("integer", "string", "null")] = UNSET
     id: int | str | None = None
     ok: Literal[True] = True
-    ids: Ids = UNSET
-    first_id: FirstId = UNSET
-
-
-class MultiBfsAnswer(Good, kw_only=True):
-    """Counts of searches, and levels and parents."""
-
-    searches: list[Search]
-    ids: Ids = UNSET
-    first_id: FirstId = UNSET
+    ids: Annotated[list[Name], about("of all vertices")] | UnsetType = UNSET
+    first_id: Annotated[int, about("of the first vertex, if not 0")] | UnsetType = UNSET
 
 
 class DistancesAnswer(Good, kw_only=True):
     """A level for each target, -1 for unreached."""
 
     distances: Annotated[Any, array_of("integer")]
-
-
-class ReachableAnswer(Good, kw_only=True):
-    """A flag for each target."""
-
-    reachable: list[bool]
 
 
 class PathAnswer(Good, kw_only=True):
@@ -166,7 +148,6 @@ SET = Field(
     VERTICES,
     "several sources, in place of source; levels count from the nearest",
 )
-SOURCES = Field("sources", VERTICES, "the sources of the searches", REQUIRED, [0, 1])
 TARGETS = Field("targets", VERTICES, "the vertices to reach", REQUIRED, [1, 2])
 TARGET = Field("target", VERTEX, "the last vertex of the path", REQUIRED, 2)
 RESULT = Field(
@@ -211,11 +192,6 @@ class Operation:
     def required(self) -> list[Field]:
         """Fields that each request must have, except for the start of a search."""
         return [x for x in self.own if x.default is REQUIRED]
-
-    @cached_property
-    def begins(self) -> bool:
-        """Whether the operation is one search, from ``source`` or a set ``sources``."""
-        return SOURCE in self.own
 
     @cached_property
     def small(self) -> bool:
@@ -264,17 +240,15 @@ class Request(Struct):
     op: ClassVar[str]
 
     @property
-    def starts(self) -> tuple[int | tuple[int, ...], ...]:
-        """The source of each search: a vertex, or the ascending vertices of a set.
+    def start(self) -> int | tuple[int, ...]:
+        """The source of the search: a vertex, or the ascending vertices of a set.
 
         A set of one vertex counts as that vertex.
         """
-        if not self.operation.begins:
-            return tuple(self.sources)
         if self.source is not UNSET:
-            return (int(self.source),)
+            return int(self.source)
         several = tuple(sorted(set(self.sources)))
-        return (several if len(several) > 1 else several[0],)
+        return several if len(several) > 1 else several[0]
 
     if TYPE_CHECKING:
 
@@ -285,8 +259,6 @@ BFS = "Search from a source, or a set."
 DISTANCES = "Levels of targets from a source, -1 for unreached."
 PATH = "One shortest path, null where there is none."
 ALL_PATHS = "All shortest paths: their number and edges, null where there are none."
-REACHABLE = "Whether a source reaches targets."
-MULTI_BFS = "Search from several sources."
 STATS = "Counts and times so far, and the graph."
 HEALTH = "Whether the service answers."
 SHUTDOWN = "Answer the queued requests, then end."
@@ -297,8 +269,6 @@ OPERATIONS = {
         Operation("distances", DISTANCES, (*START, TARGETS, ARRAYS), DistancesAnswer),
         Operation("path", PATH, (*START, TARGET), PathAnswer),
         Operation("all_paths", ALL_PATHS, (*START, TARGET), AllPathsAnswer),
-        Operation("reachable", REACHABLE, (*START, TARGETS), ReachableAnswer),
-        Operation("multi_bfs", MULTI_BFS, (SOURCES, *RESULTS), MultiBfsAnswer),
         Operation("stats", STATS, (), StatsAnswer, immediate=True),
         Operation("health", HEALTH, (), HealthAnswer, immediate=True),
         Operation("shutdown", SHUTDOWN, (), HealthAnswer, immediate=True),

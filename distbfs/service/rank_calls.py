@@ -1,16 +1,16 @@
 """Collective work of a service's ranks, which follow the calls of rank 0.
 
-A call is a JSON object sent to every rank: ``{"do": "search", "sources": [...],
-"asked": [...]}`` searches from one source after another, and after each search runs the
-steps of each request (lists of a name and its arguments); ``{"do": "batch", "asked":
-[[source, targets], ...]}`` searches from many sources at once; ``{"do": "look"}``
-checks whether any rank got a signal; ``{"do": "end"}`` is the last.
+A call is a JSON object sent to every rank: ``{"do": "search", "source": 3, "asked":
+[...]}`` searches from a source or a set, and then runs the step of each request (a list
+of a name and its arguments); ``{"do": "batch", "asked": [[source, targets], ...]}``
+searches from many sources at once; ``{"do": "look"}`` checks whether any rank got a
+signal; ``{"do": "end"}`` is the last.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -24,30 +24,18 @@ from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.service.shared_traversal import Levels, batch_searcher
+from distbfs.service.shared_traversal import batch_searcher
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Stop
 
 Step = Sequence[Any]
-Searched = tuple[float, list[Any]]  # seconds, and for each request values of its steps
+Searched = tuple[float, list[Any]]  # seconds, and the value of each request's step
 OFTEN = 256  # vertices of a path between two looks at the deadline
 
 
 def never() -> bool:
     """Return False."""
     return False
-
-
-def as_search(seconds: float, levels: Levels) -> tuple[float, list[Searched]]:
-    """Return the levels of each request's targets as the values of one search."""
-    return seconds, [(seconds, [[each] for each in levels])]
-
-
-def as_array(name: str, *arguments: Any) -> Step:
-    """Return a step whose targets are an int64 [k] array."""
-    if name == "at":
-        return name, np.array(arguments[0], dtype=np.int64)
-    return name, *arguments
 
 
 class ServiceRank:
@@ -64,14 +52,6 @@ class ServiceRank:
         self.flag = flag
         self._trace = trace
         self.batches = batch_searcher(session)
-        self._steps: dict[str, Callable[..., Any]] = {
-            "at": lambda result, ids: result.at(ids)[0].tolist(),
-            "path": self._path,
-            "all_paths": self._all_paths,
-            "counts": lambda result: result.level_counts().tolist(),
-            "traversed": lambda result: result.nedge,
-            "block": self._block,
-        }
 
     def follow(self) -> None:
         """Follow rank 0's calls until its end call (ranks above 0)."""
@@ -92,8 +72,8 @@ class ServiceRank:
         """Whether searches from many sources continue after ``start`` returns."""
         return self.batches is not None and self.batches.ahead
 
-    def start(self, call: dict[str, Any], stop: Stop) -> Started[list[Searched]]:
-        """Begin searches (rank 0).
+    def start(self, call: dict[str, Any], stop: Stop) -> Started[list[Any]]:
+        """Begin the search of a call (rank 0).
 
         Unless ``ahead``, all ranks search when the result is asked for. ``stop`` is
         called between levels, between steps and within long steps; if it returns True,
@@ -101,8 +81,7 @@ class ServiceRank:
         """
         if self.batches is None or not self.ahead or call["do"] != "batch":
             return Started(lambda: self._run(self._on_all_ranks(call), stop), never)
-        begun = self.batches.start(call["asked"], stop)
-        return Started(lambda: as_search(*begun.finish()), begun.ended)
+        return self.batches.start(call["asked"], stop)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
         """Send a call to all ranks and return it; a single rank sends nothing."""
@@ -121,35 +100,38 @@ class ServiceRank:
         """Release the other ranks (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
-    def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Searched]]:
-        """Run the searches of a call; return (seconds, searches)."""
+    def _run(self, call: dict[str, Any], stop: Stop) -> Searched:
+        """Run the search of a call."""
         if self.batches is not None and call["do"] == "batch":
-            return as_search(*self.batches.levels(call["asked"], stop))
-        each = [self.search(x, call["asked"], stop) for x in call["sources"]]
-        return sum(seconds for seconds, _ in each), each
+            return self.batches.levels(call["asked"], stop)
+        return self.search(call["source"], call["asked"], stop)
 
     def search(
-        self, source: int | tuple[int, ...], asked: Sequence[Sequence[Step]], stop: Stop
+        self, source: int | tuple[int, ...], asked: Sequence[Step], stop: Stop
     ) -> Searched:
-        """Search from a source or a set; then run the steps of each request."""
-        steps = [step for own in asked for step in own]
-        if (answer := self._looked_up(source, steps)) is not None:
+        """Search from a source or a set; then run the step of each request."""
+        if (answer := self._looked_up(source, asked)) is not None:
             return answer
-        if (answer := self._between(source, steps, stop)) is not None:
+        if (answer := self._between(source, asked, stop)) is not None:
             return answer
-        asked = [[as_array(*step) for step in own] for own in asked]
-        wanted = next((x[1] for own in asked for x in own if x[0] == "at"), None)
-        parents = any(x[0] == "path" or (x[0] == "block" and x[1]) for x in steps)
-        result = self.session.search(source, parents=parents, stop=stop, wanted=wanted)
-        values = [[self._value(result, stop, *step) for step in own] for own in asked]
-        return result.seconds, values
+        targets = (np.array(x[1], dtype=np.int64) for x in asked if x[0] == "at")
+        parents = any(x[0] == "path" or (x[0] == "result" and x[2]) for x in asked)
+        result = self.session.search(
+            source, parents=parents, stop=stop, wanted=next(targets, None)
+        )
+        return result.seconds, [self._value(result, stop, *step) for step in asked]
 
     def _value(self, result: Result, stop: Stop, name: str, *arguments: Any) -> Any:
         """Return the value of a step after a search."""
         self._go_on(stop)
-        more = [stop] if name == "path" else []
         with kept(self._trace, name):
-            return self._steps[name](result, *arguments, *more)
+            return getattr(self, f"_{name}")(result, stop, *arguments)
+
+    @staticmethod
+    def _at(result: Result, _: Stop, targets: Sequence[int]) -> list[int]:
+        """Return the levels of targets."""
+        levels: list[int] = result.at(np.array(targets, dtype=np.int64))[0].tolist()
+        return levels
 
     def _looked_up(
         self, source: int | tuple[int, ...], steps: Sequence[Step]
@@ -162,8 +144,7 @@ class ServiceRank:
             return None
         if any(step[0] != "at" for step in steps):
             return None
-        near = self.batches.by_lookups(source, [targets for _, targets in steps])
-        return near and as_search(*near)[1][0]
+        return self.batches.by_lookups(source, [targets for _, targets in steps])
 
     def _between(
         self, source: int | tuple[int, ...], steps: Sequence[Step], stop: Stop
@@ -181,8 +162,8 @@ class ServiceRank:
             path = self.session.path(source, end, stop=stop)
         seconds, distance = time.perf_counter() - began, len(path or ()) - 1
         if name == "at":
-            return seconds, [[[distance]]]
-        return seconds, [[(distance, path if distance < longest[0] else None)]]
+            return seconds, [[distance]]
+        return seconds, [(distance, path if distance < longest[0] else None)]
 
     def _go_on(self, stop: Stop) -> None:
         """Raise SearchStopped on all ranks if one is to stop (collective)."""
@@ -193,7 +174,7 @@ class ServiceRank:
             raise SearchStopped("the answer was not finished")
 
     def _path(
-        self, result: Result, target: int, longest: int, stop: Stop
+        self, result: Result, stop: Stop, target: int, longest: int
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
@@ -212,7 +193,7 @@ class ServiceRank:
         return distance, result._walk_back(target, ask)[::-1]
 
     def _all_paths(
-        self, result: Result, target: int, most: int
+        self, result: Result, _: Stop, target: int, most: int
     ) -> tuple[int, int, list[list[int]] | None]:
         """Return (level of a target, number of shortest paths, their edges (u, v)).
 
@@ -227,11 +208,22 @@ class ServiceRank:
             return distance, 0, None
         return distance, count_back(pairs, target), pairs.tolist()
 
-    def _block(
-        self, result: Result, parents: object
-    ) -> tuple[Array | None, Array | None]:
-        """Return level, and parent if requested, of all vertices, on rank 0."""
-        level, parent = result.to_numpy()
-        world = self.session.world
-        parent = gather_on_first(world, parent) if parents else None
-        return gather_on_first(world, level), parent
+    def _result(
+        self, result: Result, stop: Stop, whole: object, parents: object
+    ) -> tuple[float, list[int], int, Array | None, Array | None]:
+        """Return (seconds, vertices of each level, traversed tuples, level, parent).
+
+        whole, parents: whether to return level and parent of all vertices, on rank 0;
+        they are None otherwise
+        """
+        level = parent = None
+        counts: list[int] = result.level_counts().tolist()
+        self._go_on(stop)
+        nedge = result.nedge
+        if whole:
+            self._go_on(stop)
+            level, parent = result.to_numpy()
+            world = self.session.world
+            parent = gather_on_first(world, parent) if parents else None
+            level = gather_on_first(world, level)
+        return result.seconds, counts, nedge, level, parent

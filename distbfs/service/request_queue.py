@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -33,8 +33,8 @@ class Ticket:
     client: receives the answer, once, from any thread
     name: name of the request in the log
     until: deadline, as a time of ``time.monotonic``
-    waited: seconds until the search began; searched: seconds of its searches
-    starts: the source, or set of sources, of each of its searches
+    waited: seconds until the search began; searched: seconds of its search
+    start: the source of its search, a vertex or a set
     small: whether it asks for the levels of some vertices from one source, not a set
     """
 
@@ -45,12 +45,12 @@ class Ticket:
     until: float
     waited: float = 0.0
     searched: float = 0.0
-    starts: Sequence[Any] = ()
+    start: Any = None
     small: bool = False
 
     def __post_init__(self) -> None:
-        self.starts = self.request.starts
-        self.small = self.request.operation.small and type(self.starts[0]) is int
+        self.start = self.request.start
+        self.small = self.request.operation.small and type(self.start) is int
 
     @property
     def late(self) -> bool:
@@ -113,7 +113,7 @@ class Tickets:
                 return []
             first = self._waiting[0]
             group = self._small(first, half=half) or [
-                ticket for ticket in self._waiting if ticket.starts == first.starts
+                ticket for ticket in self._waiting if ticket.start == first.start
             ]
             for ticket in group:
                 self._waiting.remove(ticket)
@@ -135,10 +135,10 @@ class Tickets:
         if half and len(self) >= 2 * fewest:
             most = min(most, (len(self) + 1) // 2)
         small = [ticket for ticket in self._waiting if ticket.small]
-        sources = {*islice(dict.fromkeys(ticket.starts for ticket in small), most)}
+        sources = {*islice(dict.fromkeys(ticket.start for ticket in small), most)}
         if len(sources) < fewest:
             return []
-        return [ticket for ticket in small if ticket.starts in sources]
+        return [ticket for ticket in small if ticket.start in sources]
 
     def end(self, tickets: Collection[Ticket]) -> set[Ticket]:
         """Remove tickets; return those that have not been answered yet."""

@@ -18,13 +18,13 @@ from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import OPERATIONS, Request
-from distbfs.service.rank_calls import Searched, ServiceRank
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Ended, Recipient, Ticket, Tickets
 from distbfs.service.shared_traversal import MOST
 from distbfs.service.vertex_names import Names
 
 LOG = logging.getLogger("distbfs.service")
-Landed = tuple[list[Ticket], float, list[Searched]]
+Landed = tuple[list[Ticket], float, list[Any]]  # seconds, a value for each
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
@@ -81,7 +81,7 @@ class Service:
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._warned = -RARELY
-        self._flight: tuple[list[Ticket], Started[list[Searched]]] | None = None
+        self._flight: tuple[list[Ticket], Started[list[Any]]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
         self.metrics.gauges = {
             "distbfs_queue_length": ("Requests that wait.", lambda: len(self.tickets)),
@@ -212,7 +212,7 @@ class Service:
         """
         landed = self._land()
         wanted = self._still_wanted(group)
-        several = len({ticket.starts for ticket in wanted}) > 1
+        several = len({ticket.start for ticket in wanted}) > 1
         if wanted:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._begin(wanted, several=several)
@@ -244,19 +244,19 @@ class Service:
             text = str(error)
             self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
-    def _begin(self, group: list[Ticket], *, several: bool) -> Started[list[Searched]]:
-        """Begin the searches of a group; ``several``: from all sources at once."""
+    def _begin(self, group: list[Ticket], *, several: bool) -> Started[list[Any]]:
+        """Begin the search for a group; ``several``: from all sources at once."""
         call: dict[str, Any]
         if several:
-            asked = [(ticket.starts[0], ticket.request.targets) for ticket in group]
+            asked = [(ticket.start, ticket.request.targets) for ticket in group]
             call = {"do": "batch", "asked": asked}
         else:
-            steps = [self.answers.steps(ticket.request) for ticket in group]
-            call = {"do": "search", "sources": group[0].starts, "asked": steps}
+            steps = [self.answers.step(ticket.request) for ticket in group]
+            call = {"do": "search", "source": group[0].start, "asked": steps}
         return self.ranks.start(call, all_lost(group))
 
     def _land(self) -> Landed | None:
-        """Wait for the running searches; return the arguments of ``_answer_all``.
+        """Wait for the running search; return the arguments of ``_answer_all``.
 
         While the device searches for one half of the clients, this thread answers the
         other half and reads from it.
@@ -274,27 +274,25 @@ class Service:
             self._flight = None
 
     def _answer_all(
-        self, group: list[Ticket], spent: float, searches: list[Searched]
+        self, group: list[Ticket], seconds: float, values: list[Any]
     ) -> None:
-        """Answer the requests that share the same searches.
+        """Answer the requests that share a search, with the value of each one's step.
 
-        spent: seconds of all searches, whose values are those of each request's steps
+        seconds: time of the search
         """
         if len(group) > 1:  # two threads that run Python take turns at every answer
             self.tickets.arrivals.stay()
-        sources = len({ticket.starts for ticket in group})
-        for seconds, _ in searches:
-            self.metrics.searched(seconds, len(group), sources)
+        sources = len({ticket.start for ticket in group})
+        self.metrics.searched(seconds, len(group), sources)
         now, make = time.monotonic(), self.answers.make
         ended: list[tuple[Ticket, Ended]] = []
-        for k, ticket in enumerate(group):
+        for ticket, value in zip(group, values, strict=True):
             if now >= ticket.until:
                 ended.append((ticket, ticket.why_lost()))
                 continue
-            ticket.searched = spent
-            own = [(seconds, values[k]) for seconds, values in searches]
+            ticket.searched = seconds
             try:
-                ended.append((ticket, make(ticket.request, own)))
+                ended.append((ticket, make(ticket.request, value)))
             except ServiceError as error:
                 ended.append((ticket, error))
         self._end(ended)

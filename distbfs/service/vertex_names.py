@@ -76,7 +76,3 @@ class Names:
         if not self.first:
             return vertices
         return np.where(vertices < 0, vertices, vertices + self.first)
-
-    def all(self) -> list[int | str | None]:
-        """Return the names of all vertices in order."""
-        return self.each(np.arange(self.n, dtype=np.int64))

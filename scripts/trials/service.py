@@ -29,7 +29,7 @@ BAD: tuple[dict[str, Any], ...] = (
     {"op": "bfs", "result": "other"},
     {"op": "bfs", "deadline": "soon"},
 )
-OPS = ("distances", "reachable", "path", "bfs", "bfs", "multi_bfs", "bad")
+OPS = ("distances", "distances", "path", "bfs", "bfs", "bad")
 NO_REQUESTS = ("{", "[]", "null", '{"op": "bfs"', "bfs 0", "7")
 
 
@@ -108,14 +108,10 @@ def request(trial: Trial, made: Written, number: int) -> dict[str, Any]:
     one: dict[str, Any] = {"id": 1 + number, "op": op, "source": called(trial.below(n))}
     if op == "bad":
         return {**one, **trial.choose(*BAD), "id": -1 - number}
-    if op in ("distances", "reachable"):
+    if op == "distances":
         one["targets"] = [called(v) for v in trial.vertices(n, 9)]
     elif op == "path":
         one["target"] = called(trial.below(n))
-    elif op == "multi_bfs":
-        del one["source"]
-        one["sources"] = [called(v) for v in trial.vertices(n, 3)]
-        one["result"] = trial.choose("summary", "inline")
     else:
         one["result"] = trial.choose("inline", "summary")
         if one["result"] != "summary":
@@ -134,14 +130,10 @@ def look(
     if asked["id"] < 0:
         return
     vertex = {name_in(made, v): v for v in range(truth.n)}
-    sources = [vertex[str(x)] for x in asked.get("sources", [asked.get("source")])]
-    if op in ("bfs", "multi_bfs"):
-        rows = answer["searches"] if op == "multi_bfs" else [answer]
-        ids = answer.get("ids")
-        for source, row in zip(sources, rows, strict=True):
-            look_at_row(made, source, row, vertex, ids)
+    source = vertex[str(asked["source"])]
+    if op == "bfs":
+        look_at_levels(made, source, answer, vertex)
         return
-    source = sources[0]
     level = truth.levels(source)
     if op == "path":
         way, target = answer["path"], vertex[str(asked["target"])]
@@ -150,27 +142,17 @@ def look(
         equal("level", answer["distance"], int(level[target]), where)
         return
     targets = [vertex[str(name)] for name in asked["targets"]]
-    wanted = level[targets] if op == "distances" else level[targets] >= 0
-    equal(
-        "level",
-        answer[op if op == "distances" else "reachable"],
-        wanted.tolist(),
-        where,
-    )
+    equal("level", answer["distances"], level[targets].tolist(), where)
 
 
-def look_at_row(
-    made: Written,
-    source: int,
-    row: dict[str, Any],
-    vertex: dict[str, int],
-    ids: list[Any] | None,
+def look_at_levels(
+    made: Written, source: int, row: dict[str, Any], vertex: dict[str, int]
 ) -> None:
     """Look at counts, and at levels and parents that came inline.
 
-    vertex: of each name; ids: names by the place in the arrays, None for numbers
+    vertex: of each name
     """
-    truth = made.truth
+    truth, ids = made.truth, row.get("ids")
     check_counts(truth, source, row)
     wanted = truth.levels(source)
     counts = np.bincount(wanted[wanted >= 0]).tolist()

@@ -106,9 +106,8 @@ def test_query(ranks, stores, tmp_path):
         ).values
         wanted = SOURCE.distances(5)[[0, 5, 9]].tolist()
         assert report == {"distances": wanted}
-        report = here(*ask, "multi_bfs", "sources=3,4").values
-        levels = [x["level"] for x in report["searches"]]
-        assert levels == [SOURCE.distances(x).tolist() for x in (3, 4)]
+        report = here(*ask, "bfs", "sources=3,4").values
+        assert report["level"] == SOURCE.distances([3, 4]).tolist()
         graph = here(*ask, "stats").values["graph"]
         assert graph["ranks"] == ranks
         pairs = SOURCE.edges[SOURCE.edges[:, 0] < SOURCE.edges[:, 1]]

@@ -27,7 +27,7 @@ LONE = (  # half of a character, in every place of a request
     rb'{"op": "bfs", "source": 1, "id": "\ud800"}',
     rb'{"op": "bfs", "source": "\uDFFF"}',
     rb'{"op": "bfs", "source": 1, "\udc00": 1}',
-    rb'{"op": "multi_bfs", "sources": ["\ud800x"]}',
+    rb'{"op": "bfs", "sources": ["\ud800x"]}',
     rb'{"op": "\ud800"}',
 )
 

@@ -32,7 +32,7 @@ import distbfs
 client = distbfs.connect("x")
 levels: list[int] = client.distances(0, [1])
 levels = client.distances(np.int64(0), np.array([3, 9]))
-reached: list[bool] = distbfs.connect("x", token="y", timeout=1.0).reachable("a", ["b"])
+levels = distbfs.connect("x", token="y", timeout=1.0).distances("a", ["b"])
 client.path(0)  # wrong
 client.distances(0.5, [1])  # wrong
 """
@@ -49,14 +49,13 @@ def test_numbers_of_numpy(tmp_path):
         for kind in (np.int64, np.uint8, np.int32):
             assert client.distances(kind(3), targets.astype(kind)) == wanted
         assert client.distances(3, tuple(targets)) == wanted
-        assert client.reachable(np.int64(3), targets) == [x >= 0 for x in wanted]
         assert client.path(np.int64(3), np.int32(3)) == [3]
         answer = client.bfs(
             np.int64(3), parents=np.bool_(False), deadline=np.float32(5)
         )
         assert answer["level"].tolist() == WANTED.tolist()
-        several = client.multi_bfs(targets, result="summary")["searches"]
-        assert [one["source"] for one in several] == targets.tolist()
+        several = client.bfs(targets, result="summary")
+        assert several["sources"] == targets.tolist()
         with pytest.raises(ServiceError, match="complex cannot be sent") as caught:
             client.call("distances", source=3, targets=[1j])
         assert caught.value.code == "bad_request"
@@ -72,7 +71,7 @@ def test_vertices_that_count_from_1(tmp_path):
         distbfs.connect(address) as client,
     ):
         assert client.distances(3, [1, 2, 4]) == [2, 1, -1]
-        assert client.reachable(1, np.array([3, 4])) == [True, False]
+        assert client.distances(1, np.array([3, 4])) == [2, -1]
         assert client.path(3, 1) == [3, 2, 1]
         assert client.all_paths(3, 1)["edges"] == [[2, 1], [3, 2]]
         for arrays in ("npy", "json"):
@@ -82,9 +81,7 @@ def test_vertices_that_count_from_1(tmp_path):
             assert list(one["parent"]) == [2, 3, 3, -1]
         several = client.bfs([4, 1], result="summary")
         assert (several["sources"], "first_id" in several) == ([1, 4], False)
-        many = client.multi_bfs([1, 4])
-        assert [x["source"] for x in many["searches"]] == [1, 4]
-        assert many["first_id"] == 1
+        assert client.bfs([1, 4])["first_id"] == 1
         for wrong in (0, 5, "1"):
             with pytest.raises(ServiceError, match="allowed: vertices 1 to 4"):
                 client.distances(wrong, [1])

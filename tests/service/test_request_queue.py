@@ -20,8 +20,9 @@ MODELS = {name: operation.model(SERVED) for name, operation in OPERATIONS.items(
 
 
 def ticket(number, op="distances", source=0):
-    values = {"sources": [source]} if op == "multi_bfs" else {"source": source}
-    if op in ("distances", "reachable"):
+    several = isinstance(source, list)
+    values = {"sources": source} if several else {"source": source}
+    if op == "distances":
         values["targets"] = [source]
     if op in ("path", "all_paths"):
         values["target"] = source
@@ -36,11 +37,10 @@ def numbers(group):
 def test_one_source_is_searched_once():
     queue = Tickets(9)
     for k, (op, source) in enumerate(
-        [("bfs", 3), ("path", 4), ("multi_bfs", 3), ("distances", 3), ("path", 3)]
+        [("bfs", 3), ("path", 4), ("bfs", [3]), ("distances", 3), ("path", 3)]
     ):
         queue.put(ticket(k, op, source))
-    several = MODELS["multi_bfs"](id=5, sources=[3, 4])
-    queue.put(Ticket(several, SimpleNamespace(gone=False), "r5", 0.0, 1e18))
+    queue.put(ticket(5, "bfs", [3, 4]))
     assert [numbers(queue.take(0)) for _ in range(4)] == [[0, 2, 3, 4], [1], [5], []]
 
 
@@ -77,7 +77,7 @@ def test_late_and_lost():
     assert one.late
 
 
-@given(st.lists(st.tuples(st.sampled_from(["bfs", "multi_bfs"]), st.integers(0, 3))))
+@given(st.lists(st.tuples(st.sampled_from(["bfs", "path"]), st.integers(0, 3))))
 def test_nothing_is_lost_and_the_oldest_goes_first(wanted):
     queue = Tickets(1000)
     for number, (op, source) in enumerate(wanted):

@@ -60,7 +60,6 @@ def test_answers(tmp_path):
     with serving(tmp_path) as (service, path), distbfs.connect(path) as client:
         assert client.health() == {"state": "ready"}
         assert client.distances(3, list(range(N))) == WANTED.tolist()
-        assert client.reachable(3, [NEAR, FAR, 3]) == [True, False, True]
         assert client.path(3, FAR) is None
         assert client.path(3, 3) == [3]
         way = client.path(3, NEAR)
@@ -74,15 +73,12 @@ def test_answers(tmp_path):
         assert answer["reached"] == (WANTED >= 0).sum()
         assert answer["depth"] == WANTED.max()
         assert answer["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
-        several = client.multi_bfs([3, FAR], parents=False)["searches"]
-        assert [one["source"] for one in several] == [3, FAR]
-        assert several[0]["level"].tolist() == WANTED.tolist()
-        assert "parent" not in several[0]
-        assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
+        assert "parent" not in client.bfs(3, parents=False)
+        assert "level" not in client.bfs(1, result="summary")
         stats = client.stats()
         assert stats["graph"] == {"vertices": N}
         assert stats["answers"]["path"] == {"ok": 3}
-        assert stats["searches"] == 9
+        assert stats["searches"] == 7
         assert stats["search"]["p50"] > 0
         assert service.metrics.last.source == 1
 
@@ -108,7 +104,7 @@ def test_sets_of_sources(tmp_path):
     with serving(tmp_path) as (service, path), connect(path) as client:
         assert client.distances(several, range(N)) == wanted.tolist()
         assert client.distances({3}, [NEAR]) == [int(WANTED[NEAR])]
-        assert client.reachable(np.array(several), [FAR, NEAR]) == [True, True]
+        assert client.distances(np.array(several), [FAR, 3]) == [0, 0]
         assert client.path(several, FAR) == [FAR]
         answer = client.bfs(several, result="inline")
         check_search(SOURCE, np.unique(several), *map(as_ids, arrays_in(answer)))
@@ -165,16 +161,19 @@ def test_arrays_follow_their_answer(tmp_path):
 
 
 def test_arrays_for_the_client(tmp_path):
-    with serving(tmp_path, binary=3 * N) as (_, path), connect(path) as client:
+    with serving(tmp_path, binary=2 * N) as (_, path), connect(path) as client:
         many = np.resize(np.arange(N), 2000)
         assert client.distances(3, many) == WANTED[many].tolist()
-        answer = client.multi_bfs([3, FAR], parents=False)
-        for search, root in zip(answer["searches"], (3, FAR), strict=True):
-            assert search["level"].tolist() == SOURCE.distances(root).tolist()
+        assert client.bfs(FAR)["level"].tolist() == SOURCE.distances(FAR).tolist()
         assert client.call("bfs", source=3)["level"] == WANTED.tolist()
-        with pytest.raises(ServiceError, match=f"{4 * N} values in arrays") as caught:
-            client.multi_bfs([3, FAR], result="inline")
+
+
+def test_arrays_that_are_too_large(tmp_path):
+    with serving(tmp_path, binary=2 * N - 1) as (_, path), connect(path) as client:
+        with pytest.raises(ServiceError, match=f"{2 * N} values in arrays") as caught:
+            client.bfs(3)
         assert caught.value.code == "too_large"
+        assert client.bfs(3, parents=False)["level"].tolist() == WANTED.tolist()
 
 
 def test_answers_that_are_too_large(tmp_path):
@@ -185,7 +184,7 @@ def test_answers_that_are_too_large(tmp_path):
             client.call("bfs", source=3)
         assert caught.value.code == "too_large"
         with pytest.raises(ServiceError, match="in arrays; allowed: 10; ask for dist"):
-            client.multi_bfs([3, 5])
+            client.bfs(3)
         assert client.stats()["searches"] == searches, "searched for nothing"
         assert "level" not in client.bfs(3, result="summary")
 
@@ -304,16 +303,13 @@ def test_a_full_queue_is_busy_and_health_still_answers(tmp_path):
         assert sorted(talker.hear()["id"] for _ in range(3)) == [0, 1, 2]
 
 
-def test_the_log_has_the_seconds_of_all_searches_of_a_request(
-    tmp_path, caplog, monkeypatch
-):
+def test_the_log_has_the_seconds_of_a_search(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("distbfs"), "propagate", True)
     caplog.set_level(logging.INFO, logger="distbfs")
     with serving(tmp_path) as (_, path), connect(path) as client:
-        searches = client.multi_bfs([1, 2, 3], result="summary")["searches"]
-        wait_for(lambda: "multi_bfs: ok" in caplog.text)
-    told = re.search(r"multi_bfs: ok, .*searched ([\d.]+) ms", caplog.text)
-    spent = sum(search["seconds"] for search in searches)
+        spent = client.bfs(1, result="summary")["seconds"]
+        wait_for(lambda: "bfs: ok" in caplog.text)
+    told = re.search(r"bfs: ok, .*searched ([\d.]+) ms", caplog.text)
     assert float(told[1]) == pytest.approx(1e3 * spent, abs=6e-4)
     assert spent > 0
 
@@ -323,9 +319,9 @@ def test_deadlines_stop_searches(tmp_path):
         block(service)
         for request in (
             {"op": "distances", "source": 1, "targets": [0]},
-            {"op": "multi_bfs", "sources": [1, 2], "result": "summary"},
+            {"op": "bfs", "source": 1, "result": "summary"},
             {"op": "bfs", "sources": [1, 2]},
-            {"op": "reachable", "source": 1, "targets": [0]},
+            {"op": "distances", "sources": [1, 2], "targets": [0]},
             {"op": "path", "source": 1, "target": 2},
             {"op": "all_paths", "source": 1, "target": 2},
         ):

@@ -28,7 +28,6 @@ from distbfs.service.shared_traversal import batch_searcher
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
-SMALL = ("distances", "reachable")
 
 
 def session(parts=1, seed=None, threshold=WHOLE, **options):
@@ -98,7 +97,7 @@ def test_where_it_cannot_be():
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["distances", "reachable", "bfs", "path"]),
+            st.sampled_from(["distances", "bfs", "path"]),
             st.integers(0, 4),
         ),
         max_size=14,
@@ -115,10 +114,10 @@ def test_groups(asked, fewest, more):
     while group := numbers(queue.take(0)):
         assert group[0] == left[0]
         sources = {asked[k][1] for k in group}
-        small = [k for k in left if asked[k][0] in SMALL]
+        small = [k for k in left if asked[k][0] == "distances"]
         waiting = {asked[k][1] for k in small}
-        if asked[group[0]][0] in SMALL and len(waiting) >= fewest:
-            assert all(asked[k][0] in SMALL for k in group)
+        if group[0] in small and len(waiting) >= fewest:
+            assert all(k in small for k in group)
             assert len(sources) == min(most, len(waiting))
             assert group == [k for k in small if asked[k][1] in sources]
         else:
@@ -140,8 +139,8 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
         talker.say({"id": 0, "op": "bfs", "source": 0, "result": "summary"})
         assert slow.begun.acquire(timeout=SECONDS)
         for k in range(1, 13):
-            op = SMALL[k % 2]
-            talker.say({"id": k, "op": op, "source": 7 * k, "targets": targets})
+            own = {"source": 7 * k, "targets": targets}
+            talker.say({"id": k, "op": "distances", **own})
         waited = threading.Event()
         while len(service.tickets) < 12:
             waited.wait(0.002)
@@ -155,11 +154,7 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
         assert (stats["searches"], stats["shared"]) == (2, 12)
         assert stats["batch"] == {"p50": 1, "p99": 12}
         for k in range(1, 13):
-            wanted = SOURCE.distances(7 * k)
-            if k % 2:
-                assert answers[k]["reachable"] == (wanted >= 0).tolist()
-            else:
-                assert answers[k]["distances"] == wanted.tolist()
+            assert answers[k]["distances"] == SOURCE.distances(7 * k).tolist()
         talker.say({"id": 20, "op": "path", "source": 3, "target": 3})
         assert talker.hear()["path"] == [3]
         assert slow.searches == 2
@@ -179,7 +174,7 @@ def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
     monkeypatch.setattr(type(ranks.session), "path", path)
 
     def ask(source, *steps):
-        return ranks.search(source, [steps], lambda: False)[1][0]
+        return ranks.search(source, steps, lambda: False)[1]
 
     for source in (7, (7, 8)):
         for target in range(0, SOURCE.n, 9):
@@ -194,7 +189,7 @@ def test_one_target_is_searched_from_both_ends(seed, monkeypatch):
             if source == 7:
                 assert level == SOURCE.distances(7)[target]
     with pytest.raises(SearchStopped):
-        ranks.search(7, [[["path", 8, 4]]], lambda: True)
+        ranks.search(7, [["path", 8, 4]], lambda: True)
 
 
 @pytest.mark.parametrize("seed", [None, 5])
@@ -212,9 +207,7 @@ def test_lone_requests_are_answered_by_lookups(tmp_path, seed):
         for searches, targets in enumerate([known, [*known, *far]]):
             talker.say({"op": "distances", "source": 7, "targets": targets})
             assert talker.hear()["distances"] == wanted[targets].tolist()
-            talker.say({"op": "reachable", "source": 7, "targets": targets})
-            assert talker.hear()["reachable"] == [True] * len(targets)
-            assert ranks.session.searches == 2 * searches
+            assert ranks.session.searches == searches
         talker.say({"op": "distances", "sources": [7, 8], "targets": [7, 8]})
         assert talker.hear()["distances"] == [0, 0]
-        assert ranks.session.searches == 3
+        assert ranks.session.searches == 2

@@ -25,8 +25,8 @@ class ServeOptions(FileOptions, TraceOption, SearchChoices, PatienceOption, Spee
     """Load GRAPH, a store or a file as for bfs, and answer queries until told to end.
 
     One JSON object per line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
-    Operations: bfs, distances, path, all_paths, reachable, multi_bfs, stats, health,
-    shutdown.  Prints "ready" when it answers, and with --json its counts at the end.
+    Operations: bfs, distances, path, all_paths, stats, health, shutdown.  Prints
+    "ready" when it answers, and with --json its counts at the end.
     SIGTERM and SIGUSR1: answer waiting requests, exit 0.
 
     socket: Unix socket to listen on, mode 0600.  Without this and --http: stdin.

@@ -1172,7 +1172,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
     """Nothing of CuPy or of the driver is called after the wait of its search."""
     timed, cut = Launch.timed, DeviceArray.__getitem__
     cupy, driver = cuda.cupy, cuda.driver
-    asked = [[["at", [3, 5, 3]]]]
+    asked = [["at", [3, 5, 3]]]
 
     def wait_once(launch, *arguments, **options):
         seconds = timed(launch, *arguments, **options)
@@ -1196,7 +1196,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
             ):
                 monkeypatch.setattr(owner, name, value)
             assert device.launches - before == 2, "search, what comes back"
-            assert values == [[alone_levels(root, [3, 5, 3])]]
+            assert values == [alone_levels(root, [3, 5, 3])]
 
 
 def alone_levels(root, ids):
