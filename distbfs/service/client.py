@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import stat
 import string
@@ -19,7 +20,7 @@ import numpy as np
 
 from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
-from distbfs.service.encoding import fill
+from distbfs.service.encoding import decode
 from distbfs.service.limits import SECONDS
 
 if TYPE_CHECKING:
@@ -344,13 +345,11 @@ def checked(answer: object) -> dict[str, Any]:
     raise ServiceError(code, message, answer.get("id"))
 
 
-def encoded(request: dict[str, Any]) -> bytes:
-    """Return a request as JSON; raise ServiceError if a value cannot be encoded."""
-    return ENCODER.encode(request)
-
-
 def _plain(value: object) -> object:
-    """Return a NumPy number, or an array of any library, as a value of JSON."""
+    """Return a NumPy number, or an array of any library, as a value of JSON.
+
+    Raises ServiceError for a value that cannot be encoded.
+    """
     if isinstance(value, np.generic):
         return value.tolist()
     if is_array(value):
@@ -360,13 +359,28 @@ def _plain(value: object) -> object:
     raise ServiceError("bad_request", text)
 
 
-ENCODER, decode = msgspec.json.Encoder(enc_hook=_plain), msgspec.json.decode
+encoded = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def no_service(address: object, error: OSError) -> ServiceError:
     """Return the error for an address at which nobody listens."""
     text = f"{address}: no service: {error.strerror or error}"
     return ServiceError("not_found", text)
+
+
+class Received(io.RawIOBase):
+    """The bytes that a socket receives; an error if none come in time."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Receive into a buffer; return the number of bytes, 0 at the end."""
+        return self._socket.recv_into(buffer)
 
 
 class SocketClient(Client):
@@ -378,7 +392,7 @@ class SocketClient(Client):
         self._connect()
 
     def _connect(self) -> None:
-        self._rest, self._answered = b"", False
+        self._answered = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # the kernel's own: Python's would ask before each call whether it may block
         spent = max(round(self._timeout * 1e6), 1)
@@ -390,22 +404,7 @@ class SocketClient(Client):
         except OSError as error:
             self._socket.close()
             raise no_service(self._address, error) from error
-
-    def _line(self) -> bytes:
-        """Return the next line without its line end; b"" at the end of the stream."""
-        while b"\n" not in self._rest:
-            data = self._socket.recv(CHUNK)
-            if not data:
-                return b""
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
-
-    def read(self, size: int = CHUNK, /) -> bytes:
-        """Return at most ``size`` of the following bytes; b"" at the end."""
-        data = self._rest[:size] or self._socket.recv(min(size, CHUNK))
-        self._rest = self._rest[size:]
-        return data
+        self._stream = io.BufferedReader(Received(self._socket), CHUNK)
 
     def _ask(self, op: str, fields: dict[str, Any]) -> object:
         """Send a request; send it again if the connection had ended before."""
@@ -428,9 +427,8 @@ class SocketClient(Client):
     def _answer(self, request: bytes) -> object:
         """Send the last request and return its answer, None if there is none."""
         self._socket.sendall(request)
-        while line := self._line():
-            answer = decode(line)
-            fill(answer, self)
+        while (line := self._stream.readline()).endswith(b"\n"):
+            answer = decode(line, self._stream)
             numbers = (self._next, None)
             if not isinstance(answer, dict) or answer.get("id") in numbers:
                 return answer
@@ -475,9 +473,7 @@ class HttpClient(Client):
             path = f"{self._path}/v1/{quote(op, safe='')}"
             connection.request("POST", path, body, self._headers)
             stream = connection.getresponse()
-            answer = decode(stream.readline())
-            fill(answer, stream)
-            return answer
+            return decode(stream.readline(), stream)
 
 
 def connect(

@@ -7,8 +7,7 @@ and are sent without a copy.
 
 from __future__ import annotations
 
-from io import BytesIO
-from typing import Protocol
+from io import BufferedIOBase, BytesIO
 
 import msgspec
 import numpy as np
@@ -49,16 +48,14 @@ def _with_arrays(answer: object) -> list[Buffer]:
     return buffers
 
 
-class Readable(Protocol):
-    """A stream of the bytes after a line."""
+def decode(line: bytes, stream: BufferedIOBase) -> object:
+    """Return the answer of a line, with its arrays, which follow it in the stream.
 
-    def read(self, size: int = ..., /) -> bytes:
-        """Return at most ``size`` bytes; b"" at the end."""
-
-
-def fill(answer: object, stream: Readable) -> None:
-    """Read the arrays of an answer into their places; ValueError if one is invalid."""
+    Raises ValueError if the line or an array is invalid.
+    """
+    answer = msgspec.json.decode(line)
     if isinstance(answer, dict):
         for name, value in answer.items():
             if isinstance(value, dict) and value.keys() == PLACE:
                 answer[name] = np.lib.format.read_array(stream, allow_pickle=False)
+    return answer

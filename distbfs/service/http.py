@@ -200,10 +200,7 @@ class HttpEncoding(Encoding):
         _check_kind(part.headers)
         if part.fault is not None:
             raise part.fault
-        request = self._service.checker.check(bytes(part.body), part.op)
-        if MEDIA_TYPE in part.headers.get("accept", "") and hasattr(request, "arrays"):
-            setattr(request, "arrays", "npy")  # noqa: B010 - declared when it runs
-        return request
+        return self._service.checker.check(bytes(part.body), part.op)
 
     def _page(self, part: HttpRequest) -> Sent:
         """Return the page at a path."""

@@ -18,35 +18,22 @@ class LineEncoding(Encoding):
     def __init__(self, service: Service) -> None:
         self._service, self._limit = service, service.limits.line
         self.most = service.limits.pipeline
-        self._rest = bytearray()
-        self._skipping = False
+        self._rest = bytearray()  # the begin of a line, cut if it is too long
 
     def feed(self, data: bytes) -> list[bytes | None]:
         """Return complete lines without their ends, None for one that was too long.
 
         b"" marks the end of the data, which also ends the last line.
         """
-        *ends, rest = (data or b"\n").split(b"\n")
-        lines: list[bytes | None] = []
-        if ends and self._skipping:
-            self._skipping = False
-            del ends[0]
-        elif ends and self._rest:
-            ends[0] = bytes(self._rest) + ends[0]
+        *lines, rest = (data or b"\n").split(b"\n")
+        if lines and self._rest:
+            lines[0] = bytes(self._rest) + lines[0]
             self._rest.clear()
-        for line in ends:
-            if len(line) > self._limit:
-                lines.append(None)
-            elif line and not line.isspace():
-                lines.append(line)
-        if rest and not self._skipping:
-            self._rest += rest
-            if len(self._rest) > self._limit:
-                self._rest.clear()
-                self._skipping = True
-                lines.append(None)
-        self.within = self._skipping or bool(self._rest)
-        return lines
+        most = self._limit
+        self._rest += rest[: most + 1 - len(self._rest)]
+        self.within = bool(self._rest)
+        short = [line if len(line) <= most else None for line in lines]
+        return [line for line in short if line is None or line.strip()]
 
     def request_of(self, part: bytes | None) -> Request:
         """Return the request in a line."""

@@ -147,12 +147,6 @@ class Talker:
         line, _, self.rest = self.rest.partition(b"\n")
         return json.loads(line)
 
-    def read(self, size=1 << 16, /):
-        """At most ``size`` bytes of what follows."""
-        data = self.rest[:size] or self.socket.recv(min(size, 1 << 16))
-        self.rest = self.rest[size:]
-        return data
-
     def ask(self, request):
         self.say(request)
         return self.hear()

@@ -17,7 +17,7 @@ def cut(pieces, limit=LIMIT):
     lines = []
     for piece in pieces:
         lines += splitter.feed(piece) if piece else []
-        assert len(splitter._rest) <= limit
+        assert len(splitter._rest) <= limit + 1
     return lines + splitter.feed(b"")
 
 
@@ -33,10 +33,11 @@ def test_any_cuts(pieces):
     assert cut(pieces) == expected(b"".join(pieces))
 
 
-def test_a_long_line_is_told_once_and_skipped():
+def test_a_long_line_is_told_once_at_its_end():
     assert cut([b"x" * 9, b"y" * 100, b"z\nab\n", b"c" * 8 + b"\n"]) == [
         None,
         b"ab",
         b"c" * 8,
     ]
     assert cut([b"  \n\r\n"]) == []
+    assert cut([b" " * 9, b"ab", b"\n"]) == [None]
