@@ -261,6 +261,29 @@ def test_directed_parts_that_do_not_fit(tmp_path, change, text):
         assert any(text in line for line in broken.findings)
 
 
+@pytest.mark.parametrize("name", ["nd", "dn", "dd", "incoming_nd", "incoming_dd"])
+def test_directed_parts_whose_edges_in_are_others(name):
+    """Each subgraph of edges out is compared with its edges in."""
+    rng = np.random.default_rng(5)
+    source = Tuples(40, *rng.integers(0, 40, (2, 260)))
+    parts, _ = build(source, 2, directed=True, threshold=12)
+    for part in parts:
+        right = verify.Verification()
+        verify.add_part(right, part)
+        assert right.ok
+    [part, _] = parts
+    rows = dict(part.subgraphs)
+    rows[name] = turned(rows[name])
+    broken = verify.Verification()
+    verify.add_part(broken, part.with_rows(rows))
+    pair = {"nd": "incoming_dn", "dn": "incoming_nd"}.get(name, name)
+    assert any(
+        f"{x} is not the transpose of" in line
+        for line in broken.findings
+        for x in (pair, "incoming_dd")
+    )
+
+
 def turned(graph):
     """Rows with their columns in other rows."""
     return CSR(graph.offsets, graph.columns[::-1].copy())
