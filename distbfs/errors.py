@@ -162,7 +162,7 @@ class ServiceError(DistbfsError, OSError):
     ...     distbfs.connect("nothing.sock")
     ... except distbfs.ServiceError as error:
     ...     print(error.code, error)
-    not_found nothing.sock: No such file or directory
+    not_found nothing.sock: no service: No such file or directory
     """
 
     CODES: ClassVar = {

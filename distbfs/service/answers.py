@@ -49,9 +49,8 @@ class Answers:
         if request.op == "path" and not self.parents:
             text = "the service runs with --no-parents; ask for distances"
             raise ServiceError("bad_request", text)
-        if self._whole(request) and (why := self._too_many(request)):
-            text = f"{why}; ask for distances, or the result 'summary'"
-            raise ServiceError("too_large", text)
+        if self._whole(request):
+            self._check_size(request)
 
     def step(self, request: Request) -> Step:
         """Return the step that a request needs after its search."""
@@ -72,23 +71,21 @@ class Answers:
         """Return whether the answer to a request has the levels of all vertices."""
         return request.op == "bfs" and request.result == "inline"
 
-    def _too_many(self, request: Request) -> str:
-        """Return, in words, the limit that an answer exceeds; "" if it exceeds none.
-
-        Names of vertices are text in any case.
-        """
+    def _check_size(self, request: Request) -> None:
+        """Refuse a request for too many values; names are text in any case."""
         parents = self._with_parents(request)
         named = self.names.first is None
         text = self.names.n * (named * (parents + 1))
         arrays = self.names.n * (1 + (not named) * parents)
         if request.arrays == "json":
             text, arrays = text + arrays, 0
-        most = self.limits
-        if text > most.inline:
-            return f"{text} values inline; allowed: {most.inline}"
-        if arrays > most.binary:
-            return f"{arrays} values in arrays; allowed: {most.binary}"
-        return ""
+        for values, most, place in (
+            (text, self.limits.inline, "inline"),
+            (arrays, self.limits.binary, "in arrays"),
+        ):
+            if values > most:
+                why = f"{values} values {place}; allowed: {most}; ask for distances, or"
+                raise ServiceError("too_large", f"{why} the result 'summary'")
 
     def _bfs(self, request: Request, value: Any) -> Answer:
         seconds, counts, nedge, level, parent = value

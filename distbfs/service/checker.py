@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from distbfs.errors import ServiceError
-from distbfs.service.fields import Served, refused, shown
+from distbfs.service.fields import REQUIRED, Served, refused, shown
 from distbfs.service.limits import Limits
 from distbfs.service.operations import ID, NAMES, OPERATIONS, Operation, Request
 from distbfs.service.vertex_names import Names
@@ -35,8 +35,7 @@ class Checker:
         self._models = {op: x.model(served) for op, x in OPERATIONS.items()}
         self._plain: dict[str | None, Any] = {}
         if names.first == 0:  # msgspec alone can check such requests
-            plain = [x.name for x in OPERATIONS.values() if not x.with_results]
-            models = {op: self._models[op] for op in plain}
+            models = {op: x for op, x in self._models.items() if op != "bfs"}
             either: Any = Union[tuple(models.values())]  # noqa: UP007
             kinds: dict[Any, Any] = {None: either, **models}
             self._plain = {op: msgspec.json.Decoder(kinds[op]) for op in kinds}
@@ -93,14 +92,14 @@ class Checker:
             allowed = ", ".join(("op", *fields))
             text = f"{operation.name} has no field {shown(name)}; allowed: {allowed}"
             raise ServiceError("bad_request", text)
-        for field in operation.required:
-            if field.name not in values:
-                raise self._lacks(operation, field.name, field.text)
+        for name, field in fields.items():
+            if field.default is REQUIRED and name not in values:
+                raise self._lacks(operation, name)
         for name, value in values.items():
             values[name] = fields[name].kind.read(name, value, served)
         if not operation.immediate:
             if "source" not in values and "sources" not in values:
-                raise self._lacks(operation, "source", fields["source"].text)
+                raise self._lacks(operation, "source")
             if "source" in values and "sources" in values:
                 text = f"{operation.name} takes 'source' or 'sources', not both"
                 raise ServiceError("bad_request", text)
@@ -110,8 +109,8 @@ class Checker:
                 raise ServiceError("bad_request", text)
         return self._models[operation.name](**values)
 
-    def _lacks(self, operation: Operation, name: str, text: str) -> ServiceError:
-        text = f"{operation.name} lacks '{name}': {text}"
+    def _lacks(self, operation: Operation, name: str) -> ServiceError:
+        text = f"{operation.name} lacks '{name}': {operation.fields[name].text}"
         return self._no_request(text, operation.name)
 
     def _no_request(self, why: str, op: str | None) -> ServiceError:

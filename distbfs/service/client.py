@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
-import stat
 import string
 import struct
 from abc import ABC, abstractmethod
@@ -333,14 +332,16 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
 
 
 def checked(answer: object) -> dict[str, Any]:
-    """Return the fields of a good answer; raise ServiceError for any other."""
-    if not isinstance(answer, dict):
-        raise ServiceError("broken", "the answer is not a JSON object")
+    """Return the fields of a good answer; raise ServiceError for an error.
+
+    Raises ValueError for anything else.
+    """
+    answer = answer if isinstance(answer, dict) else {}
     if answer.get("ok") is True:
         return {k: v for k, v in answer.items() if k not in ("id", "ok")}
     error = answer.get("error")
     if not isinstance(error, dict):
-        raise ServiceError("broken", "the answer is neither a result nor an error")
+        raise ValueError("neither a result nor an error")
     code, message = str(error.get("code", "broken")), str(error.get("message", ""))
     raise ServiceError(code, message, answer.get("id"))
 
@@ -515,11 +516,4 @@ def connect(
     text = str(address)
     if text.startswith(("http://", "https://")):
         return HttpClient(text, token, timeout)
-    path = Path(text)
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise ServiceError("not_found", f"{path}: {error.strerror}") from error
-    if not stat.S_ISSOCK(mode):
-        raise ServiceError("not_found", f"{path} is not the socket of a service")
-    return SocketClient(path, timeout)
+    return SocketClient(Path(text), timeout)

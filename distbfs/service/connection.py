@@ -95,7 +95,8 @@ class Connection:
         self.gone = self._said_all = False
         self.since = time.monotonic()
         self._parts: deque[Any] = deque()  # read and not handled yet
-        self._begun = self._ended = 0  # requests, and those whose answers it has read
+        self._begun = False  # whether it has sent a request
+        self._open = 0  # requests whose answers it has not read
         self._unsent: list[Buffer] = []
         self._owed = 0  # answers that end there
         connected.setblocking(False)
@@ -105,11 +106,6 @@ class Connection:
     def idle(self) -> bool:
         """Whether no request is being answered."""
         return not self._parts and not self._open
-
-    @property
-    def _open(self) -> int:
-        """The number of requests whose answers the client has not read."""
-        return self._begun - self._ended
 
     def _watch(self) -> None:
         """Register for the client's next event; disconnect the client if it is done."""
@@ -138,7 +134,7 @@ class Connection:
             for _ in range(most := self._encoding.most):
                 if not self._parts or self._open >= most:
                     break
-                self._begun += 1
+                self._begun, self._open = True, self._open + 1
                 self._take(self._parts.popleft())
             self._watch()
         except Exception as error:  # must not harm other clients
@@ -213,7 +209,7 @@ class Connection:
                 self._unsent[0] = memoryview(buffer)[sent:]
                 return
             del self._unsent[0]
-        self._ended += self._owed
+        self._open -= self._owed
         self._owed = 0
 
     def look(self) -> None:

@@ -188,21 +188,6 @@ class Operation:
         common = (ID,) if self.immediate else (ID, DEADLINE)
         return {field.name: field for field in (*common, *self.own)}
 
-    @property
-    def required(self) -> list[Field]:
-        """Fields that each request must have, except for the start of a search."""
-        return [x for x in self.own if x.default is REQUIRED]
-
-    @cached_property
-    def small(self) -> bool:
-        """Whether one traversal can answer its requests for many sources."""
-        return TARGETS in self.own
-
-    @cached_property
-    def with_results(self) -> bool:
-        """Whether its answers have levels and parents of all vertices."""
-        return RESULT in self.own
-
     def model(self, served: Served) -> type[Request]:
         """Return the type of its requests to a service."""
         made: Any = msgspec.defstruct(

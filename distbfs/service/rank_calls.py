@@ -33,11 +33,6 @@ Searched = tuple[float, list[Any]]  # seconds, and the value of each request's s
 OFTEN = 256  # vertices of a path between two looks at the deadline
 
 
-def never() -> bool:
-    """Return False."""
-    return False
-
-
 class ServiceRank:
     """One rank of a service; rank 0 calls ``start``, ``look`` and ``end``.
 
@@ -80,7 +75,9 @@ class ServiceRank:
         SearchStopped is raised.
         """
         if self.batches is None or not self.ahead or call["do"] != "batch":
-            return Started(lambda: self._run(self._on_all_ranks(call), stop), never)
+            return Started(
+                lambda: self._run(self._on_all_ranks(call), stop), lambda: False
+            )
         return self.batches.start(call["asked"], stop)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:

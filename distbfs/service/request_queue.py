@@ -50,7 +50,7 @@ class Ticket:
 
     def __post_init__(self) -> None:
         self.start = self.request.start
-        self.small = self.request.operation.small and type(self.start) is int
+        self.small = self.request.op == "distances" and type(self.start) is int
 
     @property
     def late(self) -> bool:
