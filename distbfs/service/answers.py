@@ -49,7 +49,7 @@ class Answers:
         if request.op == "path" and not self.parents:
             text = "the service runs with --no-parents; ask for distances"
             raise ServiceError("bad_request", text)
-        if self._whole(request):
+        if request.op == "bfs" and request.result == "inline":
             self._check_size(request)
 
     def step(self, request: Request) -> Step:
@@ -60,16 +60,11 @@ class Answers:
             return "all_paths", request.target, self.limits.inline // 2
         if request.op == "distances":
             return "at", request.targets
-        whole = self._whole(request)
+        whole = request.result == "inline"
         return "result", whole, whole and self._with_parents(request)
 
     def _with_parents(self, request: Request) -> bool:
         return bool(request.parents and self.parents)
-
-    @staticmethod
-    def _whole(request: Request) -> bool:
-        """Return whether the answer to a request has the levels of all vertices."""
-        return request.op == "bfs" and request.result == "inline"
 
     def _check_size(self, request: Request) -> None:
         """Refuse a request for too many values; names are text in any case."""
@@ -89,7 +84,6 @@ class Answers:
 
     def _bfs(self, request: Request, value: Any) -> Answer:
         seconds, counts, nedge, level, parent = value
-        self.metrics.traversed(nedge, seconds)
         fields: dict[str, Any] = {
             "reached": sum(counts),
             "depth": len(counts) - 1,
@@ -103,7 +97,7 @@ class Answers:
             fields["sources"] = self.names.each(np.array(start))
         else:
             fields["source"] = self.names.of(start)
-        self.metrics.last = Search(**fields)
+        self.metrics.traversed(Search(**fields))
         if level is None:
             return BfsAnswer(**fields)
         as_arrays = request.arrays == "npy"

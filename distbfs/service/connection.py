@@ -42,10 +42,6 @@ class Encoding(ABC):
     def feed(self, data: bytes) -> list[Any]:
         """Return the parts that end in ``data``; b"" marks the end of all data."""
 
-    def late(self) -> Any:
-        """Return a part that did not end in time, to answer it; None to drop it."""
-        return None
-
     def begin(self, part: Any, name: str) -> bool:  # noqa: ARG002
         """Begin to answer a part; return whether it is the last one answered.
 
@@ -222,21 +218,11 @@ class Connection:
         waits = waits or (self.idle and not said and not self._lasting)
         spent = time.monotonic() - self.since
         if waits and spent >= self._service.limits.patience:
-            self._give_up()
+            self.close()
         elif self._open:
             self.drop_if_left()
         elif said and spent > self._encoding.kept:
             self.close()
-
-    def _give_up(self) -> None:
-        """Give a client that keeps the service waiting a last answer, then drop it."""
-        late = None if self._open else self._encoding.late()
-        if late is None:
-            self.close()
-            return
-        self._said_all = True
-        self._parts.append(late)
-        self.go_on()
 
     def drop_if_left(self) -> None:
         """Drop the client if it has closed its end."""

@@ -152,13 +152,6 @@ class HttpEncoding(Encoding):
                 made.append(self._refuse("gone", text))
         return made
 
-    def late(self) -> HttpRequest | None:
-        """Return the request whose body is late, None if its head has not arrived."""
-        if self.begun is None:
-            return None
-        text = f"the body did not arrive within {self._limits.patience:g} seconds"
-        return self._refuse("bad_request", text)
-
     def _refuse(self, code: str, text: str) -> HttpRequest:
         """Return a request that cannot be answered; it is the last one."""
         made, self.begun = self.begun or HttpRequest(), None

@@ -98,10 +98,11 @@ class Metrics:
         self.observe("batch_requests", requests)
         self.observe("batch_sources", sources)
 
-    def traversed(self, nedge: int, seconds: float) -> None:
-        """Record the input tuples that a search traversed."""
-        if seconds:
-            self.observe("search_gteps", nedge / seconds / 1e9)
+    def traversed(self, search: Search) -> None:
+        """Record the rate of a search that counted its input tuples."""
+        self.last = search
+        if search.seconds:
+            self.observe("search_gteps", search.TEPS / 1e9)
 
     def as_dict(self) -> dict[str, Any]:
         """Return counts and times as JSON values.

@@ -242,11 +242,7 @@ def test_a_body_without_end():
             )
             more = "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
             slow.sendall((head + more).encode())
-            heard = slow.recv(1000)
-            while b"}" not in heard:
-                heard += slow.recv(1000)
-            assert b" 400 " in heard
-            assert b"the body did not arrive within 0.2 seconds" in heard
+            assert slow.recv(1000) == b""
 
 
 def dial(address):
