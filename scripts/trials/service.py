@@ -37,7 +37,7 @@ def run(trial: Trial) -> None:
     """Serve a store and ask many things of it."""
     made, store, _ = make_store(trial, most=3000)
     words = [sys.executable, "-m", "distbfs", "serve", str(store)]
-    words += ["--max-inline", "2000"]
+    words += ["--max-inline", "20000"]  # more than any answer has
     trial.note(" ".join(words))
     asked = [request(trial, made, number) for number in range(30 + trial.below(100))]
     trial.choose(over_stdin, over_socket)(trial, made, words, asked)
