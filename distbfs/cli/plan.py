@@ -17,7 +17,6 @@ from distbfs.cli.plan_gpus import (
 from distbfs.cli.plan_input import (
     PlannedGraph,
     check_domain,
-    of_directed_kronecker,
     of_kronecker,
     of_store,
     search_time,
@@ -182,8 +181,8 @@ def run(asked: PlanOptions) -> None:
     else:
         numbers = (int(scale or 0), asked.edge_factor or 16)
         parts = check_domain(devices or terminal.world.size, domain)
-        make = of_directed_kronecker if asked.directed else of_kronecker
-        graph = make(*numbers, parts, threshold, domain)
+        directed = asked.directed
+        graph = of_kronecker(*numbers, parts, threshold, domain, directed=directed)
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)

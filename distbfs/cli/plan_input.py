@@ -126,18 +126,26 @@ def of_kronecker(
     devices: int,
     threshold: int | None,
     domain: int = 1,
+    *,
+    directed: bool = False,
 ) -> PlannedGraph:
     """Return the expected sizes of a Kronecker graph; quick at any scale."""
-    return expected(
+    planned = expected(
         memory.expected_degrees(scale, edge_factor),
         (scale, edge_factor),
         devices,
         threshold,
         domain,
-        title=f"kronecker, scale {scale}, edge factor {edge_factor}",
+        title=f"kronecker, scale {scale}, edge factor {edge_factor}"
+        + ", directed" * directed,
         basis="expected, nothing was generated",
         tuples=edge_factor << scale,
     )
+    if not directed:
+        return planned
+    out = memory.expected_degrees(scale, edge_factor / 2)
+    rows = DegreeHistogram(out.degrees, 2 * out.counts)  # out, and in alike
+    return one_way(planned, out.m, rows)
 
 
 def one_way(graph: PlannedGraph, m: int, rows: DegreeHistogram) -> PlannedGraph:
@@ -154,20 +162,6 @@ def one_way(graph: PlannedGraph, m: int, rows: DegreeHistogram) -> PlannedGraph:
         histogram=rows,
         directed=True,
     )
-
-
-def of_directed_kronecker(
-    scale: int,
-    edge_factor: int,
-    devices: int,
-    threshold: int | None,
-    domain: int = 1,
-) -> PlannedGraph:
-    """Return the expected sizes of a directed Kronecker graph."""
-    both = of_kronecker(scale, edge_factor, devices, threshold, domain)
-    out = memory.expected_degrees(scale, edge_factor / 2)
-    rows = DegreeHistogram(out.degrees, 2 * out.counts)  # out, and in alike
-    return one_way(replace(both, title=f"{both.title}, directed"), out.m, rows)
 
 
 def of_store(
