@@ -47,7 +47,7 @@ def run(trial: Trial) -> None:
     """Search a small graph by engines that think they have devices."""
     emulated = device()
     truth = draw_graph(trial, least=1, most=trial.choose(12, 80, 600))
-    ways = [on_one, on_one, in_domain, in_parts][: 2 if truth.directed else 4]
+    ways = [on_one, on_one, in_domain, in_parts]
     for _ in range(1 + trial.below(3)):
         way = trial.choose(*ways)
         trial.note(way.__name__)
@@ -74,15 +74,17 @@ def on_one(trial: Trial, truth: Truth) -> Session:
 
 
 def in_domain(trial: Trial, truth: Truth) -> Session:
-    """Open the tuples on devices that map each other's memory."""
+    """Open the tuples on devices that are one domain, or a domain each."""
     count = 2 + trial.below(3)
+    domain = trial.choose(count, 1)
     LENT[:] = [0] * count
     options = {
         "internal_ids": trial.chance(0.3),
         "direction": trial.choose("auto", "push"),
+        "directed": truth.directed,
     }
-    trial.note(f"{count} devices, {options}")
-    return distbfs.open(Tuples(truth), engine="xbfs", domain=count, **options)
+    trial.note(f"{count} devices in domains of {domain}, {options}")
+    return distbfs.open(Tuples(truth), engine="xbfs", domain=domain, **options)
 
 
 def in_parts(trial: Trial, truth: Truth) -> Session:
@@ -91,5 +93,5 @@ def in_parts(trial: Trial, truth: Truth) -> Session:
     options = {"uniquify": trial.chance(0.5), "direction": trial.choose("auto", "push")}
     trial.note(f"{parts} parts, TH {threshold}, {options}")
     LENT[:] = [0]
-    made = Tuples(truth)
-    return distbfs.open(made, engine="pan", parts=parts, threshold=threshold, **options)
+    options |= {"parts": parts, "threshold": threshold, "directed": truth.directed}
+    return distbfs.open(Tuples(truth), engine="pan", **options)

@@ -288,15 +288,10 @@ def rectangular(trial: Trial) -> None:
         raise Wrong("refusal", f"{rows} rows and {columns} columns: {done.code}")
 
 
-def directed_parts(trial: Trial) -> None:
-    """Ask for a directed graph in parts, or in files that are symmetric."""
-    truth = draw_graph(trial, least=1, most=200, directed=True)
-    made = written(trial, truth)
-    path = trial.write(f"g{made.suffix}", made.data)
-    words = ["convert", path, "-o", trial.folder / "s", *made.options]
-    refused(run_command(trial, *words, "--parts", 2), "a directed graph in two parts")
-    plain = Truth(truth.n, truth.pairs)
-    other = written(trial, plain)
+def symmetric_files(trial: Trial) -> None:
+    """Ask for a directed graph of a file that is symmetric."""
+    truth = draw_graph(trial, least=1, most=200)
+    other = written(trial, truth)
     symmetric = b" symmetric\n" in other.data[:80] or other.suffix in (
         ".graph",
         ".metis",
@@ -310,5 +305,5 @@ def directed_parts(trial: Trial) -> None:
 KINDS = (
     *(bad_lines, too_few_vertices, damaged, damaged, damaged_store, bad_sources),
     *(bad_options, wrong_files, bad_vertices, extreme_limits, bad_matrices),
-    *(rectangular, directed_parts),
+    *(rectangular, symmetric_files),
 )
