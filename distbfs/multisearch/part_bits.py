@@ -202,8 +202,8 @@ class PartBitSearches(PartSearches):
         """Push or pull words along edges; back: the same edges by target."""
         if not pulls:
             self._along(edges, start, goal)
+        # mutant: elif back.edges -> elif edges.edges : test_edges_in_alone
         elif back.edges:  # a part may have edges in but none out
-            # mutant: elif back.edges -> elif edges.edges : test_edges_in_alone
             self._step("bits_pull", back.offsets, back.columns, start, goal)
 
     def _along(

@@ -175,10 +175,11 @@ def hold_host_parts(
                     part = store.load_part(index, watch)
                 parts.append(source.as_asked(part))
             if source.turned:  # delegates have edges in all parts
-                # mutant: seen_ends(world, parts) -> [x.tuple_degrees for x in parts]
-                #   : test_reversed_edges
                 parts = [
                     replace(part, tuple_degrees=ends)
+                    # mutant: seen_ends(world, parts) ->
+                    #   [x.tuple_degrees for x in parts]
+                    #   : test_directed_ranks::test_reversed_edges
                     for part, ends in zip(parts, seen_ends(world, parts), strict=True)
                 ]
     except MemoryError as error:

@@ -176,8 +176,8 @@ def add_part(result: Verification, part: Part) -> None:
     sums = {name: edge_sums(part, name, expect) for name in part.subgraphs}
     for name, back in TRANSPOSES[part.directed and "incoming_dd" in sums]:
         what = f"{back} is not the transpose of {name}"
-        # mutant: == sums[back][1] -> >= 0 : test_dd_not_symmetric
         expect(
+            # mutant: == sums[back][1] -> >= 0 : test_dd_not_symmetric
             sums[name][0] == sums[back][1],
             "dd is not symmetric" if name == back else what,
         )

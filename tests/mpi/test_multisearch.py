@@ -130,7 +130,7 @@ def test_ranks_find_what_one_finds(
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
 @pytest.mark.parametrize("form", ["tuples", "delegates", "normals", "store"])
 @pytest.mark.parametrize("seed", range(4))
-def test_directed_parts(
+def test_arcs_in_parts(
     world: Ranks,
     seed: int,
     form: str,

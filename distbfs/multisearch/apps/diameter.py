@@ -54,7 +54,7 @@ class Bounds:
         """
         xp, far = self._xp, int(level.max())
         # mutant: xp.maximum(into, far - level) -> xp.maximum(level, far - into)
-        #   : test_any_directed_graph
+        #   : test_exact_diameter::test_any_directed_graph
         xp.maximum(self.low, xp.maximum(into, far - level), out=self.low)
         xp.minimum(self.high, into + far, out=self.high)
         self.low[at] = self.high[at] = far

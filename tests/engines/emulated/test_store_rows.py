@@ -123,7 +123,7 @@ def one_way(folder, source, seed=SEED, parts=1, threshold=None):
 
 @pytest.mark.parametrize(("parts", "threshold"), [(1, None), (1, 6), (3, 6), (2, 0)])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_directed_parts(tmp_path, monkeypatch, name, parts, threshold):
+def test_parts_of_arcs_on_devices(tmp_path, monkeypatch, name, parts, threshold):
     """They are on devices what they are in host memory, with all edges."""
     monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
     source = arcs_of(GRAPHS[name])
