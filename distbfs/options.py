@@ -137,8 +137,7 @@ COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 class DirectedOption:
     """Whether edges lead one way.
 
-    directed: Edges lead one way, from the first id to the second. Stores of such a
-        graph have one part.
+    directed: Edges lead one way, from the first id to the second.
     """
 
     directed: bool = option(INPUT, default=False)
@@ -177,7 +176,7 @@ class BuildOptions:
 
     permute_seed: seed of the hash that permutes vertices first, None for no permutation
     order_block: vertices are sorted by degree inside blocks of this many local ids
-    directed: keep a tuple (u, v) as an edge from u to v alone; one part on one rank
+    directed: keep a tuple (u, v) as an edge from u to v alone
     threads: threads of a rank, 0 = what the system allows
 
     threshold: Degree threshold TH: vertices above it are delegates.  [by degrees]
