@@ -92,12 +92,12 @@ def test_parts_are_those_of_one_process(world: Ranks, name: str) -> None:
             np.testing.assert_array_equal(one.columns, two.columns)
 
 
-def test_directed_graphs_are_delegates_on_ranks(world: Ranks) -> None:
+def test_rows_of_directed_graphs_are_owned_on_ranks(world: Ranks) -> None:
     source = from_description({"family": "path", "vertices": 9}, 1)
     if world.size == 1:
         [part], _ = build(source, 1, world, directed=True)
         assert part.directed
         return
-    [part], summary = build(source, world.size, world, directed=True)
+    [part], summary = build(source, world.size, world, directed=True, owned=True)
     assert (summary.delegates, summary.edges["dd"], part.active) == (9, 8, 0)
     assert (part.delegates[part.dd.sources()] % world.size == world.rank).all()
