@@ -45,7 +45,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.build.host.parts import construct
 world = start()
-construct(Kronecker(18, threads=1), world, world.size, BuildOptions(), [].append)
+construct(Kronecker(19, threads=1), world, world.size, BuildOptions(), [].append)
 if world.rank == 0:
     # ru_maxrss would begin with what the process that started this one holds
     said = Path("/proc/self/status").read_text().partition("VmHWM:")[2]
@@ -141,7 +141,7 @@ def test_peak_of_a_build_is_near_the_estimate(parts):
     argv = [sys.executable, "-c", PEAK]
     done = run_ranks(parts, argv) if parts > 1 else run(argv)
     peak = int(done.stdout)
-    words = ("plan", "--scale", "18", "--devices", parts, "--json")
+    words = ("plan", "--scale", "19", "--devices", parts, "--json")
     estimate = here(*words).values["device"]["building"]
     assert 0.75 * peak < estimate < 1.5 * peak
 
