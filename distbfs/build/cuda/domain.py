@@ -364,8 +364,9 @@ class MemberBuilder(Builder):
             alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
             sides = []
             if directed:  # a tuple counts at its source
-                sides = [out[ids], lengths[ids] - out[ids]]
-                ends = loop_ends[ids] + np.uint32(2) * sides[0]
+                out = out[ids]
+                sides = [out, lengths[ids] - out]
+                ends = loop_ends[ids] + np.uint32(2) * out
             every = (ends, loop_ends[alone])
             return Measured(
                 members,

@@ -226,7 +226,7 @@ class BetweenLevels:
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch(own)
         self._counts: Any = None
-        self._launches: dict[tuple[int, int, bool], dict[str, programs.Launch]] = {}
+        self._launches: dict[tuple[int, int], dict[str, programs.Launch]] = {}
         self.masked = False
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
@@ -302,8 +302,8 @@ class BetweenLevels:
         some = self._rows_with(ends > 0)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
 
-    def _form(self, *, counting: bool) -> tuple[int, int, bool]:
-        """Return the form of the kernels: (counters, tails, masks).
+    def _form(self, *, counting: bool) -> tuple[int, int]:
+        """Return the form of the kernels: (counters and masks, tails).
 
         The form that counts also serves masks, and for a directed graph tails.
         """
@@ -311,12 +311,12 @@ class BetweenLevels:
         split = graph.tails is not None
         if graph.directed:
             counting = split = counting or split
-        return int(counting), int(split), counting
+        return int(counting), int(split)
 
     def _load(self, *, counting: bool) -> None:
         """Choose the kernels; prepare their launches on the first call."""
         self._now = form = self._form(counting=counting)
-        count, split, masked = form
+        count, split = form
         if count and self._counts is None:
             self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
         if count:
@@ -332,7 +332,7 @@ class BetweenLevels:
             IN_IDS=1,
             SEVERAL=int(several),
             SPLIT=split,
-            **mask(masked),
+            **mask(bool(count)),
             **ways(self.part.graph),
         )
         made = self._launches[form] = {}
