@@ -224,7 +224,8 @@ class Part:
     def subgraphs(self) -> dict[str, CSR]:
         """The rows by name, see ``names_of``."""
         names = names_of(directed=self.directed, delegates=self.delegate_count)
-        return {x: self.out[x] if x in SUBGRAPHS else self.into[KIND[x]] for x in names}
+        out, into = self.out, self.incoming
+        return {x: out[x] if x in SUBGRAPHS else into[KIND[x]] for x in names}
 
     def reversed(self) -> Part:
         """Return the part with all edges reversed; arrays are shared.
