@@ -215,7 +215,7 @@ def distances(graph, root):
 
 def dependencies(graph, sources):
     """Sums of Brandes' dependencies by the kernel for CPUs, float64 [n]."""
-    [part], _ = build(graph, 1, threshold=NO_DELEGATES)
+    [part], _ = build(graph, 1, threshold=NO_DELEGATES, directed=graph.directed)
     return betweenness.dependencies(part, sources, RunOptions())
 
 
@@ -233,12 +233,7 @@ def compare(world, session, graph, root):
 
 
 def compare_many(world, session, graph):
-    """Traversals of many searches, of two widths; rank 0 has all levels.
-
-    Not of arcs, which take turns.
-    """
-    if graph.directed:
-        return
+    """Traversals of many searches, of two widths; rank 0 has all levels."""
     on = PartsSearcher(session, RunOptions())
     assert on.smallest == 512, "they take turns"
     for count in (9, 140):
@@ -258,9 +253,7 @@ def compare_many(world, session, graph):
 
 
 def compare_together(session, graph):
-    """Searches that share a traversal, not of arcs; every rank has all levels."""
-    if graph.directed:
-        return
+    """Searches that share a traversal; every rank has all levels."""
     at_once = batch_searcher(session)
     sources = np.random.default_rng(1).permutation(graph.n)[:MOST].tolist()
     asked = [(root, list(range(graph.n))) for root in sources]

@@ -14,7 +14,7 @@ RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
 START = 200.0  # kernels may be compiled by all tests at once
 SHARED = ("host", "first")  # what ranks that share one device have
-WAYS = ("auto", "nccl", *SHARED, "domain", "pairs")
+WAITING = ("nccl", "domain", "pairs")  # devices wait for each other
 WHY = {
     "domain": "devices map each other's memory",
     "first": "one device searches alone, as",
@@ -55,16 +55,18 @@ def test_one_process_with_a_part_on_every_device():
 
 
 @needs_mpi
+@pytest.mark.slow
+def test_levels_and_parents_of_ranks_that_may_share_a_device():
+    """By the host, or by the device of rank 0."""
+    check_ways(2, "check", SHARED)
+
+
+@needs_mpi
 @pytest.mark.alone
 def test_levels_and_parents():
-    """Ranks that share the one device have host, or that of rank 0 for small graphs.
-
-    Two devices are one domain, also if domains of two are requested.
-    """
-    ways = SHARED
-    if devices() > 1:
-        ways = WAYS if devices() > 2 else WAYS[:-1]
-    check_ways(max(min(devices(), 4), 2), "check", ways)
+    """Two devices are one domain, also if domains of two are requested."""
+    need_devices(2)
+    check_ways(min(devices(), 4), "check", WAITING[: max(devices(), 2)])
 
 
 @needs_mpi
@@ -114,12 +116,13 @@ def test_ranks_of_two_devices():
 
 @needs_mpi
 @pytest.mark.alone
-def test_auto_with_a_shared_device():
-    if devices() > 1:
-        pytest.skip("the ranks have a device each")
+def test_auto():
+    """Without MPS, auto has nvshmem between devices that map each other's memory."""
     done = run_ranks(2, [*RANKS, "brief", "auto"], timeout=280)
     assert done.returncode == 0, done.stderr
-    assert "random 1 auto host\n" in done.stdout
+    exchanges = ("nccl", "nvshmem") if devices() > 1 else ("host",)
+    assert done.stdout.count("random 1 auto ") == 1
+    assert any(f"random 1 auto {name}\n" in done.stdout for name in exchanges)
 
 
 @needs_mpi
