@@ -108,9 +108,17 @@ INLINE void count_leaves(const Between &b, const State &s, u32 *count) {
     if (p.active == p.every || s.phase != PULLING) return;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     const u32 *now = newest(p, s), *before = now - p.stride;
-    for (u32 v = first; v < b.normals; v += all) {
-        const u32 w = v >> 5, bits = b.has_leaves[w] & __ldcg(now + w) & ~before[w];
-        if (bits >> (v & 31) & 1) count[LEAVES] += b.leaves[v];
+    for (u32 w = first; w < b.normals / 32; w += all) {
+        const u32 fresh = b.has_leaves[w] & __ldcg(now + w) & ~before[w];
+        if (!fresh) continue;
+#pragma unroll 2
+        for (u32 k = 0; k < 8; k++) { /* four delegates at a time */
+            const u32 four = fresh >> 4 * k & 15;
+            uint4 x = make_uint4(0, 0, 0, 0);
+            if (four) x = ((const uint4 *)b.leaves)[8 * w + k];
+            count[LEAVES] += (four & 1 ? x.x : 0) + (four & 2 ? x.y : 0) + (four & 4 ? x.z : 0) +
+                             (four & 8 ? x.w : 0);
+        }
     }
 }
 

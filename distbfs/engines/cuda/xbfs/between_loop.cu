@@ -41,6 +41,14 @@ enum Told { LEVELS, FAULT, BYTES };
 enum Sort { MASKS, ITEMS, QUESTIONS, ANSWERS, PARENTS, SORTS };
 #define TOLD (BYTES + 2 * SORTS)
 
+/* What the next level does, and what it knows of all shares. */
+struct Next {
+    u64 does;   /* see Does */
+    u64 hidden; /* delegates that are not found yet */
+    u64 asks;   /* whether a share has delegates whose parents others have */
+    u64 wide;   /* whether the frontier is */
+};
+
 struct Loop {
     Between b;
     u64 *came;             /* [others][slot], symmetric: boxes of other shares */
@@ -54,9 +62,7 @@ struct Loop {
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
     u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
-    u32 *next;             /* [4]: what the next level does; delegates that are not found yet;
-                              whether a share has some whose parents others have; whether the
-                              frontier is wide */
+    Next *next;            /* [1] */
     u64 slot, reply_slot;  /* words of a box, or of answers, and the word before them */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
@@ -363,20 +369,23 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     sum_counts(b, tallies, sums);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
-        /* mutant: -= (u32)(sums[DELEGATES] / b.domains) -> = 0
+        /* mutant: -= sums[DELEGATES] / b.domains -> = 0
          * : test_between_loop::test_levels_and_parents */
-        n.next[0] = does, n.next[1] -= (u32)(sums[DELEGATES] / b.domains);
-        n.next[2] = sums[UNKNOWN] != 0;
-        n.next[3] = sums[OUTER] >= (u64)n.wide * b.shares;
+        n.next->does = does, n.next->hidden -= sums[DELEGATES] / b.domains;
+        n.next->asks = sums[UNKNOWN] != 0;
+        n.next->wide = sums[OUTER] >= (u64)n.wide * b.shares;
     }
     for (u32 i = threadIdx.x; does && i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     __syncthreads();
     return true;
 }
 
-/* All blocks meet; whether each of them is fine. */
-INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine) {
-    return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine);
+/* All blocks meet; whether each of them is fine.
+ * next: shared, receives what the next level does, unless null */
+INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine, Next *next = 0) {
+    const u32 words = next ? sizeof(Next) / 8 : 0;
+    return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine,
+                     (const u64 *)n.next, words, (u64 *)next);
 }
 
 /* What was put is where it goes, and what others have in return has come: questions or items, then
@@ -453,12 +462,12 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
 
 /* Count a level and choose the next one; false: as `one_level`. */
 INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard &heard, u64 *sums,
-                        u32 &turn) {
+                        Next &next, u32 &turn) {
     bool fine = true;
     empty_boxes(n.b);
     count_found(n.b, s);
     if (comes_last(n)) fine = tally_up(n, s, epoch, heard, sums);
-    fine = meet_fine(n, turn, fine);
+    fine = meet_fine(n, turn, fine, &next);
     NOTE(LEVEL_COUNTED)
     return fine;
 }
@@ -482,16 +491,16 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
 }
 
 /* Forget the last search; the roots of this one are the frontier. */
-INLINE void begin_search(const Loop &n, u32 &turn) {
+INLINE void begin_search(const Loop &n, Next &next, u32 &turn) {
     const Between &b = n.b;
     Barrier *barrier = &b.own.control->barrier;
     clear_other(b.own);
     forget(b);
     if (blockIdx.x == 0) {
         if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
-        if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = n.next[3] = 0;
+        if (threadIdx.x == 0) *n.next = Next{b.begins, n.hidden, 0, 0};
     }
-    grid_sum(barrier, turn, 0);
+    meet_fine(n, turn, true, &next);
     if (!b.own.from_set) return;
     admit_roots(b);
     grid_sum(barrier, turn, 0);
@@ -529,21 +538,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     extern __shared__ uint4 dynamic[];
     __shared__ Heard heard;
     __shared__ u64 sums[COUNTS];
+    __shared__ Next next;
     const Between &b = n.b;
     const u64 before = *n.turn;
-    u32 turn = 0, does, levels = 0;
+    u32 turn = 0, levels = 0;
     bool fine = true;
-    begin_search(n, turn);
-    while (fine && (does = __ldcg(n.next)) & GOES) {
+    begin_search(n, next, turn);
+    while (fine && next.does & GOES) {
         const u32 row = levels++;
         const u64 epoch = before + levels;
         State s = *b.own.state;
-        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), __ldcg(n.next + 3), epoch, row,
-                         s, heard, turn) &&
-               count_level(n, s, epoch, row, heard, sums, turn);
+        fine = one_level(n, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch, row, s,
+                         heard, turn) &&
+               count_level(n, s, epoch, row, heard, sums, next, turn);
     }
     const u64 last = before + levels + 1;
-    if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
+    if (fine && n.parents && next.asks) fine = swap_parents(n, last, heard, turn);
 #if SEVERAL
     if (fine) fine = end_together(n, (u32 *)dynamic, turn);
 #else
