@@ -12,11 +12,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.gap_sg import OFFSET_BYTES, StoredRows, stored_lists
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.packed import BinaryFile
-from distbfs.formats.symmetry import FORTH, Mirror
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ class GaloisReader(Reader):
         width, data, edges.n, entries = _header(file)
         edges.unread = "data of edges" if data and entries else ""
         rows = StoredRows(edges.n, entries, f"<u{width}", implied=True)
-        yield from stored_lists(file, Mirror(), rows, FORTH)
+        yield from stored_lists(file, rows, lambda u, v: np.stack((u, v), axis=1))
         file.pass_over(file.size - file.position)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,35 +20,33 @@ from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
-from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
+from distbfs.formats.symmetry import MASK, back, forth, once
 from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Ids
 
-Piece: TypeAlias = "tuple[Array, Lists]"  # neighbours, and the pairs of their lists
+Value = TypeVar("Value")
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
 NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
 
 
-def csr_counts(
+def csr_sources(
     blocks: Iterable[Ids],
     entries: int,
     refuse: Callable[[int, str], InputError],
-) -> Iterator[tuple[int, Ids]]:
-    """Yield pieces of sparse rows: the first row, and the entries of each row, int64.
+) -> Iterator[Ids]:
+    """Yield the row of each entry of sparse rows, int64, in pieces of 1 to CHUNK.
 
     blocks: the offsets, [rows + 1], in nonempty pieces
     entries: number of all entries
     refuse: function of an index and a text that returns the error for that offset
-
-    A piece has 1 to CHUNK entries.
     """
-    begin, last = 0, np.zeros(1, dtype=np.int64)
+    last = np.zeros(1, dtype=np.int64)
     index = 0
     for block in blocks:
         offsets = np.concatenate((last, block.astype(np.int64)))
@@ -59,25 +57,17 @@ def csr_counts(
             at = int(np.argmax(bad))
             what = f"offset {offsets[at + 1]} after {offsets[at]}, of {entries} entries"
             raise refuse(index + at, what)
-        if not index:
-            offsets = offsets[1:]
-        yield from _counts_between(offsets, begin)
-        begin += len(offsets) - 1
+        total = int(offsets[-1])
+        for start in range(int(last[0]), total, CHUNK):
+            stop = min(start + CHUNK, total)
+            low = int(np.searchsorted(offsets, start, "right")) - 1
+            high = int(np.searchsorted(offsets, stop, "left"))
+            cuts = np.clip(offsets[low : high + 1], start, stop)
+            yield np.repeat(np.arange(low, high) + (index - 1), cuts[1:] - cuts[:-1])
         index += len(block)
         last = offsets[-1:]
     if last[0] != entries:
         raise refuse(index - 1, f"the last offset is {last[0]}, not {entries}")
-
-
-def _counts_between(offsets: Ids, begin: int) -> Iterator[tuple[int, Ids]]:
-    """Yield pieces of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
-    total = int(offsets[-1])
-    for start in range(int(offsets[0]), total, CHUNK):
-        stop = min(start + CHUNK, total)
-        low = int(np.searchsorted(offsets, start, "right")) - 1
-        high = int(np.searchsorted(offsets, stop, "left"))
-        cuts = np.clip(offsets[low : high + 1], start, stop)
-        yield begin + low, cuts[1:] - cuts[:-1]
 
 
 class GapReader(Reader):
@@ -90,16 +80,18 @@ class GapReader(Reader):
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError if sizes, offsets or neighbours disagree."""
-        mirror = Mirror()
         directed, entries, nodes, width = _header(file)
         if not directed:
             self.options.check_undirected(file.path, "an undirected GAP graph")
         edges.n, edges.directed = nodes, directed
         edges.unread = "weights" if entries and width == WEIGHTED_BYTES else ""
-        for way in (FORTH, BACK) if directed else (ONCE,):
+        excess = 0
+        for look in (forth, back) if directed else (once,):
             rows = StoredRows(nodes, entries, "<i4", width // NODE_BYTES)
-            yield from stored_lists(file, mirror, rows, way)
-        if not mirror.even():
+            for pairs, more in stored_lists(file, rows, look):
+                excess += more
+                yield pairs
+        if excess & MASK:
             fault = "undirected, but an edge is not listed from both ends"
             if directed:
                 fault = "incoming and outgoing edges differ"
@@ -144,9 +136,12 @@ class StoredRows(NamedTuple):
 
 
 def stored_lists(
-    file: BinaryFile, mirror: Mirror, rows: StoredRows, way: int
-) -> Iterator[Ids]:
-    """Yield the pairs of the rows from the file's position on; see ``Mirror.lists``."""
+    file: BinaryFile, rows: StoredRows, look: Callable[[Ids, Ids], Value]
+) -> Iterator[Value]:
+    """Yield ``look(u, v)`` for pieces of the rows from the file's position on.
+
+    look: function of rows and neighbours, int64 [k] each; threads call it
+    """
     start, count = file.position, rows.nodes + 1 - rows.implied
     zero = [np.zeros(1, np.int64)] * rows.implied
 
@@ -157,32 +152,23 @@ def stored_lists(
     offsets = chain(zero, offsets_at(file, start, count))
     begin = file.position
 
-    def pieces() -> Iterator[tuple[int, int, Ids]]:
+    def pieces() -> Iterator[tuple[int, Ids]]:
         at = begin
-        for first, counts in csr_counts(offsets, rows.entries, refuse):
-            yield at, first, counts
-            at += int(counts.sum()) * rows.width
+        for u in csr_sources(offsets, rows.entries, refuse):
+            yield at, u
+            at += len(u) * rows.width
 
-    def work(piece: tuple[int, int, Ids], room: tuple[Array, Ids]) -> Piece:
-        at, first, counts = piece
-        data = room[0][: int(counts.sum()) * rows.words]
-        file.fill(data.data.cast("B"), at)
-        near = data[:: rows.words]
-        return data, mirror.lists(first, counts, near, rows.nodes, way, room[1])
+    def work(piece: tuple[int, Ids]) -> tuple[bytearray, Value]:
+        at, u = piece
+        data = file.peek(len(u) * rows.width, at)
+        near = np.frombuffer(data, rows.dtype)[:: rows.words]
+        if fault := id_fault(near, rows.nodes - 1):
+            raise file.refuse(fault[1], at + fault[0] * rows.width)
+        return data, look(u, near.astype(np.int64))
 
-    most = min(CHUNK, rows.entries)
-
-    def room() -> tuple[Array, Ids]:
-        kept = 0 if way == BACK else most
-        return np.empty(most * rows.words, rows.dtype), np.empty((kept, 2), np.int64)
-
-    for data, lists in in_order(work, pieces(), room):
-        if lists.bad >= 0:
-            bad = data[lists.bad * rows.words :][:1]
-            _, what = id_fault(bad, rows.nodes - 1) or (0, "")
-            raise file.refuse(what, file.position + lists.bad * rows.width)
-        file.passed(data.data.cast("B"))
-        yield mirror.count(lists)
+    for data, value in in_order(work, pieces()):
+        file.passed(memoryview(data))
+        yield value
 
 
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:

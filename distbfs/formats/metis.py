@@ -18,7 +18,7 @@ from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.lines import SHOWN, LineFault, read_id
 from distbfs.formats.packed import id_fault
-from distbfs.formats.symmetry import ONCE, Mirror
+from distbfs.formats.symmetry import MASK, once
 from distbfs.formats.text import LONGEST_LINE, SIZE, TextFile
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ class MetisReader(Reader):
         """Yield each edge once; InputError for any departure from the format."""
         self.options.check_undirected(file.path, "a METIS graph")
         file.block_bytes = PIECE_BYTES
-        neighbours = 0
-        mirror = Mirror()
+        neighbours = excess = 0
         header = _header(file)
         edges.n, edges.one_based = header.n, True
         if header.before or header.step > 1:
@@ -178,17 +177,16 @@ class MetisReader(Reader):
         for piece in file.blocks():
             u, v = lists.parse(piece)
             neighbours += len(u)
-            if len(u):
-                yield mirror.count(
-                    mirror.lists(int(u[0]), np.bincount(u - u[0]), v, header.n, ONCE)
-                )
+            pairs, more = once(u, v)
+            excess += more
+            yield pairs
         if lists.vertex < header.n:
             what = f"{header.n} vertices declared, {lists.vertex} found"
             raise file.refuse_last(what)
         if neighbours != 2 * header.m:
             what = f"{header.m} edges declared, {neighbours} neighbours found"
             raise file.refuse_last(f"{what}, where two per edge are expected")
-        if not mirror.even():
+        if excess & MASK:
             raise InputError(f"{file.path}: an edge is not listed from both ends")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader, Sides
-from distbfs.formats.gap_sg import csr_counts
+from distbfs.formats.gap_sg import csr_sources
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.inputs import ZIP_MAGICS, is_array_archive, unpacked
 from distbfs.formats.lines import SHOWN
@@ -234,8 +234,7 @@ def _compressed(
 
     _check_length(starts, rows + 1)
     done = 0
-    for first, counts in csr_counts(starts.pieces(), len(near), refuse):
-        u = np.repeat(np.arange(first, first + len(counts)), counts)
+    for u in csr_sources(starts.pieces(), len(near), refuse):
         v = near.ids(done, len(u), columns - 1)
         done += len(u)
         yield np.stack((v, u) if turned else (u, v), axis=1)

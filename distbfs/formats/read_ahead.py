@@ -14,41 +14,20 @@ if TYPE_CHECKING:
 MOST_WORKERS = 8
 
 Job = TypeVar("Job")
-Room = TypeVar("Room")
 Found = TypeVar("Found")
 
 
-def workers() -> int:
-    """Return the number of threads per file."""
-    return min(thread_count(), MOST_WORKERS)
+def in_order(work: Callable[[Job], Found], jobs: Iterable[Job]) -> Iterator[Found]:
+    """Yield ``work(job)`` for all jobs in order; threads run ahead.
 
-
-def in_order(
-    work: Callable[[Job, Room], Found],
-    jobs: Iterable[Job],
-    room: Callable[[], Room],
-) -> Iterator[Found]:
-    """Yield ``work(job, room)`` for all jobs in order; threads run ahead.
-
-    work: function of a job and its output that releases the interpreter lock most of
-    the time
-    room: function that allocates an output, called once per thread and once more; an
-    output is reused once the next result is requested
+    work: function that releases the interpreter lock most of the time
     """
-    count = workers()
-    free = [room() for _ in range(count + 1)]
-    under_way: deque[tuple[Room, Future[Found]]] = deque()
+    count = min(thread_count(), MOST_WORKERS)
+    under_way: deque[Future[Found]] = deque()
     with ThreadPoolExecutor(count) as pool:
-        try:
-            for job in jobs:
-                if not free:
-                    used_room, first = under_way.popleft()
-                    yield first.result()
-                    free.append(used_room)
-                own_room = free.pop()
-                under_way.append((own_room, pool.submit(work, job, own_room)))
-            while under_way:
-                yield under_way.popleft()[1].result()
-        finally:
-            for _, future in under_way:
-                future.cancel()
+        for job in jobs:
+            under_way.append(pool.submit(work, job))
+            if len(under_way) > count:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()

@@ -1,4 +1,4 @@
-"""Pieces that threads work on ahead: their order, their room, and what fails."""
+"""Pieces that threads work on ahead: their order, and what fails."""
 
 import threading
 import time
@@ -11,7 +11,6 @@ from distbfs.formats import read_ahead as ahead
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.writing import Edges, writer_for
-from formats.reading import compiling
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -21,50 +20,39 @@ def workers(request, monkeypatch):
 
 
 def test_results_come_in_order(workers):
-    def work(job, room):
+    def work(job):
         time.sleep(0.002 * (job % 3))
-        room[:] = [job]
-        return room
+        return job
 
-    rooms = []
-
-    def room():
-        rooms.append([])
-        return rooms[-1]
-
-    # what is yielded is looked at before the next is asked for
-    results = [result[0] for result in in_order(work, range(40), room)]
-    assert results == list(range(40))
-    assert len(rooms) == workers + 1
+    assert list(in_order(work, range(40))) == list(range(40))
 
 
 def test_no_jobs(workers):
-    assert list(in_order(lambda job, room: job, [], list)) == []
+    assert list(in_order(lambda job: job, [])) == []
 
 
 def test_an_error_comes_in_its_place(workers):
-    def work(job, room):
+    def work(job):
         if job == 7:
             raise ValueError("seven")
         return job
 
     results = []
     with pytest.raises(ValueError, match="seven"):
-        results.extend(in_order(work, range(90), list))
+        results.extend(in_order(work, range(90)))
     assert results == list(range(7))
 
 
 def test_who_stops_early_waits_for_no_more(workers):
     done = []
-    results = in_order(lambda job, room: done.append(job), range(1000), list)
+    results = in_order(done.append, range(1000))
     next(results)
     results.close()
     assert len(done) <= 2 * workers + 2
     assert threading.active_count() < 20
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_graph_in_many_pieces(workers, compiled, monkeypatch, tmp_path):
+def test_a_graph_in_many_pieces(workers, monkeypatch, tmp_path):
     rng = np.random.default_rng(3)
     pairs = np.unique(np.sort(rng.integers(0, 90, (900, 2)), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -72,8 +60,7 @@ def test_a_graph_in_many_pieces(workers, compiled, monkeypatch, tmp_path):
     writer_for(path).write(path, Edges(90, len(pairs), lambda: iter([pairs])))
     monkeypatch.setattr(gap_sg, "CHUNK", 17)
     edges = []
-    with compiling(compiled):
-        reader = make_reader(path, "", ReaderOptions())
-        edge_file = reader.read(path, lambda some: edges.extend(some.tolist()))
+    reader = make_reader(path, "", ReaderOptions())
+    edge_file = reader.read(path, lambda some: edges.extend(some.tolist()))
     assert edges == pairs.tolist()
     assert edge_file.tuples == len(pairs)
