@@ -19,28 +19,25 @@ from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.lines import SHOWN, LineFault, read_id
 from distbfs.formats.packed import id_fault
 from distbfs.formats.symmetry import MASK, once
-from distbfs.formats.text import LONGEST_LINE, SIZE, TextFile
+from distbfs.formats.text import SIZE, TextFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from distbfs.types import Ids
 
-PIECE_BYTES = 2 << 20
+BLOCK_BYTES = 2 << 20
 SAFE_DIGITS = 18
-ROW_END, COMMENT_END = -1, -2  # in the numbers of lines
-PLAIN = b"0123456789 \t\n\0"  # a zero stands for a comment, as no text holds one
+ROW_END = -1  # in the numbers of lines
+PLAIN = b"0123456789 \t\n"
 COMMENT = re.compile(rb"^%[^\n]*\n", re.MULTILINE)
-ODD = re.compile(
-    rb"[^ \t\n\0]*[^0-9 \t\n\0][^ \t\n\0]*|0*[1-9][0-9]{%d,}" % SAFE_DIGITS
-)
-LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+ODD = re.compile(rb"[^ \t\n]*[^0-9 \t\n][^ \t\n]*|0*[1-9][0-9]{%d,}" % SAFE_DIGITS)
 
 
-class PieceFile(TextFile):
-    """A text file that is also split at blanks: the line of a hub may be very long."""
+class ListFile(TextFile):
+    """A text file with long lines, as that of a hub is."""
 
-    ends = (b"\n", b" ", b"\t")
+    longest = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -54,74 +51,59 @@ class Header:
 
 
 class ListParser:
-    """Parses the lines after the header, piece by piece.
-
-    The next piece begins in the line of ``vertex``, of which ``seen`` numbers have been
-    read; ``lead`` stands for the line's content so far: a comment, numbers or nothing.
-    """
+    """Parses the lines after the header, block by block; ``vertex`` is the next row."""
 
     def __init__(self, file: TextFile, header: Header) -> None:
         self.file = file
         self.header = header
-        self.vertex = self.seen = 0
-        self.lead = b""
+        self.vertex = 0
 
-    def parse(self, piece: bytes) -> tuple[Ids, Ids]:
+    def parse(self, block: bytes) -> tuple[Ids, Ids]:
         """Return vertices and neighbours, zero-based int64 [k]; InputError on a fault.
 
-        After a fault, the piece is parsed line by line to find its line.
+        After a fault, the block of whole lines is parsed line by line to find its line.
         """
-        piece = piece.replace(b"\r\n", b"\n")
         try:
-            pairs = self._pairs(piece)
+            pairs = self._pairs(block)
         except LineFault:
-            for line in LINE.findall(piece):
+            for line in block.split(b"\n"):
                 try:
-                    self._pairs(line)
+                    self._pairs(line + b"\n")
                 except LineFault as fault:
                     raise self.file.refuse(str(fault)) from fault
-                self.file.line += line.endswith(b"\n")
+                self.file.line += 1
             raise
-        self.file.line += piece.count(b"\n")
+        self.file.line += block.count(b"\n")
         return pairs
 
-    def _pairs(self, piece: bytes) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours of lines; LineFault if a line is wrong.
+    def _pairs(self, block: bytes) -> tuple[Ids, Ids]:
+        """Return vertices and neighbours of whole lines; LineFault if a line is wrong.
 
         The fault is described as if it were in the first line. After it, the state of
         the parser is unchanged.
         """
         n, before, step = self.header.n, self.header.before, self.header.step
-        text = self.lead + piece
-        last = text[text.rfind(b"\n") + 1 :]
-        lead = b"%" if last.startswith(b"%") else b" " * (last != b"")
-        if b"%" in text:
-            text = COMMENT.sub(b"\0", text[: -len(last)] if lead == b"%" else text)
+        text = block.replace(b"\r\n", b"\n")
+        text = COMMENT.sub(b"", text) if b"%" in text else text
         odd = None
         if (
             text.translate(None, PLAIN)
             or (numbers := _numbers(text)).max(initial=0) >= 10**SAFE_DIGITS
-        ):
-            odd = ODD.search(text)
-            numbers = _numbers(text[: odd.start()] if odd else text)
-        marks = numbers < 0
-        rows = numbers[marks] == ROW_END
-        counts = np.diff(np.flatnonzero(marks), prepend=-1, append=len(numbers)) - 1
-        vertices = self.vertex + np.concatenate(([0], np.cumsum(rows)))
-        begins = np.cumsum(counts) - counts
-        begins[0] -= self.seen
-        sizes = counts.copy()
-        sizes[0] += self.seen
-        if sizes[vertices >= n].any():
+        ) and (odd := ODD.search(text)):
+            numbers = _numbers(text[: odd.start()] + b"\n")
+        ends = np.flatnonzero(numbers == ROW_END)
+        counts = np.diff(ends, prepend=-1) - 1
+        vertices = self.vertex + np.arange(len(ends))
+        if counts[vertices >= n].any():
             raise LineFault(f"more lines than the {n} vertices declared")
-        behind = (sizes - before)[:-1][rows & (vertices[:-1] < n)]
-        if (behind < 0).any():
-            what = f"{sizes[0]} numbers, where sizes and weights take {before}"
+        behind = counts[vertices < n] - before
+        if not odd and (behind < 0).any():
+            what = f"{counts[0]} numbers, where sizes and weights take {before}"
             raise LineFault(what)
-        if (behind % step).any():
+        if not odd and (behind % step).any():
             raise LineFault("a neighbour without its weight")
-        numbers = numbers[~marks]
-        place = np.arange(len(numbers)) - np.repeat(begins, counts)
+        numbers = numbers[numbers != ROW_END]
+        place = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
         ids = (place >= before) & ((place - before) % step == 0)
         near = numbers[ids]
         if fault := id_fault(near, n, 1):
@@ -130,8 +112,8 @@ class ListParser:
         for loop in u[u == v][:1]:
             raise LineFault(f"vertex {loop + 1} lists itself")
         if odd:
-            raise LineFault(self._token_fault(odd[0], int(sizes[-1])))
-        self.vertex, self.seen, self.lead = int(vertices[-1]), int(sizes[-1]), lead
+            raise LineFault(self._token_fault(odd[0], int(counts[-1])))
+        self.vertex += len(ends)
         return u, v
 
     def _token_fault(self, token: bytes, place: int) -> str:
@@ -149,8 +131,7 @@ class ListParser:
 
 def _numbers(text: bytes) -> Ids:
     """Return the numbers in lines, with a mark after each line, int64 [k]."""
-    for end, mark in ((b"\n", ROW_END), (b"\0", COMMENT_END)):
-        text = text.replace(end, b" %d " % mark)
+    text = text.replace(b"\n", b" %d " % ROW_END)
     if not text.strip():
         return np.zeros(0, dtype=np.int64)
     return np.fromstring(text, dtype=np.int64, sep=" ")
@@ -162,20 +143,20 @@ class MetisReader(Reader):
     name = "metis"
     suffixes = (".graph", ".metis")
     sized = ("a METIS file", 1)
-    opens = PieceFile
+    opens = ListFile
 
-    def pairs(self, file: PieceFile, edges: EdgeFile) -> Iterator[Ids]:
+    def pairs(self, file: ListFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield each edge once; InputError for any departure from the format."""
         self.options.check_undirected(file.path, "a METIS graph")
-        file.block_bytes = PIECE_BYTES
+        file.block_bytes = BLOCK_BYTES
         neighbours = excess = 0
         header = _header(file)
         edges.n, edges.one_based = header.n, True
         if header.before or header.step > 1:
             edges.unread = "sizes and weights"
         lists = ListParser(file, header)
-        for piece in file.blocks():
-            u, v = lists.parse(piece)
+        for block in file.blocks():
+            u, v = lists.parse(block)
             neighbours += len(u)
             pairs, more = once(u, v)
             excess += more
@@ -208,6 +189,6 @@ def _header(file: TextFile) -> Header:
     ncon = int(words[3]) if len(words) > 3 else 0
     if ncon and not weights:
         raise file.refuse_last(f"ncon {ncon}, but fmt {fmt.decode()} has no weights")
-    if ncon > LONGEST_LINE:
-        raise file.refuse_last(f"ncon {ncon}; allowed: up to {LONGEST_LINE}")
+    if ncon > file.longest:
+        raise file.refuse_last(f"ncon {ncon}; allowed: up to {file.longest}")
     return Header(n, m, sizes + weights * max(ncon, 1), 1 + edges)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int], None]
 
 BLOCK_BYTES = 16 << 20
-LONGEST_LINE = 16 << 20
 SIZE = re.compile(rb"[0-9]{1,19}")
 BOM = b"\xef\xbb\xbf"
 COPY_BYTES = 4 << 20
@@ -196,11 +195,11 @@ class TextFile(HashedFile):
 
     A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
     first line not yet parsed; ``entries`` counts the pairs, ``extra`` the lines with
-    more than two columns. The parser of a block advances all three. ``ends`` are the
-    bytes at which blocks may end.
+    more than two columns. The parser of a block advances all three. ``longest`` is the
+    most bytes of a line.
     """
 
-    ends: tuple[bytes, ...] = (b"\n",)
+    longest = 16 << 20
 
     def __init__(
         self,
@@ -300,30 +299,27 @@ class TextFile(HashedFile):
         return data
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the rest of the file in pieces that end at one of ``ends``.
+        """Yield the rest of the file in blocks of whole lines.
 
         A missing line end at the end of the file is added.
         """
-        carry, last = b"", b"\n"
+        carry = b""
         while data := self.next_block():
-            self._check(data, carry, self.ends)
-            cut = max(map(data.rfind, self.ends)) + 1
+            self._check(data, carry)
+            cut = data.rfind(b"\n") + 1
             if cut:
                 yield carry + data[:cut]
-                carry, last = data[cut:], data[cut - 1 : cut]
+                carry = data[cut:]
             else:
                 carry += data
-        if carry or last != b"\n":
+        if carry:
             yield carry + b"\n"
 
-    def _check(
-        self, data: bytes, carry: bytes, ends: tuple[bytes, ...] = (b"\n",)
-    ) -> None:
-        """Refuse binary data, and lines or columns that are too long."""
+    def _check(self, data: bytes, carry: bytes) -> None:
+        """Refuse binary data, and lines that are too long."""
         zero = data.find(b"\0")
         if zero >= 0:
             line = self.line + data.count(b"\n", 0, zero)
             raise self.refuse("binary data, not text", line)
-        if len(carry) + len(data) > LONGEST_LINE and not any(x in data for x in ends):
-            what = "line" if len(ends) == 1 else "column"
-            raise self.refuse(f"a {what} of more than {LONGEST_LINE} bytes")
+        if len(carry) + len(data) > self.longest and b"\n" not in data:
+            raise self.refuse(f"a line of more than {self.longest} bytes")

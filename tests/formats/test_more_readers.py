@@ -419,7 +419,7 @@ def test_metis_round_trip(scratch, pairs, fmt, ncon, noise, end, gap, piece):
     body = metis_text(pairs, 41, fmt, ncon, noise, end, gap)
     scratch.write_bytes(body.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metis, "PIECE_BYTES", piece)
+        patch.setattr(metis, "BLOCK_BYTES", piece)
         edge_file, edges = read(MetisReader, scratch)
     assert sorted(edges) == sorted([min(x), max(x)] for x in pairs)
     assert edge_file.n == 41
@@ -455,7 +455,7 @@ METIS_FAULTS = [
     ("3 1 2\n", ":1: fmt '2'; allowed: three of 0, 1"),
     ("3 1 1111\n", ":1: fmt '1111'; allowed: three of 0, 1"),
     ("3 1 1 2\n", ":1: ncon 2, but fmt 1 has no weights"),
-    ("3 1 10 99999999\n", ":1: ncon 99999999; allowed: up to 16777216"),
+    ("3 1 10 1999999999\n", ":1: ncon 1999999999; allowed: up to 1073741824"),
     ("3 1\n2\n1\n", ":3: 3 vertices declared, 2 found"),
     ("3 1\n2\n% c\n1", ":4: 3 vertices declared, 2 found"),
     ("3 1\n", ":1: 3 vertices declared, 0 found"),
@@ -489,20 +489,21 @@ METIS_FAULTS = [
 @pytest.mark.parametrize("piece", [2, 5, 1 << 20])
 @pytest.mark.parametrize(("body", "message"), METIS_FAULTS)
 def test_metis_refusals(tmp_path, monkeypatch, body, message, piece):
-    monkeypatch.setattr(metis, "PIECE_BYTES", piece)
+    monkeypatch.setattr(metis, "BLOCK_BYTES", piece)
     path = tmp_path / "a.graph"
     path.write_bytes(body.encode())
     assert refusal(MetisReader, path) == message
 
 
-def test_metis_lines_may_be_long_but_not_a_column(tmp_path, monkeypatch):
-    monkeypatch.setattr(metis, "PIECE_BYTES", 16)
-    monkeypatch.setattr(text, "LONGEST_LINE", 32)
+def test_metis_lines_may_be_long_but_not_endless(tmp_path, monkeypatch):
+    monkeypatch.setattr(metis, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(text.TextFile, "longest", 32)
     path = tmp_path / "a.graph"
     path.write_text(metis_text([(0, v) for v in range(1, 99)], 99))
     assert len(read(MetisReader, path)[1]) == 98
-    path.write_text("2 1\n2\n" + "1" * 200)
-    assert refusal(MetisReader, path) == ":3: a column of more than 32 bytes"
+    monkeypatch.setattr(metis.ListFile, "longest", 32)
+    path.write_text("2 1\n2\n" + "1 " * 100)
+    assert refusal(MetisReader, path) == ":3: a line of more than 32 bytes"
 
 
 # NumPy
@@ -827,7 +828,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
     answers = []
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        patch.setattr(metis, "PIECE_BYTES", size)
+        patch.setattr(metis, "BLOCK_BYTES", size)
         for compiled in WAYS:
             edges = []
             try:

@@ -310,7 +310,7 @@ def test_line_numbers_go_on_across_blocks(tmp_path, monkeypatch):
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(text.TextFile.__init__, "__defaults__", (32,))
-    monkeypatch.setattr(text, "LONGEST_LINE", 64)
+    monkeypatch.setattr(text.TextFile, "longest", 64)
     path = tmp_path / "a.el"
     path.write_text("1 2\n" + "3" * 200)
     assert refusal(EdgeListReader, path) == ":2: a line of more than 64 bytes"
