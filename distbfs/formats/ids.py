@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Bytes, Ids
 
 LARGEST_ID = (1 << 63) - 1
-FEW = 8  # one vertex in so many is named alone
 CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 
 IdMap: TypeAlias = "IntegerIds | TextIds"
@@ -151,22 +149,9 @@ class TextIds:
 
     def names(self, vertices: Ids) -> list[str]:
         """Return the ids of vertices, int64 [k]."""
-        numbers = vertices.tolist()
-        if len(numbers) < self.count / FEW or not (names := self._all_names()):
-            return [self.word(x).decode(errors="replace") for x in numbers]
-        return [names[x] for x in numbers]
-
-    def _all_names(self) -> list[str]:
-        """Decode the text once; return all ids, or none if one is not UTF-8."""
-        first = self.text & 0xC0 != 0x80  # the bytes that begin a character
-        if not self.count or not first[self.offsets[:-1]].all():
-            return []
-        try:
-            text = self.text.tobytes().decode()
-        except UnicodeDecodeError:
-            return []
-        sizes = np.add.reduceat(first, self.offsets[:-1], dtype=np.int64).tolist()
-        return [text[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
+        text = self.text.data
+        ends = (self.offsets[vertices + k].tolist() for k in (0, 1))
+        return [str(text[a:b], errors="replace") for a, b in zip(*ends, strict=True)]
 
     def named(self, vertices: Ids) -> Array:
         """Return the ids of vertices, int64 of any shape, as objects."""

@@ -32,7 +32,6 @@ Reading: TypeAlias = "Generator[Ids, None, Iterable[bytes]]"
 SOURCE = Path(__file__).with_name("parse.c")
 SHORTEST_LINE = 4
 PAIRS = 1 << 16
-UNUSUAL = 1  # as in parse.c
 SAME = ("base", "most_u", "most_v", "loops", "canonical", "fields", "quotes")
 
 
@@ -79,12 +78,9 @@ def _compiled(
         **{name: getattr(rules, name) for name in SAME},
     )
     library.parse.restype = ctypes.c_int64
-    rest = b""
     blocks = iter(blocks)
     for block in blocks:
-        file.line -= rest.count(b"\n")
-        whole = rest + block
-        text = np.array(np.frombuffer(whole, dtype=np.uint8), copy=words is not None)
+        text = np.frombuffer(block, dtype=np.uint8)
         left = LARGEST_ID if declared is None else declared - file.entries
         capacity = min(len(text) // SHORTEST_LINE + 1, left)
         pairs = np.empty((capacity, 2), dtype=np.int64)
@@ -97,18 +93,15 @@ def _compiled(
             try:
                 pairs = words.numbers(text, pairs.ravel(), flat).reshape(-1, 2)
             except LineFault:
-                return chain([whole], blocks)  # Python tells the line
+                return chain([block], blocks)  # Python tells the line
         file.entries += len(pairs)
         file.line += state.lines
         file.extra += state.extra
         if len(pairs):
             yield pairs
-        rest = whole[state.at :]
-        if state.end == UNUSUAL:
-            return chain([rest], blocks)
-        file.line += rest.count(b"\n")  # as when the next block is checked
-    file.line -= rest.count(b"\n")
-    return [rest] if rest else []
+        if state.at < len(block):
+            return chain([block[state.at :]], blocks)
+    return []
 
 
 def _records(

@@ -5,9 +5,9 @@
  * Nothing is guessed: the first record that is not blank, not a comment and not a good pair
  * stops the pass, and the caller reads it or describes its error.
  *
- * Data encoding: a record is a line, or several where quoted columns have line ends, ended
- * by \n or \r\n, as Python's csv reads it with skipinitialspace and strict; a separator is
- * blanks (spaces, tabs), or one byte with blanks around it or not.
+ * Data encoding: a record is a line, ended by \n or \r\n, as Python's csv reads it with
+ * skipinitialspace and strict; a separator is blanks (spaces, tabs), or one byte with blanks
+ * around it or not.  Quoted columns with line ends or doubled quotes are left to the caller.
  */
 #include <stdint.h>
 #include <string.h>
@@ -24,17 +24,15 @@
  * sizes: [capacity][2] bytes of each id that is text, NULL where ids are numbers
  * capacity: most pairs of this pass
  * at: byte of the first record not read; lines: before it; extra: read with more than two
- *     columns; end: why the pass ended
+ *     columns
  */
 typedef struct {
     int64_t base, most_u, most_v, loops, canonical, lead;
     int64_t separator, fields, u, v, quotes;
     uint8_t comments[8];
     int64_t *sizes;
-    int64_t capacity, at, lines, extra, end;
+    int64_t capacity, at, lines, extra;
 } rules;
-
-enum { DONE, UNUSUAL, CUT }; /* why a pass ends */
 
 #define LONGEST_COLUMN 100000 /* bytes; Python's csv has a limit above it */
 
@@ -85,31 +83,21 @@ static inline const uint8_t *skip_padding(const uint8_t *p, const rules *r)
 /* A column: its text without quotes around it; stop: NULL before it is known */
 typedef struct {
     const uint8_t *text, *stop;
-    int doubled; /* whether quotes are doubled in it */
 } column;
 
 /* Read a quoted column from after its quote; return the byte after the closing one, or NULL
- * and set r->end. */
-static const uint8_t *quoted(const uint8_t *p, const uint8_t *stop, rules *r, column *c)
+ * where quotes are doubled, or the line ends in it. */
+static const uint8_t *quoted(const uint8_t *p, const uint8_t *stop, column *c)
 {
-    for (c->text = p;; p += 2) {
-        const uint8_t *quote = memchr(p, '"', (size_t)(stop - p));
-        if ((quote ? quote : stop) - c->text > LONGEST_COLUMN)
-            return NULL;
-        if (!quote) {
-            r->end = CUT;
-            return NULL;
-        }
-        c->stop = p = quote;
-        if (p[1] != '"')
-            return p + 1;
-        c->doubled = 1;
-    }
+    c->text = p;
+    c->stop = memchr(p, '"', (size_t)(stop - p));
+    if (!c->stop || c->stop[1] == '"' || memchr(p, '\n', (size_t)(c->stop - p)))
+        return NULL;
+    return c->stop + 1;
 }
 
 /* Take an id at the beginning of a column, and find the end of that column where it is not
- * known; return 0 where it is unusual.  Where quotes are doubled in an id that is text, the
- * text is changed. */
+ * known; return 0 where it is unusual. */
 static inline int take_id(const rules *r, const uint8_t *text, column *c, int64_t *id,
                           int64_t *size)
 {
@@ -119,13 +107,6 @@ static inline int take_id(const rules *r, const uint8_t *text, column *c, int64_
         const uint8_t *end = number(begin, r->canonical, id);
         c->stop = stop ? stop : end;
         return end && (!stop || skip_blanks(end) == stop);
-    }
-    if (c->doubled) {
-        uint8_t *to = (uint8_t *)c->text;
-        for (const uint8_t *p = c->text; p < stop; p += 1 + (*p == '"'))
-            *to++ = *p;
-        c->stop = stop = to;
-        c->doubled = 0;
     }
     while (begin < stop && blank(stop[-1]))
         stop--;
@@ -137,19 +118,19 @@ static inline int take_id(const rules *r, const uint8_t *text, column *c, int64_
     return 1;
 }
 
-/* Read a record; return its line end (\n), or NULL and set r->end.
+/* Read a record; return its line end (\n), or NULL if it is unusual.
  *
  * text: of the block, [stop - text]; pair, sizes: [2]; extra: set to 1 where there are more
  * columns than two
  */
-static inline const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules *r,
+static inline const uint8_t *record(const uint8_t *p, const uint8_t *stop, const rules *r,
                                     const uint8_t *text, int64_t *pair, int64_t *sizes,
                                     int64_t *extra)
 {
     const uint8_t separator = (uint8_t)r->separator, *line = p;
     const uint8_t tab = separator == ' ' ? '\t' : separator; /* separates, too */
     const int64_t last = r->u > r->v ? r->u : r->v;
-    int64_t columns = 0, filled = 0, quotes = 0;
+    int64_t columns = 0, filled = 0;
     if (r->lead && !(*p == r->lead && blank(p[1])))
         return NULL;
     for (;; p++) {
@@ -172,15 +153,14 @@ static inline const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules
                 break;
             }
         }
-        column c = {p, NULL, 0};
+        column c = {p, NULL};
         const int is_u = columns == r->u, is_v = columns == r->v;
         const int is_quoted = *p == '"' && r->quotes;
         const int is_number = (is_u || is_v) && !r->sizes && !is_quoted;
         if (is_quoted) {
-            p = quoted(p + 1, stop, r, &c);
+            p = quoted(p + 1, stop, &c);
             if (!p)
                 return NULL;
-            quotes = 1;
         } else if (!is_number) {
             while (*p != separator && *p != tab && *p != '\n' && *p != '\r')
                 p++;
@@ -201,9 +181,6 @@ static inline const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules
             return NULL;
     }
     p += *p == '\r';
-    if (quotes)
-        for (const uint8_t *q = line; (q = memchr(q, '\n', (size_t)(p - q))); q++)
-            r->lines++;
     /* where there are quotes, Python makes blanks of only some of the tabs */
     if (separator == ' ' && r->quotes && memchr(line, '\t', (size_t)(p - line)) &&
         memchr(line, '"', (size_t)(p - line)))
@@ -224,7 +201,7 @@ static inline const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules
 
 /* Write the pairs of a block of whole lines until one is no good pair; return how many.
  *
- * text: [length] bytes, the last one \n; changed where ids are text
+ * text: [length] bytes, the last one \n
  * pairs: [r->capacity][2] ids that are numbers, less r->base, or where in the text they are
  */
 int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
@@ -234,7 +211,6 @@ int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
     r->lines = r->extra = 0;
     for (; p < stop; p++) {
         const uint8_t *line = p, *first = skip_blanks(p);
-        const int64_t lines = r->lines;
         int64_t extra = 0;
         if (line_end(first)) {
             p = first + (*first == '\r');
@@ -242,12 +218,10 @@ int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
                    memchr(r->comments, *first, sizeof r->comments)) {
             p = memchr(first, '\n', (size_t)(stop - first));
         } else {
-            r->end = UNUSUAL;
             p = count == r->capacity ? NULL
                                      : record(line, stop, r, text, pairs + 2 * count,
                                               sizes + 2 * count, &extra);
             if (!p) {
-                r->lines = lines;
                 r->at = line - text;
                 return count;
             }
@@ -256,7 +230,6 @@ int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
         }
         r->lines++;
     }
-    r->end = DONE;
     r->at = length;
     return count;
 }
