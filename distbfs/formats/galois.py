@@ -50,7 +50,8 @@ class GaloisReader(Reader):
         """Yield the edges; InputError if sizes, offsets or destinations disagree."""
         width, data, edges.n, entries = _header(file)
         edges.unread = "data of edges" if data and entries else ""
-        rows = StoredRows(edges.n, entries, f"<u{width}", implied=True)
+        entry = np.dtype([("id", f"<u{width}")])
+        rows = StoredRows(edges.n, entries, entry, implied=True)
         yield from stored_lists(file, rows, lambda u, v: np.stack((u, v), axis=1))
         file.pass_over(file.size - file.position)
 

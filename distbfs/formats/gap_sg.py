@@ -32,7 +32,9 @@ Value = TypeVar("Value")
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
-NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
+OFFSET_BYTES = 8
+NODE = np.dtype([("id", "<i4")])
+WEIGHTED = np.dtype([("id", "<i4"), ("weight", "<i4")])
 
 
 def csr_sources(
@@ -80,14 +82,14 @@ class GapReader(Reader):
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the edges; InputError if sizes, offsets or neighbours disagree."""
-        directed, entries, nodes, width = _header(file)
+        directed, entries, nodes, entry = _header(file)
         if not directed:
             self.options.check_undirected(file.path, "an undirected GAP graph")
         edges.n, edges.directed = nodes, directed
-        edges.unread = "weights" if entries and width == WEIGHTED_BYTES else ""
+        edges.unread = "weights" if entries and entry == WEIGHTED else ""
         excess = 0
         for look in (forth, back) if directed else (once,):
-            rows = StoredRows(nodes, entries, "<i4", width // NODE_BYTES)
+            rows = StoredRows(nodes, entries, entry)
             for pairs, more in stored_lists(file, rows, look):
                 excess += more
                 yield pairs
@@ -98,8 +100,8 @@ class GapReader(Reader):
             raise InputError(f"{file.path}: {fault}")
 
 
-def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
-    """Check the header; return directed, entries, nodes and bytes per entry."""
+def _header(file: BinaryFile) -> tuple[bool, int, int, np.dtype[np.void]]:
+    """Check the header; return directed, entries, nodes and the type of an entry."""
     data = file.header(HEADER_BYTES)
     entries, nodes = np.frombuffer(data, dtype="<i8", offset=1).tolist()
     if data[0] > 1:
@@ -109,30 +111,23 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
     if not 1 <= nodes <= MOST_NODES:
         raise file.refuse(f"{nodes} nodes; allowed: 1 to {MOST_NODES}", 9)
     sizes = {}
-    for width in (NODE_BYTES, WEIGHTED_BYTES):
-        lists = OFFSET_BYTES * (nodes + 1) + width * entries
-        sizes[HEADER_BYTES + lists * (1 + data[0])] = width
+    for entry in (NODE, WEIGHTED):
+        lists = OFFSET_BYTES * (nodes + 1) + entry.itemsize * entries
+        sizes[HEADER_BYTES + lists * (1 + data[0])] = entry
     file.check_size(sizes, f"{nodes} nodes and {entries} entries")
     return bool(data[0]), entries, nodes, sizes[file.size]
 
 
 class StoredRows(NamedTuple):
-    """Rows of a file: 64-bit offsets, then entries, each an id and further words.
+    """Rows of a file: 64-bit offsets, then entries, whose field ``id`` is a neighbour.
 
-    dtype: type of an id and of each word; words: number of words of an entry
     implied: whether the first offset, 0, is left out
     """
 
     nodes: int
     entries: int
-    dtype: str
-    words: int = 1
+    entry: np.dtype[np.void]
     implied: bool = False
-
-    @property
-    def width(self) -> int:
-        """Number of bytes of an entry."""
-        return np.dtype(self.dtype).itemsize * self.words
 
 
 def stored_lists(
@@ -156,14 +151,14 @@ def stored_lists(
         at = begin
         for u in csr_sources(offsets, rows.entries, refuse):
             yield at, u
-            at += len(u) * rows.width
+            at += len(u) * rows.entry.itemsize
 
     def work(piece: tuple[int, Ids]) -> tuple[bytearray, Value]:
         at, u = piece
-        data = file.peek(len(u) * rows.width, at)
-        near = np.frombuffer(data, rows.dtype)[:: rows.words]
+        data = file.peek(len(u) * rows.entry.itemsize, at)
+        near = np.frombuffer(data, rows.entry)["id"]
         if fault := id_fault(near, rows.nodes - 1):
-            raise file.refuse(fault[1], at + fault[0] * rows.width)
+            raise file.refuse(fault[1], at + fault[0] * rows.entry.itemsize)
         return data, look(u, near.astype(np.int64))
 
     for data, value in in_order(work, pieces()):

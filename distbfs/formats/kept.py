@@ -90,19 +90,15 @@ def typed(pieces: Sequence[Sequence[str]]) -> Array:
         return np.array(words, dtype=object)
 
 
-def _lacking(path: Path, label: str, names: Sequence[str]) -> InputError:
-    shown = " ".join(", ".join(f"{name:.40}" for name in names[:8]).split())
-    return InputError(
-        f"{path}: the table has no column {label:.40}; it has: {shown or 'none'}"
-    )
-
-
 def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
     """Return the index of a column of a table with names."""
     if at is None and label in names:
         return names.index(label)
     if at is None or at > len(names):
-        raise _lacking(path, label, names)
+        shown = " ".join(", ".join(f"{name:.40}" for name in names[:8]).split())
+        raise InputError(
+            f"{path}: the table has no column {label:.40}; it has: {shown or 'none'}"
+        )
     return at - 1
 
 

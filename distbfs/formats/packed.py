@@ -43,7 +43,7 @@ class BinaryFile(HashedFile):
         self.content: IO[bytes] = self._raw
         try:
             if self.packing:
-                self.content = self._unpacked()
+                self.content = unnamed_copy(path, self.take, "unpack")
             self.size = os.fstat(self.content.fileno()).st_size
             if not self.size:
                 raise self.refuse("the file is empty")
@@ -52,10 +52,6 @@ class BinaryFile(HashedFile):
             if isinstance(error, OSError) and not isinstance(error, DistbfsError):
                 raise system_error(error, path) from error
             raise
-
-    def _unpacked(self) -> IO[bytes]:
-        """Decompress the content into an unnamed temporary file."""
-        return unnamed_copy(self.path, self.take, "unpack")
 
     def close(self) -> None:
         """Close the file, and delete its decompressed copy."""
@@ -94,14 +90,9 @@ class BinaryFile(HashedFile):
 
     def peek(self, count: int, position: int) -> bytearray:
         """Return exactly ``count`` bytes at a position; keep the file's position."""
-        data = bytearray(count)
-        self.fill(memoryview(data), position)
-        return data
-
-    def fill(self, room: memoryview, position: int) -> None:
-        """Fill memory with the bytes at a position; keep the file's position."""
-        done = 0
-        while done < len(room):
+        data, done = bytearray(count), 0
+        room = memoryview(data)
+        while done < count:
             try:
                 read = os.preadv(self.content.fileno(), [room[done:]], position + done)
             except OSError as error:
@@ -109,6 +100,7 @@ class BinaryFile(HashedFile):
             if not read:
                 raise self.refuse("the file is truncated", position + done)
             done += read
+        return data
 
     def passed(self, data: memoryview) -> None:
         """Hash the next bytes of the file, which another reader has read."""
@@ -118,11 +110,8 @@ class BinaryFile(HashedFile):
 
     def pass_over(self, count: int) -> None:
         """Read and hash ``count`` bytes that another reader parses."""
-        room = memoryview(bytearray(min(PASS_BYTES, count)))
         for done in range(0, count, PASS_BYTES):
-            piece = room[: min(PASS_BYTES, count - done)]
-            self.fill(piece, self.position)
-            self.passed(piece)
+            self.read(min(PASS_BYTES, count - done))
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -132,8 +133,9 @@ def text_lines(path: Path) -> list[str]:
 class HashedFile:
     """A file, compressed or not, that is opened with checks and read once.
 
-    ``digest`` is the hash of the file's own bytes; ``take`` returns the decompressed
-    content. ``progress`` is called with the number of the file's bytes read so far.
+    ``digest`` is the hash of the file's own bytes; ``take`` is a function of a count
+    that returns so many bytes of the decompressed content, fewer only at the end.
+    ``progress`` is called with the number of the file's bytes read so far.
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
@@ -148,9 +150,9 @@ class HashedFile:
         self._hash = xxhash.xxh3_128()
         self._progress = progress
         self._fetched = 0
-        self._unpacker: Unpacker | None = None
+        self.take = self._fetch
         if self.packing:
-            self._unpacker = Unpacker(path, self.packing, self._fetch)
+            self.take = Unpacker(path, self.packing, self._fetch).read
 
     def __enter__(self) -> Self:
         return self
@@ -166,12 +168,6 @@ class HashedFile:
     def digest(self) -> str:
         """The XXH3 hash of the bytes read so far, 32 hexadecimal digits."""
         return self._hash.hexdigest()
-
-    def take(self, count: int) -> bytes:
-        """Return the next ``count`` bytes, fewer only at the end."""
-        if self._unpacker is not None:
-            return self._unpacker.read(count)
-        return self._fetch(count)
 
     def _fetch(self, count: int) -> bytes:
         """Return the next ``count`` bytes of the file itself, fewer only at its end."""
@@ -283,14 +279,6 @@ class TextFile(HashedFile):
         self._ahead, self._at = b"".join(pieces), 0
         return self._ahead[:count]
 
-    def next_block(self) -> bytes:
-        """Return the bytes read ahead, then block after block; b"" at the end."""
-        data = self._ahead[self._at : self._at + self.block_bytes]
-        self._at += len(data)
-        if self._at == len(self._ahead):
-            self._ahead, self._at = b"", 0
-        return data or self._more()
-
     def _more(self) -> bytes:
         """Return the next block of the file."""
         data = self.take(self.block_bytes)
@@ -303,8 +291,9 @@ class TextFile(HashedFile):
 
         A missing line end at the end of the file is added.
         """
-        carry = b""
-        while data := self.next_block():
+        carry, ahead = b"", self._ahead[self._at :]
+        self._ahead, self._at = b"", 0
+        for data in chain([ahead], iter(self._more, b"")):
             self._check(data, carry)
             cut = data.rfind(b"\n") + 1
             if cut:

@@ -71,7 +71,8 @@ class FileTuples:
         self.ids: IdMap | None = None
         self.notes: list[str] = []
         self.attributes: dict[str, Values] = {}
-        if _size(spool) != tuples * PAIR_BYTES:
+        size = os.path.getsize(spool) if os.path.exists(spool) else -1
+        if size != tuples * PAIR_BYTES:
             raise InputError(
                 f"{spool}: the spool of {path} cannot be seen here; choose a folder "
                 "that all ranks share"
@@ -324,11 +325,3 @@ def check_dense(n: int, tuples: int, where: str, ways: str) -> None:
         raise InputError(
             f"{where}{n} vertices for {tuples} edges; allowed: {most}; {ways}"
         )
-
-
-def _size(spool: Path) -> int:
-    """Return the size of a file, -1 if it does not exist."""
-    try:
-        return spool.stat().st_size
-    except OSError:
-        return -1

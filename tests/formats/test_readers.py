@@ -312,7 +312,7 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(text.TextFile.__init__, "__defaults__", (32,))
     monkeypatch.setattr(text.TextFile, "longest", 64)
     path = tmp_path / "a.el"
-    path.write_text("1 2\n" + "3" * 200)
+    path.write_text("1 2\n" + "3" * (1 << 17))
     assert refusal(EdgeListReader, path) == ":2: a line of more than 64 bytes"
     path.write_text("%%MatrixMarket" + " " * 200)
     assert refusal(MatrixMarketReader, path) == ":1: a line of more than 64 bytes"
