@@ -103,11 +103,6 @@ class Devices:
         every: list[int] = self.world.allreduce(values, "max").tolist()
         return every
 
-    @property
-    def reachable(self) -> bool:
-        """Whether all devices can exchange data without passing it through the host."""
-        return self.world.size == 1 or self._copies is not None
-
     def spread(self, form: StateLayout) -> None:
         """Copy the states of each part to all devices (collective)."""
         words = form.words(self.known.local_count(0))
@@ -155,7 +150,9 @@ class Devices:
             if targets and self._copies is not None:
                 far.append(replace(copy, targets=targets))
             elif targets:
-                sent = np.zeros(0, np.uint32) if values is None else host_array(values)
+                sent = np.zeros(0, np.uint8)
+                if values is not None:
+                    sent = host_array(values).view(np.uint8)
                 every = self.world.allgather(sent)
                 values = every[home] if values is None else values
             if values is not None:
@@ -164,7 +161,8 @@ class Devices:
         def take(device: CheckingDevice) -> None:
             for into, values in arrived:
                 if device.own in into:
-                    into[device.own][...] = brought_here(values)
+                    room = into[device.own]
+                    room[...] = brought_here(values).view(room.dtype)
             wait(device)
 
         self.each(take)

@@ -14,14 +14,15 @@
  *
  * Both passes need levels of vertices at random: they read states, which have the level
  * and show whether to check the parent.  One device makes a table of all; several pack those
- * of their own and have a table of all, or where it does not fit ask the owners for the
- * states of the ends of a chunk.  With a copy of the other devices' parents, too, each marks
- * vertices of all in its table, and owners take the marks: no pairs are sent.
+ * of their own and have a table of all and a copy of the other devices' parents; each marks
+ * vertices of all in its table, and owners take the marks.  Where these do not fit, they ask
+ * the owners for the states of the ends of a chunk, and send pairs of a vertex and a possible
+ * parent.
  *
  * Data encoding: state, of `bits`: in the low `code` bits the level, all ones unreached,
- *   and where there is one device the code before that a level to be looked up.  Top bit
- *   of own vertices, and of all where there are levels only or all parents: the mark.
- *   Other bits above the code are of the hash of the parent.
+ *   and where there is one device the code before that a level to be looked up.  Top bit in
+ *   the table, and where there are levels only: the mark.  Other bits above the code are of
+ *   the hash of the parent.
  * states: vertex x at place row[x mod parts] * per + x div parts; 32-bit words of 2^shift
  *   states; per is a multiple of 32.  Where owners are asked, marks of own vertices alone.
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
@@ -54,8 +55,8 @@ struct Tally {
 struct Check {
     const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
     const PARENT *const *parent;  /* [parts], so; null: levels only */
-    const u32 *seat;              /* [parts], the device that has it; null: parents and
-                                     marks of all are here */
+    const u32 *seat;              /* [parts], the device that has it; null: no states are
+                                     asked for, parents and marks of all are here */
     const u32 *row;               /* [parts], of states; null: the number of the part */
     u32 *states;                  /* [rows][per >> shift] */
     u64 *report;                  /* [2 * KINDS + 3] */
@@ -76,7 +77,7 @@ struct Check {
     u32 part;
     u32 shift, far, code;         /* far: bits of a state that may be another device's */
     u32 shallow;                  /* the last code of a level is one to be looked up */
-    u32 print, prints;            /* bits of a hash: below marks; of states to be packed */
+    u32 print;                    /* bits of a hash below marks */
     u32 each;
     u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising: the root, or those of a set */
@@ -223,14 +224,14 @@ extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
     const u32 each = 1 << c.shift, bits = 32 >> c.shift;
     const u64 words = c.per >> c.shift, end = locals_of(c, c.part);
     const LEVEL *level = c.level[c.part];
-    const PARENT *parent = c.prints ? c.parent[c.part] : 0;
+    const PARENT *parent = c.print ? c.parent[c.part] : 0;
     u32 *row = c.states + (spot_of(c, {c.part, 0}) >> c.shift);
     for (u64 w = thread_of(); w < words; w += threads_of()) {
         u32 packed = 0;
         for (u32 k = 0; k < each; k++) {
             const u64 local = w * each + k;
             if (local >= end) break;
-            packed |= state_made(c, level[local], parent ? parent + local : 0, c.prints)
+            packed |= state_made(c, level[local], parent ? parent + local : 0, c.print)
                       << (k * bits);
         }
         row[w] = packed;
@@ -354,11 +355,9 @@ INLINE Look look_at(const Check &c, const Place &place, ID at, u32 state, ID y) 
     if (c.seat && c.seat[place.part] != c.own) {
         /* mutant: == -> != : test_one_wrong_parent_or_level_of_another_device */
         if (c.parent) return state >> c.code == print_of(y, c.far - c.code) ? SEND : NOTHING;
-        if (state >> (c.far - 1)) return NOTHING;
-        if (!c.row) mark(c, at); /* it is told once */
-        return SEND;
+        return state >> (c.far - 1) ? NOTHING : SEND;
     }
-    if (c.row) state = state_at(c, at);
+    if (c.seat) state = state_at(c, at);
     if (state & top_bit(c)) return NOTHING;
     return !c.print || state >> c.code == print_of(y, c.print) ? HERE : NOTHING;
 }
@@ -476,7 +475,7 @@ INLINE void check_ends(Tally &tally, const Check &c) {
 }
 
 /* u, v: [count, rounded up to a multiple of TUPLES], aligned to 16 bytes */
-extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
+extern "C" __global__ void __launch_bounds__(256) check_tuples_asked(const Check c) {
     __shared__ Tally tally;
     check_ends(tally, c);
 }
@@ -505,7 +504,7 @@ extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
         const ID y = c.came[2 * i + 1];
         const Place place = place_of(c, c.came[2 * i]);
         const ID at = spot_of(c, place);
-        if (look_at(c, place, at, c.row ? 0 : state_at(c, at), y) != HERE) continue;
+        if (look_at(c, place, at, 0, y) != HERE) continue;
         if (!c.parent || parent_of(c, 0, place) == (PARENT)y) mark(c, at);
     }
 }

@@ -5,15 +5,12 @@ Each device checks a share of the tuples, and the vertices whose results it has.
 these results, which stay in place, and some chunks of tuples, it stores (``states``):
 
 - one device: 4 bits per vertex, a code of its level and a mark;
-- several of one rank, or of several with ``DeviceCopies``: a state of every vertex, a
-  code of its level, bits of the hash of its parent and a mark, 8 bits up to level 14,
-  16 to level 4094, else 32 (levels only: 4 bits up to level 6, 8 to level 126, 16 to
-  level 32766), packed by the owners, and a copy of the other devices' parents;
-- several ranks without ``DeviceCopies``, or if parents do not fit: such a state, with
-  marks for own vertices alone and, for other vertices, more bits of the hash: 16 bits
-  from level 15 on and 32 from level 255 on;
-- if that does not fit either: a bit for each own vertex. Then the states of tuple ends
-  are requested from their owners, chunk by chunk.
+- several: a state of every vertex, a code of its level, bits of the hash of its parent
+  and a mark, 8 bits up to level 14, 16 to level 4094, else 32 (levels only: 4 bits up
+  to level 6, 8 to level 126, 16 to level 32766), packed by the owners, and a copy of
+  the other devices' parents;
+- if that does not fit: a bit for each own vertex. Then the states of tuple ends are
+  requested from their owners, chunk by chunk.
 
 Tuples are generated again for each validation, or kept (``ValidationSeat``).
 """
@@ -21,7 +18,7 @@ Tuples are generated again for each validation, or kept (``ValidationSeat``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, product
@@ -160,25 +157,19 @@ class _Check(Devices):
             levels_on_devices(self)
         form, chunk = self._form(chunk)
         self.each(lambda device: device.take(form, chunk))
-        if not form.asked:
-            far = form.far - form.code if parents and form.pairs else form.print
-            self.each(lambda device: device.pack(far))
-        if not (form.asked or form.alone):
-            self.spread(form)
-            if parents and form.pairs:  # a mark replaces a bit of them
-                # mutant: form.print -> far
-                #   : test_one_wrong_parent_or_level_of_another_device
-                self.each(lambda device: device.pack(form.print))
-        if form.whole and parents:
-            self.spread_parents(form)
-        if form.pairs:
-            self._rounds(partial(self._ask, "tuples") if form.asked else self._look)
+        if form.asked:
+            self._rounds("tuples")
         else:
-            self.each(CheckingDevice.advance)
-        if form.whole:
-            self.gather_marks(form)
+            self.each(lambda device: device.of_each_part("pack_states"))
+            if not form.alone:
+                self.spread(form)
+            if form.copied:
+                self.spread_parents(form)
+            self.each(CheckingDevice.check_all_tuples)
+            if not form.alone:
+                self.gather_marks(form)
         if form.asked and parents:
-            self._rounds(partial(self._ask, "vertices"))
+            self._rounds("vertices")
         else:
             self.each(lambda device: device.of_each_part("check_vertices"))
         tally = Tally()
@@ -191,13 +182,11 @@ class _Check(Devices):
         deepest, widest = self.most_of(CheckingDevice.deepest, self._parent_bytes)
         widest *= self.known.asked.parents
         asked, sizes = form_asked(deepest), [chunk]
-        forms = [form_alone(), asked]
+        first = form_alone()
         if self.total > 1:
-            forms = [form_of_all(deepest, widest, whole=False), asked]
+            first = form_of_all(deepest, widest)
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
-            if self.reachable:
-                forms.insert(0, form_of_all(deepest, widest, whole=True))
-        for form, size in product(forms, sizes):
+        for form, size in product([first, asked], sizes):
             if self.most_of(partial(self._missing, form, size))[0] <= 0:
                 return form, size
         return asked, sizes[-1]
@@ -214,38 +203,21 @@ class _Check(Devices):
         need = total_bytes(device.table(form, chunk))
         return need - cuda.available(need)
 
-    def _rounds(self, look: Callable[[], Sequence[bool]]) -> None:
-        """Call ``look`` until no device has work left (collective)."""
-        more = True
-        while more:
-            left = np.array([sum(look())], dtype=np.int64)
-            more = bool(self.world.allreduce(left)[0])
+    def _rounds(self, what: str) -> None:
+        """Check tuples or vertices by requested states, until all are (collective).
 
-    def _look(self) -> list[bool]:
-        """Check tuples by the table; return which devices have tuples left."""
-        left = self.each(CheckingDevice.advance)
-        self._pass_on()
-        return left
-
-    def _ask(self, what: str) -> list[bool]:
-        """Check tuples or vertices by requested states; return which devices have more.
-
-        The states come from the owners of the tuples' ends, or of the parents.
+        The states come from the owners of the tuples' ends, or of the parents. Pairs
+        are sent to the devices that check them.
         """
-        ids = np.dtype(id_type(self.known.n))
-        asked = self.exchange(self.each(lambda device: device.ask(what)), ids)
-        states = self.each(CheckingDevice.answer, asked)
-        answers = self.exchange(states, np.dtype(np.uint32))
-        left = self.each(CheckingDevice.check_asked, answers)
-        self._pass_on()
-        return left
-
-    def _pass_on(self) -> None:
-        """Send all pairs to the devices that check them (collective)."""
-        if self.total > 1:
+        ids, more = np.dtype(id_type(self.known.n)), True
+        while more:
+            asked = self.exchange(self.each(lambda device: device.ask(what)), ids)
+            states = self.each(CheckingDevice.answer, asked)
+            answers = self.exchange(states, np.dtype(np.uint32))
+            left = sum(self.each(CheckingDevice.check_asked, answers))
+            more = bool(self.world.allreduce(np.array([left], dtype=np.int64))[0])
             pairs = self.each(CheckingDevice.deal_pairs)
-            came = self.exchange(pairs, np.dtype(id_type(self.known.n)))
-            self.each(CheckingDevice.look, came)
+            self.each(CheckingDevice.look, self.exchange(pairs, ids))
 
     def ends_of(self, position: int) -> tuple[int, int]:
         """Return the ends of a tuple (collective)."""

@@ -197,18 +197,15 @@ class CheckingDevice:
         arrays = allocate(self.table(form, chunk), cp.empty)
         self._turns, self.states = arrays.pop("turns"), arrays["states"]
         self.check.set(**arrays, report=cp.asarray(Tally().report))
-        if not form.pairs:
-            return
-        self._room = len(arrays["pairs"])
-        self.check.set(
-            seat=cp.asarray(known.seats),
-            filled=cp.zeros(1, np.uint64),
-            cursor=cp.zeros(int(known.seats.max()) + 1, np.uint64),
-        )
+        self.check.set(filled=cp.zeros(1, np.uint64))
         if form.asked:
             row = np.zeros(parts, np.uint32)
             row[[shard.index for shard in shards]] = np.arange(len(shards))
-            self.check.set(row=cp.asarray(row))
+            self.check.set(
+                seat=cp.asarray(known.seats),
+                cursor=cp.zeros(int(known.seats.max()) + 1, np.uint64),
+                row=cp.asarray(row),
+            )
             self.states.fill(0)
 
     def _hold(self) -> None:
@@ -218,7 +215,7 @@ class CheckingDevice:
         parent = np.dtype(f"i{max(self._ids.itemsize, self._form.copied)}")
         if known.asked.parents:
             others = np.flatnonzero(known.seats != self.own).tolist()
-            others = others if self._form.whole else []
+            others = others if self._form.copied else []
             more = {x: cp.empty(known.local_count(x), parent) for x in others}
             parent = self._hold_results("parent", parent, more)
         self._module = kernels_for(
@@ -267,14 +264,6 @@ class CheckingDevice:
         self.check.count = stop - start
         self.launch(name)
 
-    def pack(self, prints: int) -> None:
-        """Write the states of this device's parts, without marks.
-
-        prints: number of bits of the hash of a parent
-        """
-        self.check.prints = prints
-        self.of_each_part("pack_states")
-
     def close(self) -> None:
         """End the iteration over pieces, finished or not."""
         for pieces in (*self._work.values(), self._pieces):
@@ -285,29 +274,18 @@ class CheckingDevice:
         """Return the findings of this device's checks so far; see ``Tally``."""
         return host_array(self.check.held["report"])
 
-    def advance(self) -> bool:
-        """Check tuples by the table until there are no more or there are many pairs.
-
-        Returns whether tuples are left.
-        """
-        most = 0  # most pairs
+    def check_all_tuples(self) -> None:
+        """Check tuples by the table."""
         for tuples in self._pieces:
             self._check_tuples(*tuples)
-            most += 2 * self._chunk
-            if self._form.pairs and most + 2 * self._chunk > self._room:
-                most = int(self.check.held["filled"][0])
-                if most + 2 * self._chunk > self._room:
-                    break  # mutant: break -> most = 0 : test_many_pairs
-        return self._next < self._end
 
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
         self.check.start, self.check.count = start, stop - start
         self.check.u, self.check.v = (address(x) for x in ends)
         form = self._form
-        here = "_alone" if form.alone else "_whole" if form.whole else ""
+        kind = "alone" if form.alone else "asked" if form.asked else "whole"
         kept = self.seat.kept is not None and self.seat.kept.complete
-        self.launch(f"check_tuples{here}", KEPT_BLOCKS if kept else TUPLE_BLOCKS)
-        self._next = stop
+        self.launch(f"check_tuples_{kind}", KEPT_BLOCKS if kept else TUPLE_BLOCKS)
 
     def _tuple_work(self) -> Work:
         """Yield tuples for ``ask``."""

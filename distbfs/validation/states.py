@@ -1,8 +1,8 @@
 """The state of each vertex on a device during validation, and the bytes that it takes.
 
-A state holds the code of a level in its low bits. Above that is the mark, a top bit
-that says that the vertex's tree edge is among the tuples, or, for another device's
-vertex, some bits of the hash of its parent. Kernels read it in cuda.cu.
+A state holds the code of a level in its low bits. Above that are some bits of the hash
+of the vertex's parent and the mark, a top bit that says that its tree edge is among the
+tuples; a state that was asked for has no mark. Kernels read it in cuda.cu.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from numpy.typing import DTypeLike
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 
 CHUNK = 1 << 25  # tuples of one piece
-# With several devices a piece is CHUNK over one of these, the first with room for its
-# pairs: each piece costs a launch or two, and the host reads a number every few pieces.
+# With several devices a piece is CHUNK over one of these, the first with room for it.
 DIVISORS = (2, 4, 8, 16)
-PAIR_CHUNKS = 8  # chunks that may fill the list of pairs before it is passed on
 TUPLES_PER_THREAD = 4
 SPREAD = 1 << 24  # words of states that a device receives at a time
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
@@ -37,10 +35,10 @@ class StateLayout:
     far: bits of a state that may be another device's; code: bits of the level in it
     print: bits of a parent's hash below the mark
     alone: whether there is one device; it looks up a level that its code cannot hold
-    whole: whether each device has a copy of the other devices' parents, and all marks
-    copied: bytes of each parent in a copy
-    asked: whether the table has only the marks of own vertices, and states are
-    requested from their owners
+    copied: bytes of each parent in a copy of the other devices' parents
+    asked: whether the table has only the marks of own vertices; states are requested
+    from their owners, and devices send each other pairs of a vertex and a possible
+    parent
     """
 
     bits: int
@@ -48,14 +46,8 @@ class StateLayout:
     code: int
     print: int = 0
     alone: bool = False
-    whole: bool = False
     copied: int = 0
     asked: bool = False
-
-    @property
-    def pairs(self) -> bool:
-        """Whether devices send each other pairs of a vertex and a possible parent."""
-        return not (self.alone or self.whole)
 
     def words(self, vertices: int) -> int:
         """Return the words that a part of ``vertices`` vertices has in the table."""
@@ -78,20 +70,16 @@ def form_alone() -> StateLayout:
     return StateLayout(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
 
 
-def form_of_all(deepest: int, parent_bytes: int, *, whole: bool) -> StateLayout:
-    """Return the form for several devices, each with a state of all vertices.
+def form_of_all(deepest: int, parent_bytes: int) -> StateLayout:
+    """Return the form for several devices, each with states and parents of all.
 
     parent_bytes: bytes of a parent, 0 if there are only levels
-    whole: whether each device also has the parents of all vertices
     """
     code, parents = code_bits(deepest), parent_bytes > 0
-    need = code + 1 + PRINT * parents
-    if parents and not whole:
-        need = max(2 * code, WIDTHS[1])
-    bits = next(x for x in WIDTHS if x >= min(need, WIDTHS[-1]))
+    need = min(code + 1 + PRINT * parents, WIDTHS[-1])
+    bits = next(x for x in WIDTHS if x >= need)
     prints = bits - code - 1 if parents else 0
-    copied = parent_bytes if whole else 0
-    return StateLayout(bits, bits, code, prints, whole=whole, copied=copied)
+    return StateLayout(bits, bits, code, prints, copied=parent_bytes)
 
 
 def form_asked(deepest: int) -> StateLayout:
@@ -124,16 +112,14 @@ def array_table(
         "states": ArrayPlan(word, (rows, words)),
         "turns": [ArrayPlan(ids, (2, width))] * 2,
     }
-    if form.pairs:
-        room = 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
-        table["pairs"] = ArrayPlan(ids, (room, 2))
-        table["dealt"] = ArrayPlan(ids, 2 * max(room, width))
-        if others:  # another device's pairs while this one looks at them
-            table["came"] = ArrayPlan(ids, (room, 2), later=True)
     if form.asked:
+        table["pairs"] = ArrayPlan(ids, (2 * tuples, 2))
+        table["dealt"] = ArrayPlan(ids, 2 * max(2 * tuples, width))
+        if others:  # another device's pairs while this one looks at them
+            table["came"] = ArrayPlan(ids, (2 * tuples, 2), later=True)
         table["slots"] = table["answers"] = ArrayPlan(word, 2 * width)
         table["sent"] = ArrayPlan(word, 2 * width, later=True)  # to other devices
-    if form.whole:
+    elif not form.alone:
         copied = others, vertices, form.copied
         table["copies"] = ArrayPlan(np.uint8, copied, later=True)
         table["marks"] = ArrayPlan(word, min(others * words, SPREAD), later=True)

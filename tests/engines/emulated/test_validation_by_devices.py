@@ -119,29 +119,24 @@ def wrong_cases(source, root, wanted, turns, directed=False):
         )
 
 
-WHOLE, TABLE, ASKED = "all parents", "a table of all", "states asked for"
+WHOLE, ASKED = "all parents", "states asked for"
 
 
-@pytest.fixture(params=[WHOLE, TABLE, ASKED])
+@pytest.fixture(params=[WHOLE, ASKED])
 def form(request, device, monkeypatch):
     """What of all vertices fits a device; no other way is taken then."""
     forms = set()
 
     def noted(check, form, *known, **options):
         if not (form.alone or form == derived_cuda.BITS):
-            forms.add(WHOLE if form.whole else ASKED if form.asked else TABLE)
+            forms.add(ASKED if form.asked else WHOLE)
         return take(check, form, *known, **options)
-
-    def without_copies(form, chunk, check):
-        return 1 << 62 if form.whole else missing(form, chunk, check)
 
     device.multiprocessors = 1  # 8 blocks, or 2
     # else pieces of tuples are eight times smaller where nothing fits
     monkeypatch.setattr(module, "DIVISORS", module.DIVISORS[:1])
-    take, missing = CheckingDevice.take, module._Check._missing
+    take = CheckingDevice.take
     monkeypatch.setattr(CheckingDevice, "take", noted)
-    if request.param == TABLE:
-        monkeypatch.setattr(module._Check, "_missing", staticmethod(without_copies))
     if request.param == ASKED:
         monkeypatch.setattr(cuda, "available", lambda _: 0)
     yield request.param
@@ -153,7 +148,7 @@ WANTED = ("both", "level", "parent")
 
 @pytest.mark.parametrize(
     ("form", "id_bits", "shape", "name", "wanted"),
-    covered([WHOLE, TABLE, ASKED], [32, 64], SHAPES, list(GRAPHS), WANTED),
+    covered([WHOLE, ASKED], [32, 64], SHAPES, list(GRAPHS), WANTED),
     indirect=["form", "id_bits"],
 )
 def test_planted_faults(form, id_bits, shape, name, wanted):
@@ -168,7 +163,7 @@ def test_planted_faults(form, id_bits, shape, name, wanted):
 
 @pytest.mark.parametrize(
     ("form", "id_bits", "shape", "name", "wanted"),
-    covered([WHOLE, TABLE, ASKED], [32, 64], SHAPES, list(GRAPHS), WANTED),
+    covered([WHOLE, ASKED], [32, 64], SHAPES, list(GRAPHS), WANTED),
     indirect=["form", "id_bits"],
 )
 def test_faults_of_directed_graphs(form, id_bits, shape, name, wanted):
@@ -207,7 +202,7 @@ DEPTHS = [5, 6, 7, 13, 14, 15, 126, 127, 254, 255, 32800]
     ("form", "depth", "wanted"),
     [
         (form, depth, wanted)
-        for form, depth in product([WHOLE, TABLE, ASKED], DEPTHS)
+        for form, depth in product([WHOLE, ASKED], DEPTHS)
         for wanted in ("both", "level", "parent")
         # levels come from parents one launch each, in four bytes from 127 on
         if wanted != "parent" or depth in (7, 14, 127)
@@ -285,7 +280,7 @@ def test_memory(form, device, parts, monkeypatch):
         table = check.table(layout, chunk)
         need.append(total_bytes(table))
         arriving.append(table["came"].nbytes if "came" in table else 0)
-        pairs.append(layout.pairs and parts > 1)
+        pairs.append(layout.asked and parts > 1)
         before.append(device.arrays.bytes)
         return take(check, layout, chunk, *shards)
 
@@ -318,7 +313,6 @@ def test_memory(form, device, parts, monkeypatch):
         assert 0 < max(copied) <= max(arriving)
 
 
-@pytest.mark.parametrize("form", [TABLE, ASKED], indirect=True)
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("wanted", WANTED)
 def test_ranks(form, ranks, wanted):
@@ -366,11 +360,11 @@ def copied(monkeypatch):
 
 @pytest.mark.parametrize(
     ("form", "id_bits", "ranks", "wanted"),
-    covered([WHOLE, TABLE, ASKED], [32, 64], range(len(RANKS)), WANTED),
+    covered([WHOLE, ASKED], [32, 64], range(len(RANKS)), WANTED),
     indirect=["form", "id_bits"],
 )
 def test_ranks_that_copy(form, id_bits, ranks, wanted, copied):
-    """With parents of all, and where these or the states of all do not fit.
+    """With states and parents of all, and where these do not fit.
 
     Each device has several chunks of tuples.
     """
