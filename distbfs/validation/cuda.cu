@@ -20,9 +20,8 @@
  * parent.
  *
  * Data encoding: state, of `bits`: in the low `code` bits the level, all ones unreached,
- *   and where there is one device the code before that a level to be looked up.  Top bit in
- *   the table, and where there are levels only: the mark.  Other bits above the code are of
- *   the hash of the parent.
+ *   and where there is one device the code before that a level to be looked up.  Top bit: the
+ *   mark.
  * states: vertex x at place row[x mod parts] * per + x div parts; 32-bit words of 2^shift
  *   states; per is a multiple of 32.  Where owners are asked, marks of own vertices alone.
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
@@ -55,12 +54,12 @@ struct Tally {
 struct Check {
     const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
     const PARENT *const *parent;  /* [parts], so; null: levels only */
-    const u32 *seat;              /* [parts], the device that has it; null: no states are
-                                     asked for, parents and marks of all are here */
+    const u32 *seat;              /* [parts], the device that has it */
     const u32 *row;               /* [parts], of states; null: the number of the part */
     u32 *states;                  /* [rows][per >> shift] */
     u64 *report;                  /* [2 * KINDS + 3] */
-    ID *pairs;                    /* [room][2], vertex and what may be its parent */
+    ID *pairs;                    /* [room][2], vertex and what may be its parent, where states
+                                     are asked for */
     u64 *filled;                  /* [1], how many there are */
     const ID *u, *v;              /* [count] */
     u32 *slots;                   /* [gap * 2], by ends: where in `answers`; null: a table */
@@ -73,11 +72,9 @@ struct Check {
     u64 n, per;
     u64 start, count;             /* position of the first; how many there are */
     u64 items, gap;
-    u32 parts, own;               /* own: which device this is */
-    u32 part;
-    u32 shift, far, code;         /* far: bits of a state that may be another device's */
+    u32 parts, part;
+    u32 shift, code;
     u32 shallow;                  /* the last code of a level is one to be looked up */
-    u32 print;                    /* bits of a hash below marks */
     u32 each;
     u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising: the root, or those of a set */
@@ -118,11 +115,6 @@ INLINE u64 locals_of(const Check &c, u32 part) {
     return part < c.n ? (c.n - part + c.parts - 1) / c.parts : 0;
 }
 
-/* So many bits of the hash of a parent, less than 32. */
-INLINE u32 print_of(u64 x, u32 bits) {
-    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 33) >> (31 - bits);
-}
-
 INLINE void clear(Tally &tally) {
     for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
         tally.counts[k] = 0;
@@ -153,12 +145,6 @@ INLINE u32 unreached(const Check &c) { return (1u << c.code) - 1; }
 INLINE u32 code_of(const Check &c, int level) {
     const u32 most = unreached(c) - 1;
     return level < 0 ? most + 1 : (u32)level < most ? (u32)level : most;
-}
-
-/* State of a vertex; of: its parent, or null; prints: bits of its hash. */
-INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 prints) {
-    const u32 print = of ? print_of(*of, prints) << c.code : 0;
-    return code_of(c, level) | print;
 }
 
 INLINE u32 bit_place(const Check &c, ID at) {
@@ -224,15 +210,13 @@ extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
     const u32 each = 1 << c.shift, bits = 32 >> c.shift;
     const u64 words = c.per >> c.shift, end = locals_of(c, c.part);
     const LEVEL *level = c.level[c.part];
-    const PARENT *parent = c.print ? c.parent[c.part] : 0;
     u32 *row = c.states + (spot_of(c, {c.part, 0}) >> c.shift);
     for (u64 w = thread_of(); w < words; w += threads_of()) {
         u32 packed = 0;
         for (u32 k = 0; k < each; k++) {
             const u64 local = w * each + k;
             if (local >= end) break;
-            packed |= state_made(c, level[local], parent ? parent + local : 0, c.print)
-                      << (k * bits);
+            packed |= code_of(c, level[local]) << (k * bits);
         }
         row[w] = packed;
     }
@@ -242,10 +226,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
 extern "C" __global__ void __launch_bounds__(256) answer(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const Place place = place_of(c, c.came[i]);
-        const PARENT *of = c.parent ? c.parent[place.part] + place.local : 0;
-        u32 state = state_made(c, c.level[place.part][place.local], of, c.far - c.code);
-        if (!of) state |= state_at(c, spot_of(c, place)) << (c.far - 1);
-        c.answers[i] = state;
+        const u32 marked = state_at(c, spot_of(c, place));
+        c.answers[i] = code_of(c, c.level[place.part][place.local]) | marked << 31;
     }
 }
 
@@ -343,23 +325,9 @@ extern "C" __global__ void __launch_bounds__(256, 8) check_vertices(const Check 
     tell(tally, c.report);
 }
 
-/* What the ends of a tuple tell of one of them. */
-enum Look { NOTHING, HERE, SEND };
-
-/* Whether y may be the parent of a vertex, or where there are levels only a nearer vertex:
- * HERE: its parent has to be compared; SEND: another device compares.
- *
- * at: its place in the table; state: as it was when read, maybe before its mark */
-INLINE Look look_at(const Check &c, const Place &place, ID at, u32 state, ID y) {
-    /* mutant: != -> == : test_one_wrong_parent_or_level_of_another_device */
-    if (c.seat && c.seat[place.part] != c.own) {
-        /* mutant: == -> != : test_one_wrong_parent_or_level_of_another_device */
-        if (c.parent) return state >> c.code == print_of(y, c.far - c.code) ? SEND : NOTHING;
-        return state >> (c.far - 1) ? NOTHING : SEND;
-    }
-    if (c.seat) state = state_at(c, at);
-    if (state & top_bit(c)) return NOTHING;
-    return !c.print || state >> c.code == print_of(y, c.print) ? HERE : NOTHING;
+/* Whether a state, of the table or as it was when asked for, has a mark. */
+INLINE bool is_marked(const Check &c, u32 state) {
+    return c.slots ? state >> 31 : state & top_bit(c);
 }
 
 /* all: [n], the parents where one part has all, else null */
@@ -424,8 +392,7 @@ INLINE void check_ends(Tally &tally, const Check &c) {
             if (!c.slots) state[e] = c.states[at[e] >> c.shift];
             else state[e] = inside[e % TUPLES] ? answer_to(c, i) : 0;
         }
-        u32 looks[2 * TUPLES] = {}; /* at u with v, and at v with u */
-        bool sent[2 * TUPLES] = {};
+        bool listed[2 * TUPLES] = {}; /* v of each may be the parent of u, then u of v */
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
             const int v = TUPLES + k;
@@ -437,36 +404,35 @@ INLINE void check_ends(Tally &tally, const Check &c) {
             if (inside[k]) {
                 const int la = level_of(c, state[k], place[k]);
                 const int lb = level_of(c, state[v], place[v]);
-                if (check_arc(tally, la, lb, position))
-                    looks[v] = look_at(c, place[v], at[v], state[v], ends[k]);
+                if (check_arc(tally, la, lb, position)) listed[v] = !is_marked(c, state[v]);
                 if (!c.directed && check_arc(tally, lb, la, position))
-                    looks[k] = look_at(c, place[k], at[k], state[k], ends[v]);
+                    listed[k] = !is_marked(c, state[k]);
                 /* mutant: lb >= 0 && !c.directed -> lb >= 0 : test_faults_of_directed_graphs */
                 reached += la >= 0 || (lb >= 0 && !c.directed);
             } else if (first + k < count) {
                 fault(tally, OUTSIDE, position);
             }
         }
+        if (c.slots) {
+            ID *to = c.pairs + 2 * take_places<2 * TUPLES>(listed, c.filled);
+#pragma unroll
+            for (int e = 0; e < 2 * TUPLES; e++)
+                if (listed[e]) *to++ = ends[e], *to++ = ends[(e + TUPLES) % (2 * TUPLES)];
+            continue;
+        }
         PARENT parent[2 * TUPLES];
 #pragma unroll
         for (int e = 0; e < 2 * TUPLES; e++) {
-            const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
-            parent[e] = (PARENT)y;
-            if (looks[e] == HERE && c.parent) parent[e] = parent_of(c, all, place[e]);
+            parent[e] = (PARENT)ends[(e + TUPLES) % (2 * TUPLES)];
+            if (listed[e] && c.parent) parent[e] = parent_of(c, all, place[e]);
         }
 #pragma unroll
         for (int e = 0; e < 2 * TUPLES; e++) {
             const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
-            /* mutant: HERE && parent[e] == (PARENT)y -> HERE
+            /* mutant: parent[e] == (PARENT)y -> true
              * : test_one_wrong_parent_or_level_of_another_device */
-            if (looks[e] == HERE && parent[e] == (PARENT)y) mark(c, at[e]);
-            sent[e] = looks[e] == SEND;
+            if (listed[e] && parent[e] == (PARENT)y) mark(c, at[e]);
         }
-        if (!c.pairs) continue;
-        ID *to = c.pairs + 2 * take_places<2 * TUPLES>(sent, c.filled);
-#pragma unroll
-        for (int e = 0; e < 2 * TUPLES; e++)
-            if (sent[e]) *to++ = ends[e], *to++ = ends[(e + TUPLES) % (2 * TUPLES)];
     }
     reached = __reduce_add_sync(ALL, reached);
     if (lane == 0)
@@ -484,13 +450,12 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples_asked(const Check
  * device. */
 INLINE void check_ends_here(Tally &tally, Check &c, u32 shallow) {
     c.seat = c.row = c.slots = 0;
-    c.pairs = 0;
     c.shallow = shallow;
     check_ends(tally, c);
 }
 extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
     __shared__ Tally tally;
-    c.shift = ALONE_SHIFT, c.code = ALONE_CODE, c.print = 0;
+    c.shift = ALONE_SHIFT, c.code = ALONE_CODE;
     check_ends_here(tally, c, 1);
 }
 extern "C" __global__ void __launch_bounds__(256) check_tuples_whole(Check c) {
@@ -504,7 +469,6 @@ extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
         const ID y = c.came[2 * i + 1];
         const Place place = place_of(c, c.came[2 * i]);
         const ID at = spot_of(c, place);
-        if (look_at(c, place, at, 0, y) != HERE) continue;
         if (!c.parent || parent_of(c, 0, place) == (PARENT)y) mark(c, at);
     }
 }

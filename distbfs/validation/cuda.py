@@ -5,10 +5,9 @@ Each device checks a share of the tuples, and the vertices whose results it has.
 these results, which stay in place, and some chunks of tuples, it stores (``states``):
 
 - one device: 4 bits per vertex, a code of its level and a mark;
-- several: a state of every vertex, a code of its level, bits of the hash of its parent
-  and a mark, 8 bits up to level 14, 16 to level 4094, else 32 (levels only: 4 bits up
-  to level 6, 8 to level 126, 16 to level 32766), packed by the owners, and a copy of
-  the other devices' parents;
+- several: a state of every vertex, a code of its level and a mark, 4 bits up to level
+  6, 8 to level 126, 16 to level 32766, else 32, packed by the owners, and a copy of the
+  other devices' parents;
 - if that does not fit: a bit for each own vertex. Then the states of tuple ends are
   requested from their owners, chunk by chunk.
 

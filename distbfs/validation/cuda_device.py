@@ -184,12 +184,9 @@ class CheckingDevice:
             per=row_length(known.local_count(0)),
             gap=whole_threads(self._chunk),
             parts=parts,
-            own=self.own,
             shift=(32 // form.bits).bit_length() - 1,
-            far=form.far,
             code=form.code,
             shallow=form.alone,
-            print=form.print,
             directed=known.asked.directed,
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from distbfs.validation.between import Devices
     from distbfs.validation.cuda_device import CheckingDevice
 
-BITS = StateLayout(bits=1, far=1, code=0)
+BITS = StateLayout(bits=1, code=0)
 
 
 def levels_on_devices(devices: Devices) -> None:

@@ -1,8 +1,7 @@
 """The state of each vertex on a device during validation, and the bytes that it takes.
 
-A state holds the code of a level in its low bits. Above that are some bits of the hash
-of the vertex's parent and the mark, a top bit that says that its tree edge is among the
-tuples; a state that was asked for has no mark. Kernels read it in cuda.cu.
+A state holds the code of a level in its low bits. The mark, its top bit, says that the
+vertex's tree edge is among the tuples. Kernels read it in cuda.cu.
 """
 
 from __future__ import annotations
@@ -22,18 +21,14 @@ SPREAD = 1 << 24  # words of states that a device receives at a time
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
 WIDTHS = (4, 8, 16, 32)
 DEEP_CODE = 3  # bits of a code where one device has all levels
-PRINT = 3  # least bits of a parent's hash below a mark
 MOST_CODE = 31
-ANSWER = 32
 
 
 @dataclass(frozen=True)
 class StateLayout:
     """The layout of states.
 
-    bits: number of bits of a state in a device's table
-    far: bits of a state that may be another device's; code: bits of the level in it
-    print: bits of a parent's hash below the mark
+    bits: number of bits of a state in a device's table; code: bits of the level in it
     alone: whether there is one device; it looks up a level that its code cannot hold
     copied: bytes of each parent in a copy of the other devices' parents
     asked: whether the table has only the marks of own vertices; states are requested
@@ -42,9 +37,7 @@ class StateLayout:
     """
 
     bits: int
-    far: int
     code: int
-    print: int = 0
     alone: bool = False
     copied: int = 0
     asked: bool = False
@@ -67,7 +60,7 @@ def code_bits(deepest: int) -> int:
 
 def form_alone() -> StateLayout:
     """Return the form for a single device."""
-    return StateLayout(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
+    return StateLayout(WIDTHS[0], DEEP_CODE, alone=True)
 
 
 def form_of_all(deepest: int, parent_bytes: int) -> StateLayout:
@@ -75,16 +68,14 @@ def form_of_all(deepest: int, parent_bytes: int) -> StateLayout:
 
     parent_bytes: bytes of a parent, 0 if there are only levels
     """
-    code, parents = code_bits(deepest), parent_bytes > 0
-    need = min(code + 1 + PRINT * parents, WIDTHS[-1])
-    bits = next(x for x in WIDTHS if x >= need)
-    prints = bits - code - 1 if parents else 0
-    return StateLayout(bits, bits, code, prints, copied=parent_bytes)
+    code = code_bits(deepest)
+    bits = next(x for x in WIDTHS if x > code)
+    return StateLayout(bits, code, copied=parent_bytes)
 
 
 def form_asked(deepest: int) -> StateLayout:
     """Return the form in which states are requested from their owners."""
-    return StateLayout(1, ANSWER, code_bits(deepest), asked=True)
+    return StateLayout(1, code_bits(deepest), asked=True)
 
 
 def whole_threads(tuples: int) -> int:
