@@ -175,26 +175,19 @@ class Devices:
         The states of a part differ between devices only in the marks.
         """
         words = form.words(self.known.local_count(0))
-        seats, total = self.seats.tolist(), self.total
-        most = max(Counter(seats).values())  # parts of a device
-        size = min(SPREAD // most, words)
-        steps = max(SPREAD // (most * max(words, 1)), 1)  # devices asked at once
-        # mutant: total -> 2 : test_pieces_of_states
-        for first in range(1, total, steps):
-            pairs = [
-                (part, (seat - step) % total)
-                for part, seat in enumerate(seats)
-                for step in range(first, min(first + steps, total))
-            ]
+        most = max(Counter(self.seats.tolist()).values())  # parts of a device
+        size = max(SPREAD // most, 1)
+        # mutant: self.total -> 2 : test_pieces_of_states
+        for step in range(1, self.total):
             for start in range(0, words, size):
-                self._gather_piece(pairs, slice(start, min(start + size, words)))
+                self._gather_piece(step, slice(start, min(start + size, words)))
 
-    def _gather_piece(self, pairs: Sequence[tuple[int, int]], piece: slice) -> None:
-        """Add the marks of a piece, given pairs of a part and another device."""
+    def _gather_piece(self, step: int, piece: slice) -> None:
+        """Add the marks of a piece of each part, from the device so many before."""
         own = {device.own: device for device in self.own}
         copies = []
-        for part, other in pairs:
-            target, into = int(self.seats[part]), {}
+        for part, target in enumerate(self.seats.tolist()):
+            other, into = (target - step) % self.total, {}
             values = own[other].states[part][piece] if other in own else None
             if target in own:
                 with own[target].seat.on():
@@ -205,7 +198,7 @@ class Devices:
         self._move(copies)
 
         def take(device: CheckingDevice) -> None:
-            for (part, _), copy in zip(pairs, copies, strict=True):
+            for part, copy in enumerate(copies):
                 if device.own in copy.into:
                     marked = device.states[part][piece]
                     # mutant: |= -> &= : test_planted_faults

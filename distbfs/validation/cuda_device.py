@@ -378,7 +378,8 @@ class CheckingDevice:
         The ends, ID [2, gap], may be read by launches on the current stream that come
         before the next chunk is requested.
         """
-        cp, tuples, kept = cuda.cupy(), self.seat.tuples, self.seat.kept or KeptEnds()
+        cp, tuples, kept = cuda.cupy(), self.seat.tuples, self.seat.kept
+        kept = KeptEnds() if kept is None else kept
         starts = range(self._next, self._end, self._chunk)
         pieces = [(x, min(x + self._chunk, self._end)) for x in starts]
         shape = self._turns[0].shape
@@ -400,7 +401,7 @@ class CheckingDevice:
                         filled = writer.record()
                     reader.wait_event(filled)
                 if piece in fresh:
-                    kept.keep(piece, ends)
+                    kept[piece] = ends
                 yield *piece, ends
                 unused[turn] = reader.record()
         finally:
