@@ -112,7 +112,7 @@ class Devices:
         """Copy the parents of each part to all devices (collective)."""
         # mutant: local_count(x) for -> local_count(x) - 1 for : test_ranks_that_copy
         counts = [self.known.local_count(x) for x in range(self.known.parts)]
-        self._to_others(lambda x: x.parents, form.copied, counts)
+        self._to_others(lambda x: x.by_part["parent"], form.copied, counts)
 
     def _to_others(
         self,

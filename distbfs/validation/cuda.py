@@ -211,9 +211,10 @@ class _Check(Devices):
         ids, more = np.dtype(id_type(self.known.n)), True
         while more:
             asked = self.exchange(self.each(lambda device: device.ask(what)), ids)
-            states = self.each(CheckingDevice.answer, asked)
-            answers = self.exchange(states, np.dtype(np.uint32))
-            left = sum(self.each(CheckingDevice.check_asked, answers))
+            answered = self.each(CheckingDevice.answer, asked)
+            answered = self.exchange(answered, np.dtype(np.uint32))
+            left = sum(self.each(CheckingDevice.check_asked, answered))
+            del asked, answered  # before the next ones are made
             more = bool(self.world.allreduce(np.array([left], dtype=np.int64))[0])
             pairs = self.each(CheckingDevice.deal_pairs)
             self.each(CheckingDevice.look, self.exchange(pairs, ids))

@@ -124,7 +124,7 @@ class CheckingDevice:
         self.seat, self.own, self.known = seat, own, known
         self._next, self._end = share
         self._ids = np.dtype(seat.tuples.dtype)
-        self._by_part: dict[str, Mapping[int, Any]] = {}
+        self.by_part: dict[str, Mapping[int, Any]] = {}
         self._pieces = self._chunks()
         self._work = {"tuples": self._tuple_work(), "vertices": self._vertex_work()}
         self._check: Callable[[], object] | None = None
@@ -234,13 +234,8 @@ class CheckingDevice:
             some[index] = array.astype(kind, copy=False)
             by_part[index] = address(some[index])
         self.check.set(**{name: cuda.cupy().asarray(by_part)})
-        self._by_part[name] = some
+        self.by_part[name] = some
         return kind
-
-    @property
-    def parents(self) -> Mapping[int, Any]:
-        """The parents of each part that are on this device, of one dtype."""
-        return self._by_part["parent"]
 
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
         """Launch a kernel with the present arguments."""
