@@ -14,13 +14,14 @@ from directed_graphs import (
     part_of,
     whole_search,
 )
-from graphs import NAMED, build, kronecker, random_tuples
+from graphs import NAMED, Tuples, build, kronecker, random_tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sessions import open_parts
 from variants import make_engine, on_a_device, variants, ways
 
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import WHOLE, Until, Work
+from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions
@@ -190,3 +191,34 @@ def test_edges_in_that_do_not_fit():
         owner.incoming[name] = CSR.empty(3)
         with pytest.raises(InputError, match=f"{INTO[name]} has 3 rows instead of"):
             owner.check()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_questions_of_arcs(monkeypatch, masked):
+    """Unvisited vertices with outer edges in, where others have those out."""
+    work, totals = OpenMPPart.work, []
+
+    def counted(search):
+        values = Work._make(work(search).tolist())
+        held, visited = search._state.held, search._state.graph.visited
+        bits = [held[f"graph.{name}"] for name in ("visited", "next")]
+        (now,) = [x for x in bits if x.ctypes.data == visited]
+        asking = held["may_ask"] & ~now
+        assert values.open == sum(x.bit_count() for x in asking.tolist())
+        totals.append(values.open)
+        return np.array(values)
+
+    monkeypatch.setattr(OpenMPPart, "work", counted)
+    graph = large("random").tocoo()
+    source = Tuples(graph.shape[0], graph.row, graph.col)
+    parts = build(source, 3, directed=True, threshold=40)[0]
+    for direction in ("auto", "push", "pull"):
+        options = SearchOptions.named(engine="openmp", direction=direction, threads=2)
+        with open_parts(SoloWorld(), parts, options) as session:
+            if masked:
+                seen = np.random.default_rng(3).random(session.n) < 0.9
+                seen[:9] = True
+                session.see(session.view(vertices=seen))
+            for root in range(9):
+                session.search(root)
+    assert len({*totals}) > 20

@@ -267,24 +267,15 @@ int64_t part_items(part_state *s, int asks) {
 
 void part_send(part_state *s, int asks) { pass_outer(s, asks, 1); }
 
-/* Vertices of the frontier that have outer edges. */
-static int64_t outer_front(const part_state *s) {
+/* Normal vertices of the frontier that are in a set, [words]. */
+static int64_t front_in(const part_state *s, const uint64_t *set) {
     const search_state *state = &s->state;
     const whole_graph *g = &s->graph;
     int64_t count = 0;
     for (int64_t k = 0; state->queued && k < state->count; k++)
-        count += test(s->has_outer, state->queue[k]);
+        count += test(set, state->queue[k]);
     for (int64_t w = s->delegate_words; !state->queued && w < g->words; w++)
-        count += __builtin_popcountll(g->visited[w] & ~g->next[w] & s->has_outer[w]);
-    return count;
-}
-
-/* Unvisited vertices that may ask; front: those of the frontier with outer edges. */
-static int64_t still_open(const part_state *s, int64_t front) {
-    if (s->may_ask == s->has_outer) return s->open - front;
-    int64_t count = 0;
-    for (int64_t w = s->delegate_words; w < s->graph.words; w++)
-        count += __builtin_popcountll(~s->graph.visited[w] & s->may_ask[w]);
+        count += __builtin_popcountll(g->visited[w] & ~g->next[w] & set[w]);
     return count;
 }
 
@@ -299,8 +290,10 @@ void part_work(part_state *s, double *prices, int64_t *counts) {
     s->target_count = left;
     prices[0] = s->state.push_price, prices[1] = s->state.pull_price;
     counts[0] = s->front_normals, counts[1] = s->front_delegates, counts[2] = left;
-    counts[3] = s->has_outer ? outer_front(s) : 0;
-    counts[4] = s->open = still_open(s, counts[3]);
+    counts[3] = s->has_outer ? front_in(s, s->has_outer) : 0;
+    /* mutant: front_in(s, s->may_ask) -> counts[3] : test_questions_of_arcs */
+    s->open -= s->may_ask == s->has_outer ? counts[3] : front_in(s, s->may_ask);
+    counts[4] = s->open;
 }
 
 /* Run a level of the inner graph; marks: whether pushes may mark.  Returns edge checks. */
