@@ -1,6 +1,7 @@
 """What shortest paths tell, by products of matrices, and graphs that have many."""
 
 import numpy as np
+from directed_graphs import distances
 from graphs import Tuples
 
 
@@ -29,3 +30,17 @@ def diamonds(count):
     u = np.concatenate([first, first, first + 1, first + 2])
     v = np.concatenate([first + 1, first + 2, first + 3, first + 3])
     return Tuples(3 * count + 1, u, v)
+
+
+def check_path(path, matrix, sources, target):
+    """It is an edge after the other, from one of the sources, and none is shorter."""
+    levels = [distances(matrix, source)[target] for source in sources]
+    reached = [level for level in levels if level >= 0]
+    if not reached:
+        assert path is None
+        return
+    assert len(path) == min(reached) + 1
+    assert path[0] in sources
+    assert path[-1] == target
+    if len(path) > 1:
+        assert (np.asarray(matrix[path[:-1], path[1:]]) > 0).all()

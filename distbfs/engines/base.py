@@ -109,11 +109,11 @@ class ShortestPath(NamedTuple):
 NO_PATH = ShortestPath(np.zeros(0, dtype=np.int64))
 
 
-FindPath: TypeAlias = Callable[[Root, int, "Stop | None"], ShortestPath]
+FindPath: TypeAlias = Callable[[Root, int, "Stop | None"], ShortestPath | None]
 """Finds a shortest path from a vertex, or the nearest of a set, to a target.
 
 It is called with internal ids and ``stop``, as ``WholeSearch.search`` is; results of
-earlier searches are not overwritten.
+earlier searches are not overwritten.  None means that a search must find the path.
 """
 
 

@@ -1,8 +1,8 @@
 /* Levels of requested pairs (search, target) of up to 128 searches, which end as soon as
  * all of these are known.
  *
- * Method: `near` finds the levels of most pairs by edge lookups (lookups.cuh).  `meet`
- * searches from the sources of the others, as bits.cu, but between two levels a warp looks
+ * Method: kernel near of lookups.cu has found the levels of most pairs.  `meet` searches
+ * from the sources of the others, as bits.cu, but between two levels a warp looks
  * back from each target whose level is open, along edges into it: a neighbour that its
  * search has seen by level d makes it one of level d + 1, else a neighbour's neighbour one
  * of level d + 2.  Only searches with open pairs go on: frontiers lose the bits of all
@@ -10,17 +10,15 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh and lookups.cuh.
  *
- * variants: PIECES=1 DIRECTED=0,1
+ * variants: PIECES=1 DIRECTED=1
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"
 #include "bits_level.cuh"
-#include "lookups.cuh"
 
 #define STEPS 32    /* reads of a warp for a pair between two levels */
 #define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
-#define NEAR_WARPS 4
-#define NEAR_BLOCKS 8 /* of a multiprocessor */
+#define OPEN (-2)   /* the level of a pair that is not known yet */
 
 struct Meet {
     Params p;
@@ -32,7 +30,6 @@ struct Meet {
     int *level;              /* [count + 1]; last: whether it was stopped */
     u32 *open;               /* [3][4], zero: searches with open pairs; by level in turn */
     u32 count, k;            /* pairs, searches */
-    u32 lookups, pad[3];     /* steps of a warp for a pair before it is searched for */
 };
 
 /* A search's visited bits: every WORDS-th word from the first, and its bit in them. */
@@ -83,29 +80,6 @@ INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int dep
 /* A pair is open; its search goes on. */
 INLINE void stays_open(const Meet &m, u32 q, u32 *open) {
     atomicOr(open + m.search[q] / 32, 1u << (m.search[q] & 31));
-}
-
-/* The level of a pair by lookups; all lanes of a warp call it. */
-INLINE int level_of_near(const Meet &m, u32 q, u32 lane) {
-    const u32 source = m.source[m.search[q]], target = m.target[q];
-    if (source == target) return 0;
-    const u32 v = number_in(m.members, m.numbers, source);
-    const u32 w = number_in(m.members, m.numbers, target);
-    if (v == NONE || w == NONE) return -1;
-    const Params &p = m.p;
-    const End s = end_of(p.row, p.adj, v);
-    const End t = DIRECTED ? end_of(p.in_row, p.in_adj, w) : end_of(p.row, p.adj, w);
-    return level_by_lookups(s, t, lane, (int)m.lookups);
-}
-
-extern "C" __global__ void __launch_bounds__(32 * NEAR_WARPS, NEAR_BLOCKS) near(const Meet m) {
-    const u32 lane = lane_id(), warp = thread_of<u32>(32 * NEAR_WARPS) / 32;
-    for (u32 q = warp; q < m.count; q += gridDim.x * NEAR_WARPS) {
-        const int level = level_of_near(m, q, lane);
-        if (lane) continue;
-        m.level[q] = level;
-        if (level == OPEN) stays_open(m, q, m.open);
-    }
 }
 
 /* The level of an open pair as far as it is known; all lanes of a warp call it. */

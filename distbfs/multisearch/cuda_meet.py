@@ -14,6 +14,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
+from distbfs.engines.cuda.xbfs.lookups import STEPS, DeviceLookups
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.cuda_bits import (
@@ -30,8 +31,6 @@ from distbfs.types import Array, DeviceArray, Ids, Stop
 
 SOURCE = KERNELS / "bits_meet.cu"
 OPEN_WORDS = 12
-NEAR_THREADS = 128
-LOOKUPS = 128  # steps of a warp for a pair, of 32 lookups each
 
 
 class MeetingSearches:
@@ -50,14 +49,14 @@ class MeetingSearches:
         graph: DeviceGraph,
         *,
         pull_edges: int | None = None,
-        lookups: int = LOOKUPS,
+        lookups: int = STEPS,
     ) -> None:
         if graph.tails is not None:
             raise UsageError("searches for pairs need all columns on the device")
         if pull_edges is None:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
-        module = programs.Module(SOURCE, PIECES=1, DIRECTED=int(graph.directed))
+        module = programs.Module(SOURCE, PIECES=1, DIRECTED=1)
         member = Member.of_graph(graph)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
@@ -68,14 +67,12 @@ class MeetingSearches:
             numbers=graph.numbers,
             members=graph.members,
             open=self._open,
-            lookups=lookups,
         )
         self._meeting = module.kernel("meet").prepare(
             self._meet, cuda.multiprocessors(), THREADS, cooperative=True
         )
-        self._near = module.kernel("near").prepare(
-            self._meet, 8 * cuda.multiprocessors(), NEAR_THREADS
-        )
+        self._lookups = DeviceLookups(graph, lookups)
+        self._lookups.pairs.set(open=self._open)
         self._word = StopWord()
 
     def levels_at(
@@ -99,7 +96,7 @@ class MeetingSearches:
         targets = check_ids(self._graph, vertices, "target")
         ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)
         _held, levels = self._point(ids, rows, targets)
-        self._near()
+        self._lookups.near()
         known: Array = levels.get()[:-1]
         return known
 
@@ -110,11 +107,12 @@ class MeetingSearches:
         packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
         held = cuda.cupy().asarray(packed)
         levels = cuda.cupy().empty(len(targets) + 1, np.int32)
-        meet, place = self._meet, held.data.ptr
-        meet.source, meet.count, meet.k = place, len(targets), len(ids)
-        meet.search = place + 4 * len(ids)
-        meet.target = meet.search + 4 * len(rows)
-        meet.level = levels.data.ptr
+        self._meet.k, place = len(ids), held.data.ptr
+        for pairs in (self._meet, self._lookups.pairs):
+            pairs.source, pairs.count = place, len(targets)
+            pairs.search = place + 4 * len(ids)
+            pairs.target = pairs.search + 4 * len(rows)
+            pairs.level = levels.data.ptr
         return held, levels
 
     def start(
@@ -135,7 +133,7 @@ class MeetingSearches:
         word.stop = stop
         self._meet.p.stop = word.address
         before = [(self._bits.control.view(np.uint32), 0), (self._open, 0)]
-        graph = self._near.record(before, then=self._meeting)
+        graph = self._lookups.near.record(before, then=self._meeting)
         graph.set_arguments()
         graph.launch()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
@@ -12,6 +15,9 @@ from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
 from distbfs.search.sources import read_once
 from distbfs.types import EngineName, Levels
+
+if TYPE_CHECKING:
+    from distbfs.search.session import Session
 
 bfs = Graph.bfs
 
@@ -51,15 +57,24 @@ def shortest_path(
     >>> distbfs.shortest_path(graph, 0, 3)
     [0, 2, 3]
     """
+    with session_of(graph, source, engine) as (session, start):
+        path = session.path(start, target)
+    if path is None:
+        raise UsageError(f"no path leads to {target!r:.60}")
+    return path
+
+
+@contextmanager
+def session_of(
+    graph: Graph, source: Any, engine: EngineName
+) -> Iterator[tuple[Session, Any]]:
+    """Yield a graph's session, which no other thread uses, and the sources, read."""
     check_graph(graph)
     source = read_once(source, None if graph.nodes is None else graph)
     with graph._lock:
         session = graph._session(SearchOptions(engine=engine))
         session.see(None)
-        path = session.path(source, target)
-    if path is None:
-        raise UsageError(f"no path leads to {target!r:.60}")
-    return path
+        yield session, source
 
 
 def distances(
@@ -70,7 +85,8 @@ def distances(
 ) -> Levels:
     """Return the number of hops from a source to all vertices, or to some.
 
-    ``path_lengths`` returns the distances from many sources.
+    ``path_lengths`` returns the distances from many sources.  The distance of one
+    target is found from both ends where ``Session.both_ends`` says so.
 
     Parameters
     ----------
@@ -105,6 +121,12 @@ def distances(
     array([ 2, -1], dtype=int32)
     """
     wanted = None if targets is None else list(each_of(targets, "targets"))
+    if wanted is not None and len(wanted) == 1:
+        with session_of(graph, source, engine) as (session, start):
+            source = start
+            if session.both_ends:
+                path = session.path(source, wanted[0])
+                return np.array([len(path or ()) - 1], dtype=np.int32)
     result = bfs(graph, source, engine, targets=wanted, parents=False)
     return result.to_numpy()[0] if wanted is None else result.at(wanted)[0]
 

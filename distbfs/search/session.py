@@ -491,7 +491,9 @@ class Session:
         """Find a shortest path to a vertex from another, or from the nearest of a set.
 
         Engine openmp in one process searches from both ends, which looks at fewer
-        edges; other engines search until they reach the target.
+        edges.  Engine xbfs, with a whole graph on one device, looks up edges from both
+        ends where the graph has hubs, and searches if that does not suffice.  Other
+        engines search until they reach the target.
 
         Parameters
         ----------
@@ -542,6 +544,8 @@ class Session:
                 return None
             ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
             shortest = find(np.sort(ids), int(until.targets[0]), stop)
+            if shortest is None:
+                return self._path_of_search(source, target, stop)
             path = self.vertices.outside(shortest.vertices)
             named = path if self._names is None else self._names.named(path)
             return named.tolist() or None

@@ -143,6 +143,7 @@ LOADS = {
             *ONE_WAY_DOMAIN,
         )
     ],
+    "engines/cuda/xbfs/lookups.py": [("engines/cuda/xbfs", ("lookups.cu",), {})],
     "engines/cuda/xbfs/search.py": [
         (
             "engines/cuda/xbfs",
@@ -243,7 +244,7 @@ LOADS = {
         (
             "multisearch",
             ("bits_meet.cu",),
-            {"PIECES": (1,), "DIRECTED": FLAG},
+            {"PIECES": (1,), "DIRECTED": (1,)},
         )
     ],
     "multisearch/cuda_problems.py": [

@@ -12,11 +12,12 @@ from graphs import NAMED, Tuples, grid, kronecker, uniform
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.engines.cuda.xbfs.lookups import STEPS
 from distbfs.errors import UsageError
 from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import OPEN
-from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
+from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -90,7 +91,7 @@ def test_many_batches():
     np.testing.assert_array_equal(found, wanted[rows, targets])
 
 
-@pytest.mark.parametrize("lookups", [0, 2, LOOKUPS])
+@pytest.mark.parametrize("lookups", [0, 2, STEPS])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_levels_of_pairs(name, lookups):
     source = GRAPHS[name]

@@ -8,6 +8,7 @@ from graphs import NAMED, kronecker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from masked import masked, seen_set
+from shortest_paths import check_path
 
 import distbfs
 from distbfs import Graph
@@ -15,20 +16,6 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.road import Road
 
 METHODS = ("fast", "push", "hybrid", "ordered")
-
-
-def check_path(path, matrix, sources, target):
-    """It is an edge after the other, from one of the sources, and none is shorter."""
-    levels = [distances(matrix, source)[target] for source in sources]
-    reached = [level for level in levels if level >= 0]
-    if not reached:
-        assert path is None
-        return
-    assert len(path) == min(reached) + 1
-    assert path[0] in sources
-    assert path[-1] == target
-    if len(path) > 1:
-        assert (np.asarray(matrix[path[:-1], path[1:]]) > 0).all()
 
 
 def opened(matrix, one_way, **options):

@@ -56,6 +56,8 @@ def test_paths_and_distances(directed):
         assert some.tolist() == wanted[source, [5, 17, 5]].tolist()
         assert distbfs.distances(graph, source, []).tolist() == []
         for target in range(0, 60, 11):
+            one = distbfs.distances(graph, iter([source]), [target])
+            assert (one.dtype, one.tolist()) == (np.int32, [wanted[source, target]])
             if wanted[source, target] < 0:
                 with pytest.raises(distbfs.UsageError, match="no path leads to"):
                     distbfs.shortest_path(graph, source, target)

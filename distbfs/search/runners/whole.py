@@ -68,7 +68,8 @@ class OnDevice(OnHost):
     """
 
     def __init__(self, search: Any, graph: DeviceGraph, *, in_ids: bool = True) -> None:
-        self._search, self._graph, self._by_id = search, graph, in_ids
+        super().__init__(search)
+        self._graph, self._by_id = graph, in_ids
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from an id; ``stop`` is called first, and as in ``WholeSearch``."""

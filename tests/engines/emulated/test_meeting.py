@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.engines.cuda.xbfs.lookups import STEPS
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import one_device
-from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
+from distbfs.multisearch.cuda_meet import MeetingSearches
 
 GRAPHS = {
     **NAMED,
@@ -48,7 +49,7 @@ def check(searches, source, count, seed, stop=None):
 
 @pytest.mark.parametrize(
     ("pull_edges", "lookups"),
-    [(None, LOOKUPS), (None, 0), (ALWAYS_PULL, 0), (NEVER_PULL, 0), (None, 3)],
+    [(None, STEPS), (None, 0), (ALWAYS_PULL, 0), (NEVER_PULL, 0), (None, 3)],
 )
 def test_every_graph(device, monkeypatch, pull_edges, lookups):
     monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
@@ -68,14 +69,14 @@ def test_random_graphs(device, edges):
     for seed in range(4):
         source = random_tuples(400, edges, seed)
         searches = MeetingSearches(
-            HostGraph(source).graph, lookups=(LOOKUPS, 0)[seed % 2]
+            HostGraph(source).graph, lookups=(STEPS, 0)[seed % 2]
         )
         for again in range(3):
             check(searches, source, (5, 40, 128)[again], 10 * seed + again)
 
 
 @examples(30)
-@given(matrix=directed(), lookups=st.sampled_from((0, 2, LOOKUPS)), wide=st.booleans())
+@given(matrix=directed(), lookups=st.sampled_from((0, 2, STEPS)), wide=st.booleans())
 def test_any_directed_graph(device, matrix, lookups, wide):
     graph = graph_of_part("xbfs", part_of(matrix))
     if not graph.active:

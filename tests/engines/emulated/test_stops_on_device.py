@@ -384,14 +384,14 @@ def test_what_sessions_call(device):
         assert stop.left <= 0
         assert search.search(root, stop=never).levels == deepest + 1
     meeting = MeetingSearches(made.graph)
-    record = meeting._near.record
+    record = meeting._lookups.near.record
 
     def recorded(*arguments, **form):
         launches = record(*arguments, **form)
         launches.launch = asking(launches.launch, meeting)
         return launches
 
-    meeting._near.record = recorded  # they may have ended before they are asked
+    meeting._lookups.near.record = recorded  # they may have ended before they are asked
     searcher = BatchSearcher(meeting.start, meeting.near, ahead=True)
     with pytest.raises(SearchStopped, match="before they began"):
         searcher.levels([(root, [3])], After(1))

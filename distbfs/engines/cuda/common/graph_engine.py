@@ -85,6 +85,8 @@ class ById:
     results: arrays of the results; without them, results stay by number
     """
 
+    path = None
+
     def __init__(
         self,
         graph: DeviceGraph,
