@@ -6,6 +6,9 @@ import networkx as nx
 import numpy as np
 from graphs import build
 
+from distbfs.multisearch.application import Task
+from distbfs.multisearch.apps import closeness as of_closeness
+from distbfs.multisearch.apps import harmonic as of_harmonic
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
@@ -15,6 +18,7 @@ from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
+from distbfs.multisearch.library import KeptArrays
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -102,6 +106,7 @@ def check_applications(on, source, limits=(None, 0, 2, 500)):
         got = closeness(on, every, normalized=normalized)
         np.testing.assert_allclose(got, close[normalized], rtol=1e-12)
     np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
+    check_estimates(on, source)
     component, wanted_facts = of_component(source, directed), facts_of(source, directed)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
@@ -126,6 +131,25 @@ def check_applications(on, source, limits=(None, 0, 2, 500)):
         for row, level in zip(counts, wanted, strict=False):
             near = [((level >= 0) & (level <= k)).sum() for k in range(len(row))]
             assert row.tolist() == near
+
+
+def check_estimates(on, source):
+    """Bounds of centralities from samples hold; those of all vertices are exact."""
+    close, near = centralities(source, on.directed)
+    ways = [(of_closeness, close[x], {"normalized": x}) for x in (True, False)]
+    for samples in (max(source.n // 2, 2), max(source.n, 2)):
+        asked = {"samples": samples, "error": None, "confidence": None}
+        for app, wanted, more in (*ways, (of_harmonic, near, {})):
+            kept = KeptArrays(source.n, source.n)
+            output = kept if on.world.rank == 0 else None
+            app.run(Task(on, np.arange(source.n), output=output), **asked, **more)
+            if output is None:
+                continue
+            value, low, high = (kept.values[x] for x in ("value", "low", "high"))
+            assert (low <= np.array(wanted) + 1e-9).all()
+            assert (np.array(wanted) <= high + 1e-9).all()
+            if samples >= source.n:
+                np.testing.assert_allclose(value, wanted, rtol=1e-12)
 
 
 def check_betweenness(on, source):

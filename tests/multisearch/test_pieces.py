@@ -11,13 +11,13 @@ import networkx as nx
 import numpy as np
 import pytest
 from graphs import random_tuples
-from wholes import by_networkx, whole
+from wholes import all_levels, by_networkx, whole
 
 import distbfs
 from distbfs.errors import InputError, SearchStopped, UsageError
 from distbfs.multisearch import pieces as in_pieces
 from distbfs.multisearch.application import Task
-from distbfs.multisearch.apps.closeness import SAMPLED
+from distbfs.multisearch.apps.closeness import SAMPLED, spans_to
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import Estimate, deviation, draw
 from distbfs.multisearch.base import RunOptions
@@ -271,20 +271,36 @@ def test_times_are_readable():
 def test_bounds_of_samples_hold(edges, directed):
     for seed in range(3):
         source = random_tuples(200, edges, seed=seed)
+        plain = by_networkx(source, directed)
         exact = {
-            "harmonic": {"": nx.harmonic_centrality(by_networkx(source, directed))}
-        }
-        if not directed:
-            plain = by_networkx(source)
-            exact["closeness"] = {
+            "harmonic": {"": nx.harmonic_centrality(plain)},
+            "closeness": {
                 normal: nx.closeness_centrality(plain, wf_improved=normal)
                 for normal in (True, False)
-            }
+            },
+        }
         for app, ways in exact.items():
             for normal, values in ways.items():
                 wanted = np.array([values[v] for v in range(source.n)])
                 more = {} if normal == "" else {"normalized": normal}
                 check_bounds(graph_of(source, directed), app, wanted, seed, **more)
+
+
+@pytest.mark.parametrize("edges", [150, 300, 900])
+def test_bounds_of_distances_to_vertices(edges):
+    """No vertex that reaches another is farther, whatever the pivot."""
+    source = random_tuples(150, edges, seed=edges)
+    levels = all_levels(source, directed=True)
+    runner, part = choose_runner("openmp")[0], whole(source, directed=True)
+    on = WholeSearcher(SoloWorld(), runner, part, RunOptions())
+    for pivot in range(0, source.n, 9):
+        spans = spans_to(on, pivot)
+        assert (spans >= levels.max(axis=0)).all()
+        inside = (levels[pivot] >= 0) & (levels[:, pivot] >= 0)
+        both = levels[pivot] + levels[:, pivot].max()
+        np.testing.assert_array_equal(spans[inside], np.maximum(both, 1)[inside])
+        apart = levels[pivot] < 0
+        assert (spans[apart] == max(apart.sum() - 1, 1)).all()
 
 
 def check_bounds(graph, app, wanted, seed, *, of_itself=True, **more):
@@ -304,14 +320,12 @@ def check_bounds(graph, app, wanted, seed, *, of_itself=True, **more):
             np.testing.assert_allclose(low[near["sources"]], wanted[near["sources"]])
             np.testing.assert_allclose(high[near["sources"]], wanted[near["sources"]])
     assert widths[0] > widths[1] > widths[2]
-    if not graph.directed:
+    if of_itself or not graph.directed:
         np.testing.assert_allclose(near["value"], wanted, rtol=1e-12)
 
 
 def test_samples_that_are_refused():
     chain = distbfs.Graph.from_edges([0, 1], [1, 2], directed=True)
-    with pytest.raises(UsageError, match="closeness from samples needs a symmetric"):
-        run(chain, "closeness", samples=2)
     with pytest.raises(UsageError, match="all vertices: give no sources"):
         run(chain, "harmonic", samples=2, sources=[1])
     with pytest.raises(UsageError, match="all distances: give no depth"):
@@ -418,6 +432,28 @@ def test_an_error_of_closeness_is_kept(edges):
     assert samples.sum() == needed < len(inside)
     off = np.abs(1 / near["value"][inside] - 1 / wanted[inside])
     assert off.max() <= error * (nx.diameter(plain.subgraph(inside)) - 1)
+    assert (near["low"] <= wanted + 1e-12).all()
+    assert (wanted <= near["high"] + 1e-12).all()
+
+
+def test_an_error_of_closeness_is_kept_in_a_directed_graph():
+    """By samples of which the largest strong component has as many on average."""
+    n, error, needed = 600, 0.2, Estimate(None, 0.2, 0.9).count(599, 0.1 / 1200)
+    source = random_tuples(n, 1500, seed=4)
+    plain = by_networkx(source, directed=True)
+    inside = sorted(max(nx.strongly_connected_components(plain), key=len))
+    assert 300 < len(inside) < 550
+    wanted = exact_values(source, "closeness", True, wf_improved=False)
+    near = run(
+        *(graph_of(source, directed=True), "closeness"),
+        error=error,
+        normalized=False,
+        confidence=0.9,
+    )
+    assert len(near["sources"]) == math.ceil(needed * n / len(inside)) < n
+    off = np.abs(1 / near["value"][inside] - 1 / wanted[inside])
+    farthest = all_levels(source, directed=True)[:, inside].max(axis=0)
+    assert (off <= error * (farthest - 1)).all()
     assert (near["low"] <= wanted + 1e-12).all()
     assert (wanted <= near["high"] + 1e-12).all()
 

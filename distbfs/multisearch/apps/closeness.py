@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component, sizes_and_spans
+from distbfs.multisearch.apps.diameter import PROBLEM as LEVELS
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
     OPTIONS,
@@ -71,59 +71,101 @@ def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:
     """Return the samples of an estimate, int64 [k] (collective).
 
     If an error is requested, samples are drawn until one component has as many as the
-    error needs: the largest component that searches from LANE random vertices meet.
+    error needs: the largest component that searches from LANE random vertices meet. In
+    a directed graph, where it is strongly connected, as many are drawn as bring this
+    number on average.
     """
     searcher, n = task.searcher, task.searcher.n
     if estimate.error is None or not n:
         return draw(task, estimate, estimate.count(n - 1, failure))
     met = np.random.default_rng([task.seed, 1]).choice(n, min(LANE, n), replace=False)
-    inside, members = largest_component(searcher, met), np.zeros(n, dtype=np.bool_)
+    back = [searcher.turned()] if searcher.directed else []
+    inside, members = largest_component(searcher, met, *back), np.zeros(n, np.bool_)
+    if searcher.directed:
+        count = estimate.count(n - 1, failure) * n / len(inside)
+        return draw(task, estimate, math.ceil(count))
     members[inside] = True
     return draw(task, estimate, estimate.count(len(inside) - 1, failure), members)
+
+
+def spans_to(searcher: Searcher, pivot: int) -> Array:
+    """Return a bound on the distances to each vertex of a directed graph (collective).
+
+    The result is int64 [n] on rank 0. What reaches the pivot is on its way to a vertex
+    in at most as many steps as over the pivot. All vertices on a path to a vertex that
+    the pivot does not reach are such vertices, and those on a path from a vertex that
+    does not reach the pivot do not reach it either, so their number is a bound.
+    """
+    sides, sources = (searcher, searcher.turned()), np.array([pivot])
+    rows = [side.run(LEVELS, sources)["level"] for side in sides]
+    if searcher.world.rank:
+        return np.zeros(0, dtype=np.int64)
+    away, into = (row[0].astype(np.int64) for row in rows)
+    beyond, lacking = (int((row < 0).sum()) for row in (away, into))
+    spans = np.where(away < 0, beyond - 1, into.max() + away)
+    least = np.where((away >= 0) & (into < 0), lacking - 1, 1)
+    return np.maximum(spans, least)
 
 
 def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     """Estimate closeness of all vertices and pass on ``value``, ``low`` and ``high``.
 
-    Let k samples be in the component of v, which has r vertices and no distance above
-    D = min(r - 1, 2 e), with e the smallest depth of these samples. The sum of the
-    distances to v is estimated as (r - 1) times their mean distance, with an error of
-    at most (r - 1) t, with t as in ``sampling`` for distances in [1, D] and half of the
-    failures. A sample itself has its exact value. A component without samples has at
-    most n ln(1 / p) / K vertices with probability 1 - p, K being the number of all
-    samples; the values of its vertices are 0, their least possible.
+    Let k samples reach v, from which no vertex that reaches it is farther than D. The
+    mean distance to v is estimated as that of these samples, with an error of at most
+    t, with t as in ``sampling`` for distances in [1, D] and half of the failures.
+
+    In an undirected graph, r - 1 vertices reach v, those of its component, whose size r
+    is known, and D = min(r - 1, 2 e), with e the smallest depth of these samples. A
+    sample itself has its exact value. A component without samples has at most
+    n ln(1 / p) / K vertices with probability 1 - p, K being the number of all samples;
+    the values of its vertices are 0, their least possible. In a directed graph, the
+    number of vertices that reach v is estimated as (n - 1) k / K, with an error of at
+    most (n - 1) t, with t for values in [0, 1], and D is that of ``spans_to``.
     """
     searcher, n = task.searcher, task.searcher.n
-    if searcher.directed:
-        raise UsageError(
-            "closeness from samples needs a symmetric graph, and this one is directed; "
-            "harmonic takes directed graphs"
-        )
     failure = estimate.failure(n, 2)
     drawn = drawn_for(task, estimate, failure)
     pieces = task.pieces()
     sums = pieces.run(SAMPLED, drawn)
-    sizes, spans = sizes_and_spans(searcher, drawn, sums["reached"], sums["depth"])
-    if task.searcher.world.rank:
+    sizes, spans = np.zeros((2, n), dtype=np.int64)
+    if not searcher.directed:
+        reached, depth = sums["reached"], sums["depth"]
+        sizes, spans = sizes_and_spans(searcher, drawn, reached, depth)
+    elif n:
+        spans = spans_to(searcher, int(drawn[sums["reached"].argmax()]))
+    if searcher.world.rank:
         return pieces.facts()
-    others, summed = np.maximum(sizes - 1, 0), sums["distance_from"]
-    sampled = np.zeros(n, dtype=np.bool_)
+    summed, sampled = sums["distance_from"], np.zeros(n, dtype=np.bool_)
     sampled[drawn] = True
     count = sums["reached_from"] - sampled
-    rest = others - count
-    total = summed * others / np.maximum(count, 1)
-    off = others * (spans - 1) * deviation(count, others, failure)
-    least = np.maximum(total - off, summed + rest)
-    most = np.minimum(total + off, summed + rest * spans)
-    for array in (total, least, most):
-        array[drawn] = sums["distance"]
+    if searcher.directed:
+        tried = np.maximum(len(drawn) - sampled, 1)
+        others, off = (
+            (n - 1) * count / tried,
+            (n - 1) * deviation(tried, n - 1, failure),
+        )
+        fewest = np.maximum(others - off, count)
+        most = np.minimum(others + off, n - 1 - tried + count)
+    else:
+        fewest = others = most = np.maximum(sizes - 1, 0)
+        unknown = sizes == 0
+        largest = min(n * math.log(1 / failure) / max(len(drawn), 1), unknown.sum())
+        most = np.where(unknown, max(largest - 1, 0), others)
+    spans = np.minimum(spans, np.maximum(most, 1))
+    mean, rest = summed / np.maximum(count, 1), most - count
+    off = (spans - 1) * deviation(count, most, failure)
+    total = mean * others
+    least = np.maximum((mean - off) * most, summed + rest)
+    longest = np.minimum((mean + off) * most, summed + rest * spans)
     value, high, low = (
-        scores(others, x, n, normalized=normalized) for x in (total, least, most)
+        scores(x, y, n, normalized=normalized)
+        for x, y in ((others, total), (most, least), (most, longest))
     )
-    unknown = sizes == 0
-    largest = min(n * math.log(1 / failure) / max(len(drawn), 1), unknown.sum())
-    if largest > 1:
-        high[unknown] = (largest - 1) / (n - 1) if normalized else 1
+    low *= fewest / np.maximum(most, 1) if normalized else count > 0
+    if not searcher.directed:
+        exact = scores(others[drawn], sums["distance"], n, normalized=normalized)
+        for array in (value, low, high):
+            array[drawn] = exact
     facts = estimate.keep(task, drawn, value, low, high)
     return {"normalized": normalized, **facts, **pieces.facts()}
 
