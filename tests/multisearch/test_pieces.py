@@ -17,7 +17,7 @@ import distbfs
 from distbfs.errors import InputError, SearchStopped, UsageError
 from distbfs.multisearch import pieces as in_pieces
 from distbfs.multisearch.application import Task
-from distbfs.multisearch.apps.closeness import SAMPLED, spans_to
+from distbfs.multisearch.apps.closeness import SAMPLED, reaching
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import Estimate, deviation, draw
 from distbfs.multisearch.base import RunOptions
@@ -288,17 +288,20 @@ def test_bounds_of_samples_hold(edges, directed):
 
 @pytest.mark.parametrize("edges", [150, 300, 900])
 def test_bounds_of_distances_to_vertices(edges):
-    """No vertex that reaches another is farther, whatever the pivot."""
+    """No vertex that reaches another is farther, and their number is right."""
     source = random_tuples(150, edges, seed=edges)
     levels = all_levels(source, directed=True)
     runner, part = choose_runner("openmp")[0], whole(source, directed=True)
     on = WholeSearcher(SoloWorld(), runner, part, RunOptions())
     for pivot in range(0, source.n, 9):
-        spans = spans_to(on, pivot)
+        fewest, most, spans = reaching(on, pivot)
         assert (spans >= levels.max(axis=0)).all()
+        counts = (levels > 0).sum(axis=0)
+        assert ((fewest <= counts) & (counts <= most)).all()
         inside = (levels[pivot] >= 0) & (levels[:, pivot] >= 0)
         both = levels[pivot] + levels[:, pivot].max()
         np.testing.assert_array_equal(spans[inside], np.maximum(both, 1)[inside])
+        np.testing.assert_array_equal(fewest[inside], most[inside])
         apart = levels[pivot] < 0
         assert (spans[apart] == max(apart.sum() - 1, 1)).all()
 

@@ -88,23 +88,28 @@ def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:
     return draw(task, estimate, estimate.count(len(inside) - 1, failure), members)
 
 
-def spans_to(searcher: Searcher, pivot: int) -> Array:
-    """Return a bound on the distances to each vertex of a directed graph (collective).
+def reaching(searcher: Searcher, pivot: int) -> tuple[Array, Array, Array]:
+    """Return bounds for each vertex of a directed graph from a pivot (collective).
 
-    The result is int64 [n] on rank 0. What reaches the pivot is on its way to a vertex
-    in at most as many steps as over the pivot. All vertices on a path to a vertex that
-    the pivot does not reach are such vertices, and those on a path from a vertex that
-    does not reach the pivot do not reach it either, so their number is a bound.
+    The results are the least and largest number of others that reach it, and the
+    largest distance from them, int64 [n] on rank 0. What reaches the pivot also reaches
+    what the pivot reaches, over the pivot. All vertices on a path to a vertex that the
+    pivot does not reach are such vertices, and those on a path from a vertex that does
+    not reach the pivot do not reach it either, so their number bounds the distance.
     """
     sides, sources = (searcher, searcher.turned()), np.array([pivot])
     rows = [side.run(LEVELS, sources)["level"] for side in sides]
     if searcher.world.rank:
-        return np.zeros(0, dtype=np.int64)
+        fewest, most, spans = np.zeros((3, 0), dtype=np.int64)
+        return fewest, most, spans
     away, into = (row[0].astype(np.int64) for row in rows)
     beyond, lacking = (int((row < 0).sum()) for row in (away, into))
-    spans = np.where(away < 0, beyond - 1, into.max() + away)
-    least = np.where((away >= 0) & (into < 0), lacking - 1, 1)
-    return np.maximum(spans, least)
+    reached, both = away >= 0, (away >= 0) & (into >= 0)
+    fewest = (searcher.n - lacking) * reached - both
+    most = np.where(both, fewest, np.where(reached, searcher.n, beyond) - 1)
+    spans = np.where(reached, into.max() + away, beyond - 1)
+    spans = np.maximum(spans, np.where(reached & ~both, lacking - 1, 1))
+    return fewest, most, spans
 
 
 def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
@@ -120,19 +125,20 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     n ln(1 / p) / K vertices with probability 1 - p, K being the number of all samples;
     the values of its vertices are 0, their least possible. In a directed graph, the
     number of vertices that reach v is estimated as (n - 1) k / K, with an error of at
-    most (n - 1) t, with t for values in [0, 1], and D is that of ``spans_to``.
+    most (n - 1) t, with t for values in [0, 1]; ``reaching`` has bounds of it, and D.
     """
     searcher, n = task.searcher, task.searcher.n
     failure = estimate.failure(n, 2)
     drawn = drawn_for(task, estimate, failure)
     pieces = task.pieces()
     sums = pieces.run(SAMPLED, drawn)
-    sizes, spans = np.zeros((2, n), dtype=np.int64)
+    sizes, fewest, most, spans = np.zeros((4, n), dtype=np.int64)
     if not searcher.directed:
         reached, depth = sums["reached"], sums["depth"]
         sizes, spans = sizes_and_spans(searcher, drawn, reached, depth)
     elif n:
-        spans = spans_to(searcher, int(drawn[sums["reached"].argmax()]))
+        both_ways = sums["reached"] * sums["reached_from"][drawn]
+        fewest, most, spans = reaching(searcher, int(drawn[both_ways.argmax()]))
     if searcher.world.rank:
         return pieces.facts()
     summed, sampled = sums["distance_from"], np.zeros(n, dtype=np.bool_)
@@ -140,12 +146,11 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     count = sums["reached_from"] - sampled
     if searcher.directed:
         tried = np.maximum(len(drawn) - sampled, 1)
-        others, off = (
-            (n - 1) * count / tried,
-            (n - 1) * deviation(tried, n - 1, failure),
-        )
-        fewest = np.maximum(others - off, count)
-        most = np.minimum(others + off, n - 1 - tried + count)
+        others = (n - 1) * count / tried
+        off = (n - 1) * deviation(tried, n - 1, failure)
+        fewest = np.maximum(fewest, np.maximum(others - off, count))
+        most = np.minimum(most, np.minimum(others + off, n - 1 - tried + count))
+        others = np.clip(others, fewest, most)
     else:
         fewest = others = most = np.maximum(sizes - 1, 0)
         unknown = sizes == 0
@@ -154,14 +159,16 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     spans = np.minimum(spans, np.maximum(most, 1))
     mean, rest = summed / np.maximum(count, 1), most - count
     off = (spans - 1) * deviation(count, most, failure)
-    total = mean * others
     least = np.maximum((mean - off) * most, summed + rest)
-    longest = np.minimum((mean + off) * most, summed + rest * spans)
+    longest = np.minimum(
+        np.where(count > 0, mean + off, spans) * most, summed + rest * spans
+    )
+    total = np.where(count > 0, mean * others, longest)
     value, high, low = (
         scores(x, y, n, normalized=normalized)
         for x, y in ((others, total), (most, least), (most, longest))
     )
-    low *= fewest / np.maximum(most, 1) if normalized else count > 0
+    low *= fewest / np.maximum(most, 1) if normalized else fewest > 0
     if not searcher.directed:
         exact = scores(others[drawn], sums["distance"], n, normalized=normalized)
         for array in (value, low, high):
