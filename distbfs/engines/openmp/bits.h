@@ -6,7 +6,7 @@
 #ifndef DISTBFS_BITS_H
 #define DISTBFS_BITS_H
 #include <stdint.h>
-#ifdef __AVX512BW__
+#if defined(__AVX512BW__) || defined(__BMI2__)
 #include <immintrin.h>
 #endif
 
@@ -23,6 +23,18 @@ static inline int claim(uint64_t *map, uint32_t v) {
     uint64_t bit = UINT64_C(1) << (v & 63);
     if (__atomic_load_n(map + (v >> 6), __ATOMIC_RELAXED) & bit) return 0;
     return !(__atomic_fetch_or(map + (v >> 6), bit, __ATOMIC_RELAXED) & bit);
+}
+
+/* Move the bits of `packed`, in their order, to the places that are set in `places`. */
+static inline uint64_t spread_bits(uint64_t packed, uint64_t places) {
+#ifdef __BMI2__
+    return _pdep_u64(packed, places);
+#else
+    uint64_t bits = 0;
+    for (; packed; packed >>= 1, places &= places - 1)
+        if (packed & 1) bits |= places & -places;
+    return bits;
+#endif
 }
 
 #ifdef __AVX512BW__
@@ -68,6 +80,19 @@ static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t
     }
 }
 
+/* Copy those of 64 values that `taken` names, at most sixteen, one behind the other. */
+static inline void pack_lanes(uint32_t *out, const uint32_t *values, uint64_t taken) {
+    __m512i packed = _mm512_setzero_si512();
+    for (uint32_t count = 0; taken; taken >>= LANES, values += LANES) {
+        __mmask16 lanes = (__mmask16)taken;
+        __m512i some = _mm512_maskz_compress_epi32(lanes, _mm512_maskz_loadu_epi32(lanes, values));
+        uint32_t more = (uint32_t)__builtin_popcount(lanes);
+        packed = _mm512_mask_expand_epi32(packed, (__mmask16)(((1u << more) - 1) << count), some);
+        count += more;
+    }
+    _mm512_storeu_si512(out, packed);
+}
+
 /* One bit for each of 64 bytes that is not zero; the bytes are cleared. */
 static inline uint64_t take_marks(uint8_t *marks) {
     __m512i bytes = _mm512_loadu_si512((const void *)marks);
@@ -104,6 +129,10 @@ static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t
         int k = __builtin_ctz(hit);
         out[index[k]] = table[from[k]];
     }
+}
+
+static inline void pack_lanes(uint32_t *out, const uint32_t *values, uint64_t taken) {
+    for (; taken; taken &= taken - 1) *out++ = values[__builtin_ctzll(taken)];
 }
 
 static inline uint64_t take_marks(uint8_t *marks) {

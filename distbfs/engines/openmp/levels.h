@@ -282,22 +282,33 @@ static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
     uint64_t todo = ~g->visited[w], fresh = 0;
     /* mutant: (g->enterable) -> (0) : test_vertices_that_no_edge_enters */
     if (g->enterable) todo &= g->enterable[w];
-    for (int part = 0; todo >> (part * LANES); part++) {
-        uint32_t lanes = todo >> (part * LANES) & 0xffff;
-        if (!lanes) continue;
-        int64_t v = w * 64 + part * LANES;
-        uint32_t hit = test_lanes(g->visited, g->first + v, lanes);
-        c->checks += __builtin_popcount(lanes);
+    const uint32_t *lead = g->first + w * 64, *at = g->vertices + w * 64;
+    if (!todo) return 0;
+    const int count = __builtin_popcountll(todo);
+    c->checks += count;
+    if (count <= LANES) { /* packed, so that they are looked at together */
+        uint32_t few[LANES], places[LANES];
+        pack_lanes(few, lead, todo);
+        uint32_t hit = test_lanes(g->visited, few, (1u << count) - 1);
         if (hit) {
-            scatter_value(g->level, g->vertices + v, hit, s->level);
-            if (g->parent) scatter_names(g, g->vertices + v, hit, g->first + v);
+            fresh = spread_bits(hit, todo);
+            pack_lanes(places, at, todo);
+            scatter_value(g->level, places, hit, s->level);
+            if (g->parent) scatter_names(g, places, hit, few);
         }
-        for (uint32_t rest = lanes & ~hit; rest; rest &= rest - 1) {
-            int k = __builtin_ctz(rest);
-            hit |= (uint32_t)pull_row(s, (uint32_t)(v + k), c) << k;
+    } else
+        for (int part = 0; part < 4; part++, lead += LANES, at += LANES) {
+            uint32_t lanes = todo >> (part * LANES) & 0xffff;
+            if (!lanes) continue;
+            uint32_t hit = test_lanes(g->visited, lead, lanes);
+            fresh |= (uint64_t)hit << (part * LANES);
+            if (!hit) continue;
+            scatter_value(g->level, at, hit, s->level);
+            if (g->parent) scatter_names(g, at, hit, lead);
         }
-        fresh |= (uint64_t)hit << (part * LANES);
-        if (part == 3) break;
+    for (uint64_t rest = todo & ~fresh; rest; rest &= rest - 1) {
+        int k = __builtin_ctzll(rest);
+        fresh |= (uint64_t)pull_row(s, (uint32_t)(w * 64 + k), c) << k;
     }
     c->found += __builtin_popcountll(fresh);
     return fresh;
