@@ -187,7 +187,7 @@ class BuildOptions:
     threshold: int | None = option(BUILDING, "-t", low=0)
     permute_seed: int | None = None
     pass_bytes: int = option(BUILDING, "--memory", default=4 << 30, low=1, unit=1 << 30)
-    order_block: int = 1 << 15
+    order_block: int = 1 << 12
     directed: bool = False
     threads: int = 0
 
