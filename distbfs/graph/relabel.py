@@ -7,7 +7,9 @@ blocks of ``order_block`` ids avoids that.
 
 The trees of a whole graph, the vertices outside its 2-core, come after the core, in an
 order in which each has at most one neighbour before it. So a search of the core alone
-determines their levels, which the record codes of the Graph500 list use as well.
+determines their levels, which the record codes of the Graph500 list use as well. In a
+directed graph, vertices that no edge enters come last, so that pulls, which look at
+sixteen neighbouring numbers at once, find none of them among the others.
 
 Road networks have no hubs, and their searches have many levels, each of vertices next
 to those of the level before. The core of such a graph, if it is whole, is numbered
@@ -55,7 +57,7 @@ def degree_order(
     degrees: Ids,
     block: int,
     threads: int = 0,
-    trees: Array | None = None,
+    last: Array | None = None,
     rows: tuple[Ids, Array] | None = None,
 ) -> PartNumbering:
     """Assign numbers to a part's vertices by block, then descending degree, then id.
@@ -63,23 +65,23 @@ def degree_order(
     degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
     without edges)
     block: ids per block
-    trees: uint32, active ids that come after the other active ones, in this order,
+    last: uint32, active ids that come after the other active ones, in this order,
     whatever their block and degree
     rows: offsets, int64 [local + 1], and columns of a symmetric graph, whose vertices
     are numbered depth first if it is like a road network
     """
-    if trees is not None:
+    if last is not None:
         degrees = degrees.copy()
-        degrees[trees] = 0
+        degrees[last] = 0
     falling = stable_order(degrees, threads, falling=True)
     core = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
     active = core
-    if trees is not None:
-        active += len(trees)
-        hanging = np.zeros(len(degrees), dtype=np.bool_)
-        hanging[trees] = True
-        without_edges = falling[core:][~hanging[falling[core:]]]
-        falling[core:active], falling[active:] = trees, without_edges
+    if last is not None:
+        active += len(last)
+        is_last = np.zeros(len(degrees), dtype=np.bool_)
+        is_last[last] = True
+        without_edges = falling[core:][~is_last[falling[core:]]]
+        falling[core:active], falling[active:] = last, without_edges
     walk = None
     if rows is not None and core >= ROAD_VERTICES:
         walk = _depth_first(*rows, degrees, core)

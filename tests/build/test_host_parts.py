@@ -339,6 +339,16 @@ def test_directed_host_parts(name, count, threshold):
                     assert result.nedge == ends[level >= 0].sum()
 
 
+@pytest.mark.parametrize("block", [4, 1 << 12])
+def test_vertices_that_no_edge_enters_come_last(block):
+    source = random_tuples(300, 500, 8)
+    [part], _ = build(source, 1, directed=True, order_block=block)
+    entered = np.diff(part.pulled.offsets[: part.active + 1].astype(np.int64)) > 0
+    count = np.count_nonzero(entered)
+    assert 0 < count < part.active < 300
+    assert entered[:count].all()
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     source=sources(), seed=st.none() | st.integers(0, 3), count=st.sampled_from([1, 3])

@@ -10,6 +10,7 @@ from directed_graphs import (
     check_arrays,
     csr,
     directed,
+    distances,
     matrix_of,
     part_of,
     whole_search,
@@ -48,6 +49,23 @@ def test_any_directed_graph(engine, method, direction, matrix, threads, data):
     search = whole_search(made, part)
     for root in data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4)):
         check(matrix, root, search.search(root))
+
+
+@EACH_WAY
+def test_roots_that_no_edge_enters(engine, method, direction):
+    """They have no level in the next search, which gives none to the like of them."""
+    matrix = matrix_of(7, [0, 0, 1, 3, 3], [1, 2, 2, 2, 5])
+    made = make_engine(engine, method, direction=direction, threads=2)
+    search = whole_search(made, part_of(matrix))
+    for root in (0, 1, 3, 0, 6, 2):
+        check(matrix, root, search.search(root))
+    for roots in ([3, 6], [0, 3]):
+        levels = search.search(np.array(roots)).level
+        wanted = np.array([distances(matrix, root) for root in roots])
+        wanted[wanted < 0] = 9
+        lowest = wanted.min(axis=0)
+        np.testing.assert_array_equal(levels, np.where(lowest == 9, -1, lowest))
+        check(matrix, 1, search.search(1))
 
 
 @cache

@@ -38,6 +38,15 @@ def test_whole_graphs(directed):
             assert np.array_equal(bfs(graph, source, **options).level, all_of_it)
 
 
+def test_views_that_close_vertices():
+    """What the search before reached has no level where no seen edge enters it."""
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], directed=True)
+    with distbfs.open(graph, engine="openmp") as session:
+        assert session.search(0).level.tolist() == [0, 1, 2, 3]
+        session.see(session.view(edges=[True, False, True]))
+        assert session.search(0).level.tolist() == [0, 1, -1, -1]
+
+
 def test_parts():
     for seed in range(1, 13):
         search_parts(seed)

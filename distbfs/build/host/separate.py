@@ -120,7 +120,13 @@ class Distributor:
             return self._part(part, sides, numbering, made, incoming=incoming)
         incoming = {}
         if len(sides) > 1:
-            numbering = degree_order(sum_of(sides), self.order_block, self.threads)
+            entered_by_none = (sides[1].degrees == 0) & (rows.degrees > 0)
+            numbering = degree_order(
+                sum_of(sides),
+                self.order_block,
+                self.threads,
+                np.flatnonzero(entered_by_none).astype(np.uint32),
+            )
             incoming = {"nn": whole_rows(sides[1], numbering, self.threads)}
         else:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)

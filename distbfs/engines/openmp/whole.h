@@ -149,11 +149,13 @@ static inline int ends_with(whole_graph *g, int64_t level) {
     return !g->wanted;
 }
 
-/* Give the vertices whose rows are here and that were not reached level and parent -1. */
+/* Give the vertices whose rows are here and that were not reached level and parent -1, but
+ * those of a whole graph that no edge enters: they keep theirs unless they are roots. */
 static inline void finish_search(const whole_graph *g) {
+    const uint64_t *own = g->expandable ? g->expandable : g->enterable;
     for (int64_t w = 0; w < g->words; w++) {
         uint64_t rest = ~g->visited[w];
-        if (g->expandable) rest &= g->expandable[w];
+        if (own) rest &= own[w];
         for (; rest; rest &= rest - 1)
             unreach(g, (uint32_t)(w * 64 + __builtin_ctzll(rest)));
     }

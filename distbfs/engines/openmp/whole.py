@@ -128,7 +128,8 @@ class OpenMPWhole:
         self._unreach()
         self._numbers: Array = arrays.pop("numbers")
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
-        self._isolated: Root | None = None  # roots of the last search without edges
+        # roots of the last search that the next one leaves alone: no edge enters them
+        self._isolated: Root | None = None
         self._graph = self._prepare(part, arrays)
         self._close(part)
         self._trees = self._trees_of(part)
@@ -144,6 +145,9 @@ class OpenMPWhole:
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``WholeSearch``."""
         self._choose(part)
+        self._graph.reached = -1
+        # mutant: self._unreach() -> pass : test_views_that_close_vertices
+        self._unreach()
         first = first_of(part.pulled, part.active)
         self._graph.held["first"][: part.active] = first
         self._close(part)
@@ -217,6 +221,9 @@ class OpenMPWhole:
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
+        # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
+        if alone is not None or self._graph.closed:
+            self._isolated = root
         call = LongCall.again(self._library, stop)
         self._graph.stop = call.stop
         try:
@@ -240,7 +247,6 @@ class OpenMPWhole:
         level_records = self._records(log, levels) if records else []
         order = self._order()
         if alone is not None:
-            self._isolated = alone
             self._write(alone, 0, alone)
             if order is not None:
                 order = np.concatenate([alone, order])
