@@ -81,12 +81,20 @@ def owner_bytes(graph: PlannedGraph) -> int | None:
     return stored + searching + memory.PROCESS
 
 
-def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
+def notes_of(
+    graph: PlannedGraph, gpus: Mapping[str, Any], time: SearchTime | None
+) -> list[str]:
     """Return notes on what is impossible, and on what a predicted time leaves out."""
     notes = []
     part = gpus["gpu_part"]
     if graph.directed:
-        notes.append("the time of searches of directed graphs is not predicted")
+        notes.append(
+            "the time of searches of directed graphs is not predicted for stores as "
+            "they are, nor where edges are in host memory"
+            if time is None or time.arcs is None
+            else "the time of a search is that of the same edges in both directions, "
+            f"times {time.arcs} as measured"
+        )
         if gpus["gpu_search"] is None:
             notes.append(
                 "engine xbfs searches directed graphs up to 2^31 vertices on a device"
@@ -110,6 +118,12 @@ def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     if not shape.whole and (problem := part_problem(shape)):
         notes.append(f"GPUs cannot build it: {problem}")
     return notes
+
+
+def split_arcs(graph: PlannedGraph, planned: Mapping[str, Any]) -> bool:
+    """Return whether a directed graph has edges in host memory."""
+    on_host = planned.get("kept") is not None or planned.get("outer_on_host")
+    return graph.directed and bool(on_host)
 
 
 def weigh(
@@ -155,7 +169,7 @@ def weigh(
         "owner": owner_bytes(graph),
         **gpus,
         "host": host,
-        "notes": notes_of(graph, gpus),
+        "notes": notes_of(graph, gpus, time),
         "xbfs": None if time is None else time.as_dict(),
     }
 
@@ -187,7 +201,7 @@ def run(asked: PlanOptions) -> None:
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
     planned, time = planned_split(graph, gpus) or {}, None
-    if planned.get("fits") is not False:
+    if planned.get("fits") is not False and not split_arcs(graph, planned):
         time = search_time(
             graph,
             asked.gpu,

@@ -43,6 +43,7 @@ class PlannedGraph:
     files: bytes of every part on disk, empty if there is no such store
     histogram: degrees, or the lengths of all rows (of out and in edges) of a directed
     graph; None for a store as it is whose degrees were not read
+    sums: of a directed graph that is not stored, sums of degrees out and in
     """
 
     title: str
@@ -60,6 +61,7 @@ class PlannedGraph:
     shapes: Sequence[PartShape]
     files: Sequence[int] = ()
     histogram: DegreeHistogram | None = None
+    sums: DegreeHistogram | None = None
     domain: int = 1
     directed: bool = False
 
@@ -160,6 +162,7 @@ def one_way(graph: PlannedGraph, m: int, rows: DegreeHistogram) -> PlannedGraph:
         nn=round(share * graph.nn),
         shapes=[memory.one_way(shape, share) for shape in graph.shapes],
         histogram=rows,
+        sums=graph.histogram,
         directed=True,
     )
 
@@ -218,7 +221,10 @@ def search_time(
     bandwidth: float | None = None,
     link: LinkReads | None = None,
 ) -> SearchTime | None:
-    """Return the predicted time of engine xbfs; None if degrees are not known.
+    """Return the predicted time of engine xbfs; None if it cannot be predicted.
+
+    It needs degrees; of a directed graph, which has no tails, those that it would have
+    in both directions.
 
     hosts: whether the domains are on several hosts
     bandwidth: bytes per second between them, in place of the fitted or assumed rate
@@ -228,7 +234,8 @@ def search_time(
     graph is searched on one device, hosts begin the levels of many parts, and exchange
     nvshmem uses NCCL if no single launch is possible.
     """
-    if graph.histogram is None or graph.directed:
+    histogram = graph.sums if graph.directed else graph.histogram
+    if histogram is None:
         return None
     parts, devices = graph.parts, graph.domain
     if graph.domains == 1 and graph.n < ONE_DEVICE_BELOW:
@@ -249,5 +256,11 @@ def search_time(
             exchange, gpu, hosts=hosts, bandwidth=bandwidth, streamed=streamed
         )
     return predict_search(
-        graph.histogram, graph.tuples, layout, device, between, link=link
+        histogram,
+        graph.tuples,
+        layout,
+        device,
+        between,
+        link=link,
+        directed=graph.directed,
     )

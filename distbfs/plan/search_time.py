@@ -14,6 +14,8 @@ The terms are those of one device, in a domain of D devices, which is one of p:
     hops       messages between hosts for which a level waits one after another
     wire       bytes of masks, vertices, questions, answers and parents over bandwidth
     counting   vertex for each vertex of the domain that is searched
+    if edges lead one way:
+    arcs       what such searches took more than those of the same tuples both ways
     if rows have tails in host memory:
     link       first lines of tails at VISITS a second, the lines that follow them at
                LINK bytes a second
@@ -71,6 +73,11 @@ STREAMED_PARTNER = {
     "nccl": Constant(2e-6, ASSUMED),
     "nvshmem": Constant(1.9e-9, BESIDE),
 }
+# times of searches of arcs over those of the same tuples both ways: on one device, on
+# those of a domain, between domains
+ARCS = Constant(1.29, ON_H200)
+ARCS_SHARED = Constant(1.40, ON_H200)
+ARCS_BETWEEN = Constant(1.07, ON_H200)
 LINK = Constant(51e9, ON_H200)  # bytes a second that kernels read of host memory
 VISITS = Constant(37e6, ON_H200)  # lines a second that they read of it at random
 LINE = 128  # bytes that a read of host memory brings
@@ -175,6 +182,7 @@ class SearchTime:
 
     tuples: number of input tuples, all of which are counted
     link: a device's reads of host memory; None if all data are on devices
+    arcs: factor of a directed graph; None for others
     """
 
     tuples: float
@@ -185,6 +193,7 @@ class SearchTime:
     bytes: Mapping[str, float]
     terms: Mapping[str, float]
     link: LinkReads | None = None
+    arcs: Constant | None = None
 
     @property
     def seconds(self) -> float:
@@ -223,6 +232,8 @@ class SearchTime:
             used.pop("shared")
         if self.link is not None:
             used |= {"link": LINK, "visits": VISITS}
+        if self.arcs is not None:
+            used["arcs"] = self.arcs
         if exchange is not None:
             used |= {"exchange_level": exchange.level, "bandwidth": exchange.bandwidth}
             used["partner"] = partner_of(exchange.name, streamed=streamed)
@@ -308,9 +319,11 @@ def predict_search(
     *,
     internal: bool = False,
     link: LinkReads | None = None,
+    directed: bool = False,
 ) -> SearchTime:
     """Predict the time of a search; fast at any scale.
 
+    histogram: degrees; in a directed graph, sums of those out and in
     exchange: constants of the exchange, needed if there are several domains
     internal: whether results stay in internal ids
     link: a device's reads of host memory, None if all data are on devices
@@ -339,7 +352,11 @@ def predict_search(
     if link is not None:
         terms["link"] = link.seconds
     terms |= outside
-    return SearchTime(tuples, work, layout, device, exchange, sent, terms, link)
+    arcs = None
+    if directed:
+        arcs = ARCS_BETWEEN if domains > 1 else ARCS if devices == 1 else ARCS_SHARED
+        terms["arcs"] = (arcs - 1) * sum(terms.values())
+    return SearchTime(tuples, work, layout, device, exchange, sent, terms, link, arcs)
 
 
 def _between(

@@ -355,7 +355,7 @@ def test_a_plan_counts_edges_out_and_in(store):
     out = here("plan", store, "--verbose").out
     assert f"edges              {manifest.m}, directed\n" in out
     assert out.count("\nnote: ") == 1
-    assert "the time of searches of directed graphs is not predicted" in out
+    assert "directed graphs is not predicted for stores as they are" in out
     assert "\none GPU  " in out
 
 
@@ -373,6 +373,23 @@ def test_a_directed_graph_that_is_not_there_is_expected(tmp_path):
     for name in ("graph", "search"):
         sizes = (x["gpu_search"][name] for x in (plan, built))
         assert next(sizes) == pytest.approx(next(sizes), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("devices", "domain", "factor"), [(1, 1, 1.29), (2, 2, 1.4), (2, 1, 1.07)]
+)
+def test_the_time_of_arcs(devices, domain, factor):
+    """It is that of the symmetric graph, times what was measured."""
+    words = ("plan", "--scale", 28, "--devices", devices, "--domain", domain)
+    symmetric, arcs = (
+        here(*words, "--threshold", 64, *more, "--json").values
+        for more in ((), ("--directed",))
+    )
+    times = [x["xbfs"]["seconds"] for x in (symmetric, arcs)]
+    assert times[1] == pytest.approx(factor * times[0])
+    assert arcs["xbfs"]["constants"]["arcs"]["value"] == factor
+    assert "arcs" not in symmetric["xbfs"]["constants"]
+    assert f"times {factor} as measured" in here(*words, "--directed").out
 
 
 @pytest.mark.parametrize("scale", [14, 30])
@@ -393,6 +410,8 @@ def test_a_directed_graph_larger_than_a_gpu(scale, tmp_path):
     assert 8 < tails["kept"] < plan["vertices"]
     assert half < tails["host"] < 1.2 * half
     assert tails["device"] <= have - spare
+    assert split["xbfs"] is None
+    assert (plan["xbfs"] is None) == (scale < 20)
     small = here("plan", *words, "--device-memory", spare + 1)
     assert small.code == 3
     assert "; one GPU needs " in small.err
