@@ -35,8 +35,12 @@ CALLS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "multi_source_dijkstra_path": lambda g: (g, [0, 1, 2], None, None),
     "multi_source_dijkstra_path_length": lambda g: (g, [0, 1, 2], None, None),
 }
-for name in {*backend.MANY_SEARCHES} - {"eccentricity"}:
-    del CALLS[name]  # they search from all nodes
+DIRECTED = (
+    *("is_strongly_connected", "is_weakly_connected"),
+    "weakly_connected_components",
+)
+for name in {*backend.MANY_SEARCHES, *DIRECTED} - {"eccentricity"}:
+    del CALLS[name]  # they search from all nodes, or need a directed graph
 
 
 def finish(result: Any) -> None:

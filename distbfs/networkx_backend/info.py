@@ -9,6 +9,7 @@ ORDERED = "Order and parents are those of NetworkX; one thread searches."
 LEVELS = "The fastest engine of the machine searches."
 PATHS = f"Only without weights.  {ORDERED}"
 MANY = "Only without weights.  Many searches share one traversal."
+COMPONENTS = "Components are found by hooking and pointer jumping."
 MEASURE = f"{MANY}  Not with e or usebounds."
 
 FUNCTIONS = {
@@ -25,7 +26,7 @@ FUNCTIONS = {
     "bidirectional_shortest_path": ORDERED,
     "center": MEASURE,
     "closeness_centrality": MANY,
-    "connected_components": "Components are found by hooking and pointer jumping.",
+    "connected_components": COMPONENTS,
     "descendants": LEVELS,
     "descendants_at_distance": LEVELS,
     "diameter": MEASURE,
@@ -35,6 +36,8 @@ FUNCTIONS = {
     "has_path": LEVELS,
     "is_bipartite": "By the components of a graph of twice the size.",
     "is_connected": LEVELS,
+    "is_strongly_connected": LEVELS,
+    "is_weakly_connected": COMPONENTS,
     "multi_source_dijkstra_path": PATHS,
     "multi_source_dijkstra_path_length": PATHS,
     "periphery": MEASURE,
@@ -45,6 +48,7 @@ FUNCTIONS = {
     "single_source_shortest_path_length": ORDERED,
     "single_target_shortest_path": ORDERED,
     "single_target_shortest_path_length": ORDERED,
+    "weakly_connected_components": COMPONENTS,
 }
 
 

@@ -54,10 +54,19 @@ def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
     return node
 
 
-def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
-    """Raise NetworkX's exception for directed graphs."""
-    if G.is_directed():
-        raise nx.NetworkXNotImplemented("not implemented for directed type")
+def refuse(G: BackendGraph, *, directed: bool) -> None:  # noqa: N803
+    """Raise NetworkX's exception for directed graphs, or for undirected ones."""
+    if G.is_directed() == directed:
+        kind = "directed" if directed else "undirected"
+        raise nx.NetworkXNotImplemented(f"not implemented for {kind} type")
+
+
+def refuse_empty(G: BackendGraph) -> None:  # noqa: N803
+    """Raise NetworkX's exception for the connectivity of no nodes."""
+    if not len(G):
+        raise nx.NetworkXPointlessConcept(
+            "Connectivity is undefined for the null graph."
+        )
 
 
 def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803

@@ -17,7 +17,8 @@ from distbfs.networkx_backend.nodes import (
     begun,
     endpoint,
     known,
-    refuse_directed,
+    refuse,
+    refuse_empty,
     uncollected,
 )
 
@@ -129,7 +130,18 @@ def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.connected_components``."""
-    refuse_directed(G)
+    refuse(G, directed=True)
+    return node_sets(G)
+
+
+def weakly_connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
+    """Return an iterator of node sets, see ``networkx.weakly_connected_components``."""
+    refuse(G, directed=False)
+    return node_sets(G)
+
+
+def node_sets(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
+    """Return an iterator of the node sets of components, in the order of nodes."""
     label = G.components()
     order = np.argsort(label, kind="stable")
     cuts = np.flatnonzero(np.diff(label[order])) + 1
@@ -140,9 +152,20 @@ def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
 
 def is_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_connected``."""
-    refuse_directed(G)
-    if not len(G):
-        raise nx.NetworkXPointlessConcept(
-            "Connectivity is undefined for the null graph."
-        )
-    return bool((G.levels(G.nodes[0]) >= 0).all())
+    refuse(G, directed=True)
+    refuse_empty(G)
+    return bool(G.all_reach_all())
+
+
+def is_strongly_connected(G: BackendGraph) -> bool:  # noqa: N803
+    """Return whether all reach all, see ``networkx.is_strongly_connected``."""
+    refuse(G, directed=False)
+    refuse_empty(G)
+    return bool(G.all_reach_all())
+
+
+def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803
+    """Return whether there is one component, see ``networkx.is_weakly_connected``."""
+    refuse(G, directed=False)
+    refuse_empty(G)
+    return not G.components().any()

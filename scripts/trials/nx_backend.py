@@ -29,7 +29,10 @@ FROM_ONE = {
     "single_target_shortest_path": ("cutoff",),
     "single_target_shortest_path_length": ("cutoff",),
 }
-WHOLE = ("connected_components", "is_connected", "eccentricity", "diameter")
+WHOLE = (
+    *("connected_components", "is_connected", "eccentricity", "diameter"),
+    *("weakly_connected_components", "is_weakly_connected", "is_strongly_connected"),
+)
 NEAREST = ("single_source_shortest_path_length", "single_target_shortest_path_length")
 nx.config.warnings_to_ignore.add("cache")
 ERRORS = (nx.NetworkXException, TypeError, ValueError, KeyError)

@@ -23,6 +23,10 @@ from distbfs.networkx_backend.info import FUNCTIONS, get_info
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 UNDIRECTED = ("connected_components", "is_connected")
+CONNECTED = (
+    *(*UNDIRECTED, "weakly_connected_components"),
+    *("is_weakly_connected", "is_strongly_connected"),
+)
 ERRORS = (nx.NetworkXException, TypeError, ValueError)
 
 
@@ -151,7 +155,7 @@ def test_all_pairs(graph, cutoff):
     same("all_pairs_shortest_path_length", graph, cutoff)
 
 
-@pytest.mark.parametrize("name", ["connected_components", "is_connected"])
+@pytest.mark.parametrize("name", CONNECTED)
 @settings(max_examples=25, deadline=None)
 @given(graph=graphs())
 def test_components(name, graph):
@@ -242,12 +246,15 @@ def test_paths_between_any_two_nodes(monkeypatch, kind, checks):
 
 @pytest.mark.parametrize("edges", [0, 40, 90, 300])
 @pytest.mark.parametrize("words", [False, True])
-@pytest.mark.parametrize("name", [*UNDIRECTED, "bfs_layers"])
+@pytest.mark.parametrize("name", [*CONNECTED, "bfs_layers"])
 def test_components_of_larger_graphs(edges, words, name):
-    graph = nx.gnm_random_graph(120, edges, seed=edges)
+    one_way = name in CONNECTED[len(UNDIRECTED) :]
+    graph = nx.gnm_random_graph(120, edges, seed=edges, directed=one_way)
+    if edges == 300:
+        nx.add_cycle(graph, range(120))
     if words:
         graph = nx.relabel_nodes(graph, {k: (str(k), k) for k in graph})
-    for args in [()] if name in UNDIRECTED else [([v],) for v in [*graph][:5]]:
+    for args in [()] if name in CONNECTED else [([v],) for v in [*graph][:5]]:
         same(name, graph, *args)
 
 

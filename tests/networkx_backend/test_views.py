@@ -23,7 +23,8 @@ KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 OF_GRAPHS = (
     *("all_pairs_shortest_path", "average_shortest_path_length", "center", "diameter"),
     *("betweenness_centrality", "connected_components", "is_bipartite"),
-    *("is_connected", "periphery", "radius"),
+    *("is_connected", "periphery", "radius", "weakly_connected_components"),
+    *("is_strongly_connected", "is_weakly_connected"),
 )
 MULTI_SOURCE = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")
 STEPS = 12
