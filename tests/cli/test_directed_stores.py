@@ -11,8 +11,10 @@ import pytest
 import scipy.sparse as sp
 from commands import DISTBFS, environment, here, on, results_of
 from launching import clean_environment, needs_mpi
+from old_store import write_old_store
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+import distbfs
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.kronecker import Kronecker
 from distbfs.search.session import Session
@@ -41,6 +43,22 @@ def store(tmp_path_factory):
 
 
 GRAPH = Kronecker(7, 2)
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_store_of_before(tmp_path, engine, reverse):
+    """It is verified, searched along edges and against them, and cut into parts."""
+    folder, matrix = write_old_store(tmp_path / "old"), matrix_of(Kronecker(4, 2))
+    wanted = shortest_path(matrix.T if reverse else matrix, unweighted=True)
+    wanted[np.isinf(wanted)] = -1
+    assert here("verify", folder).code == 0
+    parts = tmp_path / "parts"
+    assert here("partition", folder, "--parts", 3, "-o", parts).code == 0
+    for store in (folder, parts):
+        with distbfs.open(store, engine=engine, reverse=reverse) as session:
+            levels = [session.search(v).to_numpy()[0].copy() for v in range(16)]
+        np.testing.assert_array_equal(levels, wanted)
 
 
 @pytest.mark.parametrize(
