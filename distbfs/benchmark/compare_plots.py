@@ -11,7 +11,14 @@ from typing import Any
 
 from distbfs.benchmark.compare_figures import comparisons_of
 from distbfs.errors import UsageError
-from distbfs.report.plots import name_of_graph, new_figure, size_of_graph, write
+from distbfs.report.plots import (
+    HATCHES,
+    MARKERS,
+    name_of_graph,
+    new_figure,
+    size_of_graph,
+    write,
+)
 
 KINDS = {
     "time": ("median_seconds", "median time, ms", 1e3),
@@ -82,13 +89,10 @@ def draw_panels(
             axes.grid(axis="y", alpha=0.3)
             handles, labels = axes.get_legend_handles_labels()
             legend |= dict(zip(labels, handles, strict=True))
-        if len(row) == 1:
+        for axes in line if len(row) == 1 else ():
             graph = row[0]["graph"]
-            line[0].set_title(
-                f"{name_of_graph(graph)}: {size_of_graph(graph)}",
-                fontsize=10,
-                loc="left",
-            )
+            title = f"{name_of_graph(graph)}: {size_of_graph(graph)}"
+            axes.set_title(title, fontsize=10, loc="left")
     figure.legend(legend.values(), legend.keys(), loc="outside right upper", fontsize=8)
     write(figure, path)
 
@@ -103,13 +107,14 @@ def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -
     [comparison] = comparisons
     series = series_of(comparison)
     ticks = sorted({x["threads"] for engines in series.values() for x in engines})
-    for name, engines in series.items():
+    for k, (name, engines) in enumerate(series.items()):
         base = engines[0]["median_seconds"]
         heights = [
             base / x["median_seconds"] if kind == "speedup" else x[key] * scale
             for x in engines
         ]
-        axes.plot([x["threads"] for x in engines], heights, "o-", label=name)
+        marker = MARKERS[k % len(MARKERS)]
+        axes.plot([x["threads"] for x in engines], heights, marker=marker, label=name)
     if kind in ("speedup", "efficiency"):
         ideal = [x / ticks[0] if kind == "speedup" else 1.0 for x in ticks]
         axes.plot(ticks, ideal, ":", color="gray", label="ideal", zorder=1)
@@ -138,7 +143,8 @@ def draw_bars(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) ->
             if height is not None:
                 at.append(place + (k - (len(names) - 1) / 2) * width)
                 heights.append(height * scale)
-        axes.bar(at, heights, width, label=name)
+        hatch = HATCHES[k % len(HATCHES)]
+        axes.bar(at, heights, width, label=name, hatch=hatch, edgecolor="white")
     titles = [name_of_graph(comparison["graph"]) for comparison in comparisons]
     turned = {"rotation": 25, "ha": "right"} if len("".join(titles)) > 40 else {}
     axes.set_xticks(range(len(titles)), titles, fontsize=8, **turned)

@@ -11,6 +11,8 @@ from distbfs.formats.writing import check_place, placed
 
 KINDS = (".png", ".svg", ".pdf")
 PLAIN = 10_000  # below which counts are written without powers
+# what tells lines and bars apart without colours, in turn
+MARKERS, HATCHES = "os^DvP*X", ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -38,7 +40,10 @@ def check_target(path: Path) -> None:
 
 def write(figure: Any, path: Path) -> None:
     """Write a figure; InputError or ResourceError if it cannot be written."""
-    with placed(path, force=True) as partial:
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    # TrueType, as journals require
+    with placed(path, force=True) as partial, rc_context({"pdf.fonttype": 42}):
         figure.savefig(partial)
 
 
@@ -174,7 +179,10 @@ def draw_trace(
     from matplotlib import colormaps  # noqa: PLC0415
 
     shades = colormaps["tab20" if len(names) > 10 else "tab10"]
-    colors = {name: shades(k % shades.N) for k, name in enumerate(names)}
+    looks = {
+        name: {"facecolor": shades(k % shades.N), "hatch": HATCHES[k % len(HATCHES)]}
+        for k, name in enumerate(names)
+    }
     axes = figure.subplots()
     for row, rank in enumerate(ranks):
         events_of_rank = [event for event in shown if event["pid"] == rank]
@@ -188,8 +196,8 @@ def draw_trace(
             order = names.index(name)
             height = 0.9 - 0.4 * min(order, 5) / 5
             place = (row - height / 2, height)
-            axes.broken_barh(spans, place, color=colors[name], zorder=2 + order)
-    handles = [axes.barh(0, 0, color=colors[name]) for name in names]
+            axes.broken_barh(spans, place, zorder=2 + order, **looks[name])
+    handles = [axes.barh(0, 0, **looks[name]) for name in names]
     axes.legend(handles, names, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
     axes.set_title(title, fontsize=10)
     axes.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks])

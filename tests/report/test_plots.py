@@ -176,3 +176,16 @@ def test_matplotlib_is_missing(monkeypatch, tmp_path):
     with pytest.raises(LibraryMissing, match=r"pip install '\.\[plot\]'") as caught:
         plots.check_target(tmp_path / "x.png")
     assert caught.value.exit_code == 3
+
+
+def test_lines_and_bars_differ_without_colours(drawn):
+    several = [compared(x, (1, 2)) for x in ("road", "web")]
+    for comparison in several:
+        more = [x | {"series": "reference"} for x in comparison["engines"][:2]]
+        comparison["engines"] += more
+    compare_plots.draw_panels({"comparisons": several}, "x.png", ("time",))
+    one = [compared(x, (1,)) for x in ("road", "web")]
+    compare_plots.draw_panels({"comparisons": one}, "x.png", ("time",))
+    lines = [x.get_marker() for x in drawn[0].axes[0].get_lines()][:2]
+    bars = {x.patches[0].get_hatch() for x in drawn[1].axes[0].containers}
+    assert len(set(lines)) == len(lines) == len(bars) == 2

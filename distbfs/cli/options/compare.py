@@ -37,8 +37,8 @@ class CompareOptions(EnergyOption, Speech):
     baseline: Engine that speed-ups refer to; default: the first.
     threads: Threads per rank, or several numbers as 1,2,4; 0: this rank's share of the
         cores.
-    plot: Draw the GTEPS as bars; with several graphs or threads, time, speed-up and
-        efficiency: a .png, .svg or .pdf file.
+    plot: Draw the median times as bars; with several graphs or threads, time, speed-up
+        and efficiency: a .png, .svg or .pdf file.
     """
 
     stores: tuple[Path, ...] = argument(STORE, "[STORE]...", nargs=-1)
