@@ -113,8 +113,10 @@ class PathsAsked:
             why = "all vertices and edges; leave out --where and --vertices"
         if self.wanted and why:
             raise UsageError(f"--counts, --paths-to and --edges need {why}")
-        if asked.energy and asked.hops is not None:
-            raise UsageError("--energy measures whole searches; leave out --hops")
+        if asked.energy and asked.depth_limit is not None:
+            raise UsageError(
+                "--energy takes whole searches; leave out --depth-limit"
+            )
         if asked.edges is None:
             return
         check_ending(asked.edges, TABLES, force=asked.force)
@@ -279,7 +281,7 @@ def open_kept(
         kept.table = LevelTable(terminal.world, graph.ids, add)
         return kept
     if terminal.world.rank == 0:
-        limit = [] if asked.hops is None else [f"{asked.hops} hops"]
+        limit = [] if asked.depth_limit is None else [f"{asked.depth_limit} hops"]
         identity = json.dumps([*graph.facts, *limit, *view.facts()])
         kept.result = ResultFile(
             output,
@@ -410,7 +412,7 @@ def search_each(
             outcome = session.search(
                 source,
                 records=paths.asked.records is not None,
-                depth_limit=paths.asked.hops,
+                depth_limit=paths.asked.depth_limit,
                 stop=within,
             )
             reported = figures(session, outcome, ids)

@@ -157,7 +157,7 @@ def test_shortest_paths(stores, output, ranks, parts):
     assert all(path in every for path in answer["paths"])
     assert len(answer["paths"]) == min(10, len(every))
     table = output.with_name("edges.csv.gz")
-    done = on(ranks, *words[:4], "--hops", 2, "--edges", table, "--json")
+    done = on(ranks, *words[:4], "--depth-limit", 2, "--edges", table, "--json")
     assert done.values["searches"][0]["depth"] == 2
     head, *rows = gzip.decompress(table.read_bytes()).decode().split()
     assert head == "u,v,level_u,level_v"
@@ -173,7 +173,7 @@ def test_shortest_paths(stores, output, ranks, parts):
 
 def test_wrong_use_of_paths(stores, output):
     words = ("bfs", stores[1], "--source", 3)
-    printed = here(*words, "--hops", 0, "--edges", "-")
+    printed = here(*words, "--depth-limit", 0, "--edges", "-")
     assert (printed.code, printed.out) == (0, "u,v,level_u,level_v\n")
     lost = int(np.flatnonzero(GRAPH.distances(3) < 0)[0])
     assert f"no path from 3 to {lost}" in here(*words, "--paths-to", lost).out
@@ -182,7 +182,7 @@ def test_wrong_use_of_paths(stores, output):
         (("--edges", "-", "--json"), "--edges - is stdout"),
         (("--edges", "-", "--source", 4), "one source, not 2"),
         (("--edges", "-", "-o", output), "--edges goes without --output"),
-        (("--hops", 1, "--energy"), "leave out --hops"),
+        (("--depth-limit", 1, "--energy"), "leave out --depth-limit"),
         (("--counts", "int8"), "int8"),
     ):
         done = here(*words, *more)

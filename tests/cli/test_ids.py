@@ -384,7 +384,7 @@ def test_files_that_count_from_1(tmp_path, name):
     assert here("partition", store, "-o", parts, "--parts", 2).code == 0
     assert "ids            whole numbers from 1" in here("info", store).out
     for graph, more in ((path, words), (store, ()), (parts, ())):
-        done = here("bfs", graph, *more, "-s", 4, "--hops", 2, "-o", "-")
+        done = here("bfs", graph, *more, "-s", 4, "--depth-limit", 2, "-o", "-")
         assert done.out.split() == TABLE.split()
         refused = here("bfs", graph, *more, "-s", 0)
         *_, line = refused.err.splitlines()
@@ -431,7 +431,7 @@ def test_all_that_bfs_takes_and_gives_counts_from_1(from_1, tmp_path):
         assert ids[found["parent"][0]].tolist() == [2, 3, 3, 3]
     text = here("bfs", from_1, "-s", 4, "-o", out, "--first-id", 0).refusal
     assert "source 4 is not a vertex; allowed: 0 to 3" in text
-    edges = here("bfs", from_1, "-s", 1, "--hops", 1, "--edges", "-").out.split()
+    edges = here("bfs", from_1, "-s", 1, "--depth-limit", 1, "--edges", "-").out.split()
     assert edges == ["u,v,level_u,level_v", "1,2,0,1"]
     seen = path_of(tmp_path, "1 2")
     text = here("bfs", from_1, "-s", 4, "--vertices", seen).refusal
@@ -464,7 +464,7 @@ def test_other_commands_count_from_1(from_1, tmp_path):
 @needs_mpi
 def test_ranks_count_from_1(from_1):
     for graph in (from_1, from_1.with_name("a.mtx")):
-        done = on(2, "bfs", graph, "-s", 4, "--hops", 2, "-o", "-")
+        done = on(2, "bfs", graph, "-s", 4, "--depth-limit", 2, "-o", "-")
         assert (done.code, done.out.split()) == (0, TABLE.split())
         done = on(2, "bfs", graph, "-s", 0)
         assert (done.code, "allowed: 1 to 4" in done.err) == (2, True)

@@ -98,7 +98,7 @@ def test_vertices_and_refusals(tmp_path):
     levels = tmp_path / "levels.h5"
     words = ["--source-set", "0,1", "--engine", "reference", "--vertices"]
     words = ["bfs", store, *words, tmp_path / "seen.txt", "-o", levels]
-    assert on(1, *words, "--hops", "1").code == 0
+    assert on(1, *words, "--depth-limit", "1").code == 0
     for more, line in (
         (["--source-set", "2,3"], "1 of 2 sources are vertices that are not seen"),
         (["--counts", "uint64"], "leave out --where and --vertices"),
@@ -107,7 +107,7 @@ def test_vertices_and_refusals(tmp_path):
         done = on(1, *words[:-1], tmp_path / "other.h5", *more)
         assert done.code == 2, more
         assert line in done.err.splitlines()[-1]
-    done = on(1, *words, "--hops", "1", "--where", "w < 9")
+    done = on(1, *words, "--depth-limit", "1", "--where", "w < 9")
     assert done.code == 2  # the file is of another view
     words = ("-o", tmp_path / "x", "--keep", "a", "--keep", "b")
     assert on(1, "convert", tmp_path / "m.mtx", *words).code == 2

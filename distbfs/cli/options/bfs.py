@@ -44,14 +44,13 @@ class BfsOptions(
     where: Search only edges that meet this condition on the attributes that --keep
         kept, such as 'weight < 3'.
     vertices: Search only these vertices: a file with one id per line, or a .npy file
-    with
-        a flag for each vertex.
+        with a flag for each vertex.
     force: Replace an existing output.
     counts: Count the shortest paths to each vertex, exactly or rounded, as 'paths' of
         the output.
     paths_to: Print the shortest paths to a vertex.
     most_paths: Largest number of paths that --paths-to prints.
-    hops: Search this many levels.
+    depth_limit: Search this many levels.
     edges: File in .csv, .tsv or .parquet for the edges between reached vertices, with
         the levels of both ends, for one source; - is CSV on stdout.
     """
@@ -69,7 +68,7 @@ class BfsOptions(
     counts: str | None = option(SEARCH, allowed=COUNT_DTYPES)
     paths_to: str | None = option(SEARCH, metavar="VERTEX")
     most_paths: int = option(SEARCH, default=10, low=0)
-    hops: int | None = option(SEARCH, low=0)
+    depth_limit: int | None = option(SEARCH, low=0)
     edges: Path | None = option(OUTPUT)
 
 
