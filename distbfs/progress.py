@@ -31,6 +31,21 @@ def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG
     yield untold
 
 
+@contextmanager
+def progress_bar(label: str, total: int) -> Iterator[Tell]:
+    """Show a bar on stderr while it is not all done, or in a notebook."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+
+        def tell(done: int, total: int | None = None, /) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield tell
+
+
 class Stages:
     """Shows one stage of long work at a time, as one progress bar in a terminal.
 

@@ -114,9 +114,7 @@ class PathsAsked:
         if self.wanted and why:
             raise UsageError(f"--counts, --paths-to and --edges need {why}")
         if asked.energy and asked.depth_limit is not None:
-            raise UsageError(
-                "--energy takes whole searches; leave out --depth-limit"
-            )
+            raise UsageError("--energy takes whole searches; leave out --depth-limit")
         if asked.edges is None:
             return
         check_ending(asked.edges, TABLES, force=asked.force)

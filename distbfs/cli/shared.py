@@ -30,7 +30,7 @@ from distbfs.errors import UsageError, legible
 from distbfs.formats.inputs import is_parts
 from distbfs.formats.writing import check_place
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.progress import Tell, untold
+from distbfs.progress import Tell, progress_bar, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
 from distbfs.ranks.world import Ranks, start
@@ -156,15 +156,7 @@ class Terminal:
         if not sys.stderr.isatty() or self.speech.log_format == "json":
             yield Lines(label, total)
             return
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import Progress  # noqa: PLC0415
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=total)
-
-            def tell(done: int, total: int | None = None, /) -> None:
-                bar.update(task, completed=done, total=total)
-
+        with progress_bar(label, total) as tell:
             yield tell
 
     def source(

@@ -32,7 +32,7 @@ from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.partition.part import Part
-from distbfs.progress import Progress, Tell, no_progress
+from distbfs.progress import Progress, Tell, no_progress, progress_bar
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
@@ -151,8 +151,10 @@ class KeptArrays:
         self.values["level"] = level
 
 
-def shown(tell: Callable[[int, int], object]) -> Progress:
-    """Return a progress display that calls ``tell(done, total)``."""
+def shown(tell: Callable[[int, int], object] | bool | None) -> Progress:
+    """Return a progress display: a bar, none, or calls of ``tell(done, total)``."""
+    if not callable(tell):
+        return progress_bar if tell else no_progress
 
     @contextmanager
     def progress(_: str, total: int) -> Iterator[Tell]:
@@ -194,7 +196,7 @@ def run_application(
     *,
     seed: int,
     resume: str | PathLike[str] | None,
-    progress: Callable[[int, int], object] | None,
+    progress: Callable[[int, int], object] | bool | None,
 ) -> Results:
     """Run an application; see ``search_many``."""
     check_graph(graph)
@@ -217,7 +219,7 @@ def run_application(
             sources,
             pairs,
             kept if first else None,
-            progress=shown(progress) if progress is not None and first else no_progress,
+            progress=shown(progress if first else None),
             label=name,
             seed=seed,
             unfinished=file if first else None,
@@ -241,7 +243,7 @@ def search_many(
     comm: Any = None,
     seed: int = 1,
     resume: str | PathLike[str] | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Callable[[int, int], object] | bool | None = None,
     **options: Any,
 ) -> Results:
     """Run a problem of your own from many sources, or an application by its name.
@@ -268,9 +270,10 @@ def search_many(
         File that keeps the finished searches of "closeness", "harmonic",
         "eccentricity", "centralities" or "betweenness". After an interruption, the same
         call continues from it; it is deleted at the end.
-    progress : callable, optional
+    progress : callable or True, optional
         Called with the number of finished searches and the number of all, by these
-        applications and "apsp".
+        applications and "apsp". True shows a bar, also in a notebook (where it needs
+        ipywidgets).
     **options
         Options of the application, such as ``hops``, and those of ``RunOptions``:
         ``batch`` (searches at a time), ``threads``, ``depth`` (the last level),

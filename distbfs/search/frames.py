@@ -95,6 +95,13 @@ COLUMNS: dict[str, Callable[[Any, int], tuple[Any, Any, int]]] = {
 }
 
 
+def column_pair(src: Any, dst: Any) -> tuple[str, str] | None:
+    """Return the names of the columns of ends, None if none is given."""
+    if (src is None) != (dst is None):
+        raise UsageError("one column is named; allowed: both src and dst, or none")
+    return None if src is None else (str(src), str(dst))
+
+
 def ends_in(
     table: Any, kind: str, src: Any, dst: Any, *, relabel: bool
 ) -> tuple[Array, Array, list[Any] | None]:
@@ -108,10 +115,7 @@ def ends_in(
     Raises InputError if a column does not exist or has missing values.
     """
     names = column_names(table, kind)
-    if (src is None) != (dst is None):
-        raise UsageError("one column is named; allowed: both src and dst, or none")
-    wanted = None if src is None else (str(src), str(dst))
-    places = choose(names, wanted, "the table")
+    places = choose(names, column_pair(src, dst), "the table")
     columns = [COLUMNS[kind](table, place) for place in places]
     words = WordTable.or_none() if relabel else None
     if words is not None and not any(missing for _, _, missing in columns):

@@ -22,6 +22,7 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, kind_of
 from distbfs.search.frames import (
     check_counted,
+    column_pair,
     ends_in,
     html_table,
     kept_in,
@@ -462,6 +463,8 @@ class Graph:
     def from_file(
         cls,
         path: str | os.PathLike[str],
+        src: Any = None,
+        dst: Any = None,
         *,
         format: str = "",  # noqa: A002 - as the command calls it
         directed: bool = False,
@@ -476,6 +479,9 @@ class Graph:
         path : path_like
             The file; it may be compressed, or in an archive (.zip, .tar, .tar.gz); or a
             folder of edge lists or tables, which are parts of the graph.
+        src, dst : column names, optional
+            See ``from_pandas``; an edge list without names has its ids in the first two
+            columns.
         format : str, optional
             Name of the format; by default it is detected from content, then from the
             name.
@@ -489,11 +495,10 @@ class Graph:
             Columns to keep as attributes of the edges, as ``convert --keep`` takes
             them.
         **options
-            ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
-            ``one_based`` (ids begin at 1), ``header`` (the first line of an edge list
-            is not an edge), ``bipartite`` (rows and columns of a matrix are two sets of
-            vertices), ``first_id`` (0 or 1: the id of the first vertex, whatever the
-            file says).
+            ``n`` (number of vertices), ``one_based`` (ids begin at 1), ``header`` (the
+            first line of an edge list is not an edge), ``bipartite`` (rows and columns
+            of a matrix are two sets of vertices), ``first_id`` (0 or 1: the id of the
+            first vertex, whatever the file says).
 
         Returns
         -------
@@ -523,15 +528,16 @@ class Graph:
         >>> distbfs.Graph.from_file("edges.csv")
         <distbfs.Graph, undirected, 3 vertices, 2 edges>
         """
-        src, dst, n, ids, kept = read_ends(
+        u, v, n, ids, kept = read_ends(
             Path(path),
             format,
             keep=list(check_several("keep", keep)),
             directed=directed,
             relabel=relabel,
+            columns=column_pair(src, dst),
             **options,
         )
-        return cls._of_ends(src, dst, n, nodes_of(ids, n), kept, directed=directed)
+        return cls._of_ends(u, v, n, nodes_of(ids, n), kept, directed=directed)
 
     @classmethod
     def open(

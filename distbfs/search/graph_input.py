@@ -414,9 +414,9 @@ def read_ends(
     name: name of the format, "" to detect it; keep: columns to keep as attributes
     options: fields of ``ReaderOptions``
     """
-    known = {item.name for item in fields(ReaderOptions)} - {"progress", "compiled"}
+    known = {item.name for item in fields(ReaderOptions)} - {"progress"}
     if unknown := options.keys() - known:
-        allowed = ", ".join(sorted(known))
+        allowed = ", ".join(sorted(known - {"columns"} | {"src", "dst"}))
         raise UsageError(f"option '{min(unknown)}'; allowed: {allowed}")
     if path.is_dir() and not is_parts(path):
         raise FileError(f"{path}: a folder, not a file; Graph.open reads a store")

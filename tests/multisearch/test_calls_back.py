@@ -86,3 +86,14 @@ def test_a_child_of_a_fork_during_many_searches(graph):
         graph, "harmonic", None, progress=lambda *_: codes.append(in_child(search))
     )
     assert codes == [0] * len(codes) != []
+
+
+def test_a_bar_is_shown_if_progress_is_true(graph, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "rich.progress.Progress.update", lambda *_, **values: shown.append(values)
+    )
+    distbfs.search_many(graph, "harmonic", None, progress=False)
+    assert shown == []
+    distbfs.search_many(graph, "harmonic", None, progress=True)
+    assert shown[-1]["completed"] == len(graph)

@@ -374,9 +374,12 @@ def test_graphs_of_files(tmp_path):
     path = tmp_path / "words.csv"
     path.write_text("a,b,c\nx,1,y\ny,1,z\n")
     with pytest.warns(UserWarning, match="ids are taken as text"):
-        named = Graph.from_file(path, relabel=True, columns=("a", "c"))
+        named = Graph.from_file(path, relabel=True, src="a", dst="c")
     assert named.nodes == ["x", "y", "z"]
     assert distbfs.bfs(named, "z").path_to("x") == ["z", "y", "x"]
+    for wrong, why in (({"src": "a"}, "both src and dst"), ({"m": 3}, ".*dst.*src")):
+        with pytest.raises(errors.UsageError, match=f"allowed: {why}"):
+            Graph.from_file(path, relabel=True, **wrong)
 
 
 def path_from_1(folder):
