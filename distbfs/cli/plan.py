@@ -335,10 +335,10 @@ def print_plan(
     about = "" if plan["exact"] else "about "
     devices, several = str(plan["devices"]), plan["devices"] > plan["domain"]
     devices += "" if plan["domain"] == 1 else f", in domains of {plan['domain']}"
-    fields = {
-        "graph": plan["graph"],
-        "figures": plan["basis"],
-        "devices": devices,
+    fields = {"graph": plan["graph"]}
+    if several or whole:
+        fields |= {"figures": plan["basis"], "devices": devices}
+    fields |= {
         "vertices": plan["vertices"],
         "edges": about + shown(plan["edges"]) + ", directed" * plan["directed"],
     }
