@@ -340,8 +340,7 @@ def run(asked: BfsOptions) -> None:
     terminal = open_terminal(asked)
     world, output = terminal.world, asked.output
     check_trace(asked.trace)
-    terminal.check_stdout("--output", output)
-    terminal.check_stdout("--edges", asked.edges)
+    place = terminal.stdout_place(output, asked.edges, asked.records)
     if output is not None:
         check_ending(output, (*ENDINGS, *TABLES))
     options = terminal.search_options(asked)
@@ -382,7 +381,7 @@ def run(asked: BfsOptions) -> None:
         kept.finish()
         resumes = output is not None and kept.table is None
         warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
-        verbose, place = asked.verbose, output or asked.edges
+        verbose = asked.verbose
         terminal.result(values, lambda: print_result(values, verbose=verbose), place)
 
 

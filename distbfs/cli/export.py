@@ -25,7 +25,7 @@ def run(asked: ExportOptions) -> None:
     """Run the command."""
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
         terminal, output = open_terminal(asked), asked.output
-        terminal.check_stdout("--output", output)
+        terminal.stdout_place(output)
         usual = "edge-list" if output == DASH else ""
         opened = open_store(asked.store)
         writer = writer_for(output, asked.format or usual)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -174,7 +175,7 @@ def run(asked: Graph500Options) -> int:
         refuse_build_options(context)
     terminal = open_terminal(asked)
     check_trace(asked.trace)
-    world = terminal.world
+    world, place = terminal.world, terminal.stdout_place(asked.records)
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
     options = terminal.search_options(asked)
     store = None if graph is None else open_store(graph)
@@ -239,7 +240,7 @@ def run(asked: Graph500Options) -> int:
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        return print_report(terminal, figures, session, energy)
+        return print_report(terminal, figures, session, energy, place)
 
 
 def write_level_records(
@@ -284,6 +285,7 @@ def print_report(
     figures: reports.BenchmarkFigures,
     session: Session,
     energy: dict[str, Any] | None,
+    place: Path | None,
 ) -> int:
     """Print the report, or the errors of an invalid run; returns the exit code."""
     if reports.failures(figures):
@@ -292,5 +294,6 @@ def print_report(
         return 1
     values = {**reports.as_json(figures), "search": session.describe()}
     values |= {} if energy is None else {"energy": energy}
-    terminal.result(values, lambda: click.echo(reports.as_text(figures), nl=False))
+    text = reports.as_text(figures)
+    terminal.result(values, lambda: click.echo(text, nl=False), place)
     return 0

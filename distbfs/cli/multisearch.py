@@ -310,7 +310,7 @@ def check_input(
             if pairs is None
             else f"{app.name} takes no --pairs"
         )
-    terminal.check_stdout("--output", output)
+    terminal.stdout_place(output)
     if output is not None:
         check_name(output, app.name, app.endings, force=asked.force)
 

@@ -124,10 +124,11 @@ class Terminal:
         """Return whether to report a reason; "no CUDA" only if there is a driver."""
         return self.speech.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
-    def check_stdout(self, option: str, place: Path | None) -> None:
-        """Raise UsageError if both an output and the result would go to stdout."""
-        if place == DASH and self.speech.as_json:
-            raise UsageError(f"{option} - is stdout, where --json prints as well")
+    def stdout_place(self, *places: Path | None) -> Path | None:
+        """Return the output that is stdout, if one is; UsageError if several are."""
+        if places.count(DASH) + self.speech.as_json > 1 and DASH in places:
+            raise UsageError("- is stdout, for one output alone, without --json")
+        return DASH if DASH in places else None
 
     def result(
         self, values: Any, text: Callable[[], None], place: Path | None = None
@@ -195,6 +196,8 @@ class Terminal:
         """Return rank 0's file for level records, if requested."""
         if path is None or self.world.rank != 0:
             return None
+        if path == DASH:
+            return sys.stdout
         check_place(path)
         raw = NamedFile(str(path), "a" if append else "w")
         return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))

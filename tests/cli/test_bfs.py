@@ -179,7 +179,7 @@ def test_wrong_use_of_paths(stores, output):
     assert f"no path from 3 to {lost}" in here(*words, "--paths-to", lost).out
     for more, why in (
         (("--paths-to", 150), "--paths-to: target 150 is not a vertex"),
-        (("--edges", "-", "--json"), "--edges - is stdout"),
+        (("--edges", "-", "--json"), "- is stdout, for one output alone"),
         (("--edges", "-", "--source", 4), "one source, not 2"),
         (("--edges", "-", "-o", output), "--edges goes without --output"),
         (("--depth-limit", 1, "--energy"), "leave out --depth-limit"),
@@ -415,6 +415,27 @@ def test_records_of_a_whole_graph(stores, tmp_path, engine):
         assert all(record["direction"] for record in mine)
         assert all(record["checks"] >= record["found"] for record in mine)
         assert all(record["seconds"] >= 0 for record in mine)
+
+
+@pytest.mark.parametrize("name", ["bfs", "graph500"])
+def test_records_on_stdout(stores, tmp_path, name):
+    path = tmp_path / "levels.jsonl"
+    words = {
+        "bfs": (stores[1], "-s", 0),
+        "graph500": ("--graph", stores[1], "--roots", 1, "--skip-validation"),
+    }[name]
+    assert here(name, *words, "--records", path).code == 0
+    lines = here(name, *words, "--records", "-").out.splitlines()
+    shown, kept = [json.loads(line) for line in lines], read_records(path)
+    names = ("level", "found")
+    assert [[x[k] for k in names] for x in shown] == [
+        [x[k] for k in names] for x in kept
+    ]
+    assert shown
+    more = [("--json",)] if name == "graph500" else [("--json",), ("-o", "-")]
+    for other in more:
+        refused = here(name, *words, "--records", "-", *other).refusal
+        assert "- is stdout, for one output alone, without --json" in refused
 
 
 @pytest.mark.parametrize(
@@ -949,7 +970,7 @@ def test_a_table_names_vertices_as_the_file(tmp_path):
     assert not Path("-").exists()
     done = here(*words, "-o", "-", "--json")
     assert (done.code, done.out) == (2, "")
-    assert "--output - is stdout" in done.err
+    assert "- is stdout, for one output alone" in done.err
 
 
 def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch):
@@ -968,9 +989,8 @@ def test_an_output_says_its_format(stores, tmp_path):
         assert "allowed: .h5, .hdf5, .csv, .tsv, .parquet" in text
     text = here("bfs", stores[1], "-s", 0, "--edges", tmp_path / "x.h5").refusal
     assert "allowed: .csv, .tsv, .parquet" in text
-    for option in ("--records", "--trace"):
-        text = here("bfs", stores[1], "-s", 0, option, "-").refusal
-        assert "- is stdout; give the name of a file" in text
+    text = here("bfs", stores[1], "-s", 0, "--trace", "-").refusal
+    assert "- is stdout; give the name of a file" in text
     assert list(tmp_path.iterdir()) == []
     path = tmp_path / "edges.tsv"
     assert here("bfs", stores[1], "-s", 0, "--edges", path).code == 0

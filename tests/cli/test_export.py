@@ -220,5 +220,5 @@ def test_a_dash_is_stdout(store, tmp_path, name):
     line = [*DISTBFS, "export", str(store), "-o", "-", *words]
     done = subprocess.run(line, capture_output=True, env=clean_environment())
     assert (done.returncode, done.stdout) == (0, file.read_bytes()), done.stderr
-    assert "where --json prints" in here("export", store, "-o", "-", "--json").refusal
+    assert "for one output alone" in here("export", store, "-o", "-", "--json").refusal
     assert "- is stdout" in here("partition", store, "-o", "-").refusal

@@ -299,7 +299,7 @@ def test_a_table_of_levels_by_vertex(stores, tmp_path):
     done = here("multisearch", "apsp", stores[1], "--sources", 3, "-o", "-")
     assert done.out == out.read_text()
     refused = here("multisearch", "apsp", stores[1], "-o", "-", "--json").refusal
-    assert "--output - is stdout" in refused
+    assert "- is stdout, for one output alone" in refused
 
 
 def test_long_paths_take_wider_levels(tmp_path, monkeypatch):

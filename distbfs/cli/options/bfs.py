@@ -38,7 +38,7 @@ class BfsOptions(
         times.
     output: File for levels and parents: a table in .csv, .tsv or .parquet, where - is
         CSV on stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
-    records: File for one line of JSON per level.
+    records: File for one line of JSON per level; - is stdout.
     reverse: Search a directed graph along reversed edges: find the vertices that lead
         to the source.
     where: Search only edges that meet this condition on the attributes that --keep

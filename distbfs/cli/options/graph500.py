@@ -35,7 +35,8 @@ class Graph500Options(
     skip_validation: Do not validate; the result is not official.
     validate: Validate only this many searches, the first ones; the result is not
         official.
-    records: File for one line of JSON per level, from one more search of each root.
+    records: File for one line of JSON per level, from one more search of each root; -
+        is stdout.
     """
 
     scale: int | None = option(INPUT, "-s", **SCALES)
