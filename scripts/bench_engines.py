@@ -29,9 +29,7 @@ from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
-from distbfs.search.choose import engine_for
 
 GRAPHS: dict[str, Make] = {
     "kron16": scaled(Kronecker, 16, 16),
@@ -92,9 +90,6 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
     row = engine_runs.about(graph, name) | {"engines": figures_of, "missing": missing}
     row["degrees"] = degrees_of(graph).as_dict()
     row["knobs"] = Bfs4kSearch(graph).knobs.as_dict()
-    if "auto" in figures_of:
-        options, why = engine_for(graph, SearchOptions(engine="xbfs"))
-        row["auto"] = {"engine": options.engine, "why": why}
     numbers = figures.numbers_of(graph, roots)
     row["repeats"] = repeats(graph, numbers) if "kron20" in name else None
     row["reach"] = reach(figures_of, row["repeats"])

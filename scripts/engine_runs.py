@@ -10,6 +10,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import figures
@@ -23,7 +24,6 @@ from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
-from distbfs.search.choose import engine_for
 from distbfs.search.graph_input import HeldTuples
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -76,9 +76,9 @@ def options_of(text: str) -> SearchOptions:
 
 
 def prepared(graph: DeviceGraph, options: SearchOptions) -> WholeSearch:
-    """Prepare a search; ``auto`` uses the engine of --engine auto."""
+    """Prepare a search; ``auto`` uses xbfs, as --engine auto does."""
     if options.engine == "auto":
-        options, _ = engine_for(graph, SearchOptions(engine="xbfs"))
+        options = replace(options, engine="xbfs")
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
     search: WholeSearch = kind(options).on_graph(graph)
     return search

@@ -44,15 +44,11 @@ from distbfs.search.domains import (
 )
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.layout import Placement
     from distbfs.types import World
 
 Say: TypeAlias = Callable[[str], None]
 
-MANY_LEVELS = 256  # levels from which on the least time of a level dominates
-HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
-WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
 ONE_DEVICE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 
 
@@ -376,30 +372,6 @@ def check_options(options: SearchOptions) -> None:
                 f"{name} is not an option of engine {options.engine}; it belongs to "
                 f"{', '.join(owners_of(name))}"
             )
-
-
-def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOptions, str]:
-    """Return options with the engine that ``auto`` means for a graph, and the reason.
-
-    It is xbfs if both directions are allowed: its pulls by bitmaps skip most edges of a
-    few wide levels, and one cluster or one block handles many narrow levels. It is
-    bfs4k if all levels are pushed, and they are few and have many edges and high
-    degrees: its virtual warps need not search for the row of an edge.
-    ``scripts/bench_engines.py`` measures whether a threshold here is off.
-    """
-    free = options.direction != "push" or options.engine != "xbfs"
-    if free or not graph.active or graph.tails is not None:
-        return options, ""
-    average = graph.m / graph.active
-    search = kind_of("xbfs")(options).on_graph(graph)
-    levels = search.search(int(graph.vertices[0])).levels
-    few = levels < MANY_LEVELS and graph.m >= WIDE * levels
-    if not few or average < HIGH_AVERAGE or options.stepwise:
-        return options, f"{levels} levels, pushes only"
-    return (
-        replace(options, engine="bfs4k", method="claim"),
-        f"{levels} levels, pushes only, {average:.3g} edges each",
-    )
 
 
 def choose_runner(name: str, world: World | None = None) -> tuple[Any, str]:

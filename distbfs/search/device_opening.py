@@ -19,7 +19,7 @@ from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import because, engine_for, kind_of
+from distbfs.search.choose import because, kind_of
 from distbfs.search.device_holding import (
     graph_on_device,
     hold_device_parts,
@@ -69,18 +69,13 @@ def open_device(opening: Opening) -> Session:
         began = clock()
         if held.graph is None:
             raise UsageError("there is no graph on the device")
-        if opening.auto and not opening.request.masked:
-            options, chosen = engine_for(held.graph, options)
-            why = because(why, chosen)
-            engine = kind_of(options.engine)(options)
         made = engine.on_graph(held.graph)
         search = OnDevice(made, held.graph, in_ids=not options.internal_ids)
         timed(held, began)
         why = because(why, where_rows_are(SoloWorld(), [held.graph]))
         split = held.graph.tails is not None
         about = {**engine.describe(), "internal_ids": options.internal_ids}
-    about, why, name, split = world.broadcast([about, why, options.engine, split])
-    options = replace(options, engine=name)
+    about, why, split = world.broadcast([about, why, split])
     held = held or held_graph(world, opening.source.n, None)
     held.host_parts = bringing(replace(opening, world=SoloWorld()))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
