@@ -139,12 +139,8 @@ def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
     return raw[start : start + size].view(dtype)
 
 
-def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
-    """Return a copy of an array [k] that begins on a cache-line boundary.
-
-    size: least length of the copy; elements from k on are set to ``fill``
-    """
-    out = aligned_empty(max(size, len(values)), values.dtype.type)
-    out[: len(values)] = values
-    out[len(values) :] = fill
+def aligned_copy(values: Array) -> Array:
+    """Return a copy of an array [k] that begins on a cache-line boundary."""
+    out = aligned_empty(len(values), values.dtype.type)
+    out[:] = values
     return out

@@ -242,14 +242,10 @@ def filled(state: State) -> Any:
         ) from error
 
 
-def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
-    """Compute a standard result from int32 levels [b, n].
-
-    deepest: the largest level of all searches, if ``level`` may lack it
-    """
+def kept_value(state: State, level: Array) -> Array:
+    """Compute a standard result from int32 levels [b, n]."""
     if state.name == "level":
-        most = int(level.max(initial=0)) if deepest is None else deepest
-        check_depth(most, state.dtype)
+        check_depth(int(level.max(initial=0)), state.dtype)
         return level.astype(state.dtype)
     reached = level >= 0
     if state.name == "reachable":
