@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.device.take import take
@@ -20,7 +21,6 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.ranks.world import SoloWorld
@@ -100,7 +100,7 @@ def sources_of(graph: DeviceGraph, count: int, seed: int) -> Any:
 def bit_searches(graph: DeviceGraph, width: int = LARGEST) -> DomainBitSearches:
     """Return bit-parallel searches of a whole graph on one device."""
     lanes = width // SEARCHES
-    return DomainBitSearches(SoloWorld(), [Member.of_graph(graph)], lanes=lanes)
+    return DomainBitSearches(SoloWorld(), [ShareRows.of_graph(graph)], lanes=lanes)
 
 
 def batches(

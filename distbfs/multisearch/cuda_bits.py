@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from distbfs.device import cuda
 from distbfs.engines.base import TAIL_COUNTS
-from distbfs.engines.cuda.xbfs.search import LINE_BYTES
+from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.graph.device_graph import (
     DeviceGraph,
     Tails,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
@@ -23,7 +24,7 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     check_ids,
 )
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.started import Started
 from distbfs.plan import pull_shares
@@ -57,10 +58,10 @@ class MeetingSearches:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
         module = programs.Module(SOURCE, PIECES=1, DIRECTED=1)
-        member = Member.of_graph(graph)
+        member = ShareRows.of_graph(graph)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
-            memory = cuda.cupy().zeros(total_bytes(member.shared(1)), np.uint8)
+            memory = cuda.cupy().zeros(total_bytes(shared_of(member, 1)), np.uint8)
             self._bits = LaunchedShare(member, 1, memory, pull_edges)
         self._meet = structure(SOURCE, "Meet")(
             p=self._bits.params,

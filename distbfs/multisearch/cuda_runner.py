@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
@@ -22,7 +23,7 @@ from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
 from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member, bytes_beside, lanes_that_fit
+from distbfs.multisearch.domain_members import bytes_beside, lanes_that_fit
 from distbfs.multisearch.numpy_runner import CheckedRunner, Outputs, kept_value
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -94,7 +95,7 @@ class CudaRunner(CheckedRunner):
         """Run a problem in bit-parallel batches of up to ``at_once`` sources."""
         outputs = Outputs(problem, len(sources), graph.n)
         wanted = replace(wanted_of(problem, options), adds_up=True)
-        world, member = SoloWorld(), Member.of_graph(graph)
+        world, member = SoloWorld(), ShareRows.of_graph(graph)
         lanes = next((x for x in LANES[:-1] if SEARCHES * x >= at_once), 0)
         searches = DomainBitSearches(
             world,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
@@ -22,7 +23,7 @@ from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
 from distbfs.multisearch.domain_group import DomainGroup
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, Share
 from distbfs.multisearch.numpy_runner import check_sources
@@ -59,7 +60,7 @@ class DomainBitSearches(PartSearches):
     def __init__(
         self,
         world: World,
-        members: Sequence[Member],
+        members: Sequence[ShareRows],
         *,
         lanes: int = 1,
         placement: Placement | None = None,
@@ -70,7 +71,7 @@ class DomainBitSearches(PartSearches):
         self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
         edges = np.array([sum(member.graph.m for member in members)])
-        most = max(member.devices for member in members)
+        most = max(member.domain.devices for member in members)
         total = int(world.allreduce(edges)[0])
         most = int(world.allreduce(np.array([most]), "max")[0])
         split = members[0].graph.tails is not None  # all have tails, or none
@@ -86,12 +87,12 @@ class DomainBitSearches(PartSearches):
         self._levels = False
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
-        devices = [member.device for member in members]
-        several = any(member.devices > 1 for member in members)
+        devices = [member.cuda_device for member in members]
+        several = any(member.domain.devices > 1 for member in members)
         self._group = DomainGroup(world, devices, placement, several=several)
         try:
             self._shares = self._group.make(
-                [total_bytes(member.shared(lanes)) for member in members],
+                [total_bytes(shared_of(member, lanes)) for member in members],
                 "bit-parallel searches",
                 lambda place, held, at: self._share(members[place], held, at),
             )
@@ -99,7 +100,7 @@ class DomainBitSearches(PartSearches):
             self.close()
             raise
 
-    def _share(self, member: Member, memory: DeviceArray, bases: Ids) -> Share:
+    def _share(self, member: ShareRows, memory: DeviceArray, bases: Ids) -> Share:
         if not member.whole or member.graph.tails is not None:
             return Share(member, self.lanes, memory, bases)
         self.launched = LaunchedShare(member, self.lanes, memory, self._pull_edges)
@@ -115,7 +116,7 @@ class DomainBitSearches(PartSearches):
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
         self._sources, self._levels, self._blocks = sources, wanted.levels, None
         self.adds_up = wanted.adds_up
-        numbers = [share.member.numbers_of(sources) for share in self._shares]
+        numbers = [share.member.numbers_of_ids(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
         self._lone, before = ~there, self._lone_of_sums if wanted.adds_up else NO_IDS

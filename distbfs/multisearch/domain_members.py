@@ -13,19 +13,15 @@ and outer edges 8; reading levels takes 4 for each id.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, MemberRows
-from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
-from distbfs.errors import OutOfMemory, UsageError
+from distbfs.errors import OutOfMemory
 from distbfs.exchange.peer_memory import on_device
-from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
     LANES,
@@ -34,14 +30,10 @@ from distbfs.multisearch.cuda_bits import (
     RESERVE,
     SEARCHES,
 )
-from distbfs.partition.delegates import DelegateNumbers
-from distbfs.partition.layout import Layout
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import Outer as OuterEdges
-    from distbfs.partition.layout import Domains
-    from distbfs.types import Array, Ids, World
+    from distbfs.types import World
 
 
 def shared_table(lanes: int, granules: int, devices: int) -> ArrayTable:
@@ -97,118 +89,22 @@ def bytes_beside(n: int, active: int, devices: int, targets: int) -> int:
     return RESERVE + sum(map(total_bytes, (shared, own, outer)))
 
 
-@dataclass(frozen=True)
-class Member:
-    """The rows of one device of a domain.
+def shared_of(share: ShareRows, lanes: int) -> ArrayTable:
+    """Return the arrays that other devices access, see ``shared_table``."""
+    return shared_table(lanes, share.domain.granules, share.domain.devices)
 
-    layout, part: which vertices the device owns; devices: number of devices of its
-    domain, of which this is the ``index``-th; granules: number of granules of each
-    device
-    delegates: ids of delegates by position, int64, -1 in gaps; normals: first number of
-    a normal vertex
-    outer, asked: edges to other domains, and those from them, see ``InnerPart``; None
-    if there is only one domain
-    domains: number of all domains; domain: index of this one
-    whole: whether this is a whole graph, which may be directed
-    """
 
-    layout: Layout
-    part: int
-    graph: DeviceGraph
-    devices: int
-    index: int
-    granules: int
-    delegates: Ids | None = None
-    normals: int = 0
-    outer: OuterEdges | None = None
-    asked: OuterEdges | None = None
-    domains: Domains | None = None
-    domain: int = 0
-    whole: bool = False
-
-    @classmethod
-    def of_rows(cls, rows: MemberRows) -> Member:
-        """Return the member with some rows of a graph without delegates."""
-        parts = rows.layout.parts
-        graph, granules = rows.graph, rows.granules
-        return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
-
-    @classmethod
-    def of_graph(cls, graph: DeviceGraph) -> Member:
-        """Return the only member, which holds a whole graph.
-
-        Raises UsageError if it is too large.
-        """
-        if graph.n > MAX_VERTICES:
-            raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        granules = max(-(-graph.active // GRANULE), 1)
-        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules, whole=True)
-
-    @classmethod
-    def of_share(cls, share: InnerPart) -> Member:
-        """Return the member with a share of a part."""
-        domain, several = share.domain, len(share.domain.of) > 1
-        return cls(
-            share.layout,
-            share.index,
-            share.graph,
-            domain.devices,
-            share.device,
-            domain.granules,
-            share.delegates,
-            share.normals,
-            share.outer if several else None,
-            share.asked if several else None,
-            domain.of,
-            domain.index,
-        )
-
-    def reversed(self) -> Member:
-        """Return the member with all edges of a directed graph reversed."""
-        turned = self.graph.turned()
-        return replace(self, graph=turned, outer=self.asked, asked=self.outer)
-
-    @property
-    def device(self) -> int:
-        """The CUDA device."""
-        return int(self.graph.numbers.device)
-
-    @property
-    def own_lanes(self) -> int:
-        """Number of delegate lanes on this device; see ``build.cuda.inner_part``."""
-        return 1 if self.domains is None else self.domains.lanes // self.devices
-
-    @cached_property
-    def _delegate_numbers(self) -> DelegateNumbers | None:
-        return None if self.delegates is None else DelegateNumbers(self.delegates)
-
-    def numbers_of(self, ids: Ids) -> Array:
-        """Return the numbers that vertex ids have here, uint32, ISOLATED for none."""
-        numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
-        own = self.layout.part_of(ids) == self.part
-        numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
-        if self._delegate_numbers is not None:
-            position = self._delegate_numbers.of(ids)
-            granule, inside = np.divmod(position, GRANULE)
-            here = (position >= 0) & (granule % self.devices == self.index)
-            numbers[here] = (granule // self.devices * GRANULE + inside)[here]
-        return numbers
-
-    def shared(self, lanes: int) -> ArrayTable:
-        """Return the arrays that others access, see ``shared_table``."""
-        return shared_table(lanes, self.granules, self.devices)
-
-    def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
-        """Return the bytes of searches, with room to add planes once."""
-        n, active, outer = self.graph.n, self.graph.active, {}
-        own = own_table(lanes, n, active, levels=levels, sums=sums)
-        if self.outer is not None:
-            outer = outer_table(lanes, active, len(self.outer.targets), self.normals)
-        return sum(map(total_bytes, (self.shared(lanes), own, outer)))
+def bytes_needed(share: ShareRows, lanes: int, *, levels: bool, sums: int = 0) -> int:
+    """Return the bytes of searches, with room to add planes once."""
+    n, active, outer = share.graph.n, share.graph.active, {}
+    own = own_table(lanes, n, active, levels=levels, sums=sums)
+    if share.domain.several:
+        outer = outer_table(lanes, active, len(share.outer.targets), share.normals)
+    return sum(map(total_bytes, (shared_of(share, lanes), own, outer)))
 
 
 def lanes_that_fit(
-    world: World, members: Sequence[Member], *, levels: bool, most: int = LANES[-1]
+    world: World, shares: Sequence[ShareRows], *, levels: bool, most: int = LANES[-1]
 ) -> int:
     """Return the largest number of lanes whose searches fit all devices (collective).
 
@@ -217,9 +113,9 @@ def lanes_that_fit(
     return largest_that_fits(
         world,
         [lanes for lanes in LANES if lanes <= most],
-        [member.device for member in members],
-        lambda place, lanes: members[place].bytes_needed(
-            lanes, levels=levels, sums=len(SUMS)
+        [share.cuda_device for share in shares],
+        lambda place, lanes: bytes_needed(
+            shares[place], lanes, levels=levels, sums=len(SUMS)
         ),
         "bit-parallel searches",
     )

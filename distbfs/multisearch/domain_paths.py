@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import (
     ArrayPlan,
@@ -41,8 +41,8 @@ from distbfs.multisearch.outer_bits import Sender, exchanged
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.multisearch.domain_group import DomainGroup
-    from distbfs.multisearch.domain_members import Member
     from distbfs.multisearch.domain_share import Share
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.types import Array, DeviceArray, Ids, Stop
@@ -69,7 +69,7 @@ class AskedVertices:
 
 
 def asked_of(
-    members: Sequence[Member], outers: Sequence[OuterEdges], messages: PartMessages
+    members: Sequence[ShareRows], outers: Sequence[OuterEdges], messages: PartMessages
 ) -> list[AskedVertices]:
     """Exchange the vertices that devices ask each other for (collective).
 
@@ -85,7 +85,7 @@ def asked_of(
 
     counts = []
     for member, outer in zip(members, outers, strict=True):
-        groups = np.zeros(member.layout.parts + member.own_lanes, dtype=np.int64)
+        groups = np.zeros(member.layout.parts + member.domain.lanes, dtype=np.int64)
         groups[: member.layout.parts] = np.diff(outer.starts)
         counts.append(groups)
     shares = members[0].layout.parts
@@ -94,7 +94,7 @@ def asked_of(
         by_share[arrival.place][arrival.source] = arrival.items
     asked = []
     for member, outer, arrays in zip(members, outers, by_share, strict=True):
-        with on_device(member.device), cuda.memory_of("values of betweenness"):
+        with on_device(member.cuda_device), cuda.memory_of("values of betweenness"):
             cp = cuda.cupy()
             some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
             items = cp.concatenate(some)
@@ -108,24 +108,24 @@ def asked_of(
 
 
 def asked_both_ways(
-    members: Sequence[Member], messages: PartMessages
+    members: Sequence[ShareRows], messages: PartMessages
 ) -> list[tuple[AskedVertices, AskedVertices]]:
     """Return the vertices that are asked for forward and backward, of each member.
 
     Forward, vertices ask along edges in, and backward along edges out; in a symmetric
     graph, they are the same.
     """
-    out = [x.outer for x in members if x.outer is not None]
-    into = [x.asked for x in members if x.asked is not None]
-    back = asked_of(members, out, messages)
+    back = asked_of(members, [x.outer for x in members], messages)
     directed = members[0].graph.directed
-    forth = asked_of(members, into, messages) if directed else back
+    forth = back
+    if directed:
+        forth = asked_of(members, [x.asked for x in members], messages)
     return [*zip(forth, back, strict=True)]
 
 
-def shared_table(member: Member, width: int) -> ArrayTable:
+def shared_table(member: ShareRows, width: int) -> ArrayTable:
     """Return the arrays that other devices access, in one allocation."""
-    positions = member.granules * GRANULE * member.devices
+    positions = member.domain.granules * GRANULE * member.domain.devices
     return {
         "values": ArrayPlan(np.float64, width * positions),
         "bits": [ArrayPlan(np.uint32, positions)] * 2,
@@ -133,7 +133,7 @@ def shared_table(member: Member, width: int) -> ArrayTable:
 
 
 def own_table(
-    member: Member, width: int, deepest: int, asked: Sequence[AskedVertices]
+    member: ShareRows, width: int, deepest: int, asked: Sequence[AskedVertices]
 ) -> ArrayTable:
     """Return the arrays that only this device accesses; see ``PathShare``."""
     active = max(member.graph.active, 1)
@@ -156,7 +156,7 @@ def own_table(
 
 
 def bytes_needed(
-    member: Member, width: int, deepest: int, asked: Sequence[AskedVertices] = ()
+    member: ShareRows, width: int, deepest: int, asked: Sequence[AskedVertices] = ()
 ) -> int:
     """Return the bytes for dependencies; asked: see ``PathShare``."""
     own = own_table(member, width, deepest, asked)
@@ -185,17 +185,17 @@ class PathShare(Sender):
         params = structure(SOURCE, "Paths")(
             **allocate(shared_table(member, width), pieces(memory)),
             **allocate(own_table(member, width, 0, asked), cp.zeros),
-            shift=(bases - bases[member.index]).tolist(),
-            magic=-(-(1 << 32) // member.devices),
+            shift=(bases - bases[member.device]).tolist(),
+            magic=-(-(1 << 32) // member.domain.devices),
             active=member.graph.active,
             hubs=share.params.hubs,
-            parts=member.devices,
-            index=member.index,
+            parts=member.domain.devices,
+            index=member.device,
             several=bool(asked),
             normals=member.normals if asked else 0,
         )
         starts = asked[0].first if asked else np.zeros(1, np.int64)
-        super().__init__(params, ITEM, starts, member.own_lanes, width)
+        super().__init__(params, ITEM, starts, member.domain.lanes, width)
         names = "list_levels", "carry", "collect", "take", "settle_delegates"
         self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
         self._begins: list[int] = []  # where levels begin in ``order``

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, copied, structure
@@ -25,7 +26,7 @@ from distbfs.multisearch.cuda_bits import (
     TailReads,
     level_dtype,
 )
-from distbfs.multisearch.domain_members import Member, own_table
+from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
@@ -60,19 +61,19 @@ class Share:
     runs all steps in one launch.
 
     wanted: results of the searches
-    memory: uint8 zeros, as many bytes as ``Member.shared`` needs
+    memory: uint8 zeros, as many bytes as ``shared_of`` needs
     bases: addresses of the memory of the domain's devices, [devices]
     """
 
     source = KERNELS / "bits_domain.cu"
 
     def __init__(
-        self, member: Member, lanes: int, memory: DeviceArray, bases: Ids
+        self, member: ShareRows, lanes: int, memory: DeviceArray, bases: Ids
     ) -> None:
         self.member, self.lanes, graph = member, lanes, member.graph
-        self.device, self.part = member.device, member.part
+        self.device, self.part = member.cuda_device, member.index
         cp = cuda.cupy()
-        self._shared = allocate(member.shared(lanes), pieces(memory))
+        self._shared = allocate(shared_of(member, lanes), pieces(memory))
         self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
         self.wanted = Wanted()
         self._planes: list[DeviceArray] = []
@@ -111,18 +112,18 @@ class Share:
 
         Pulls of a directed graph run the same kernels with the rows in.
         """
-        member, devices = self.member, self.member.devices
+        member, devices = self.member, self.member.domain.devices
         self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
         self.params.set(
             tally=self._tally,
             magic=-(-(1 << 32) // devices),
             parts=devices,
-            index=member.index,
-            shift=(bases - bases[member.index]).tolist(),
-            # mutant: member.normals if member.domain else 0 -> 0
+            index=member.device,
+            shift=(bases - bases[member.device]).tolist(),
+            # mutant: member.normals if member.domain.index else 0 -> 0
             #   : test_outer_bits::test_a_last_level
-            counted=member.normals if member.domain else 0,
+            counted=member.normals if member.domain.index else 0,
         )
         split = int(self.tails is not None)
         module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
@@ -142,7 +143,7 @@ class Share:
         begin = module.kernel("begin_level")
         self._begin_level = begin.prepare(self.first, 1, THREADS)
         self.outside: Outside | None = None
-        if member.outer is not None:
+        if member.domain.several:
             self.outside = Outside(member, member.outer, self.lanes, self.params)
 
     def clear(self, wanted: Wanted) -> None:
@@ -189,8 +190,8 @@ class Share:
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
 
-        numbers: numbers of the sources, see ``Member.numbers_of``; there: bool [k],
-        which sources any device has
+        numbers: numbers of the sources, see ``ShareRows.numbers_of_ids``; there: bool
+        [k], which sources any device has
         """
         bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
         bits[: len(there)] = there

@@ -25,8 +25,8 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.multisearch.domain_share import Share
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.multisearch.domain_members import Member
     from distbfs.types import DeviceArray, Ids, Stop
 
 
@@ -42,7 +42,7 @@ class LaunchedShare(Share):
     source = KERNELS / "bits.cu"
 
     def __init__(
-        self, member: Member, lanes: int, memory: DeviceArray, pull_edges: int
+        self, member: ShareRows, lanes: int, memory: DeviceArray, pull_edges: int
     ) -> None:
         self._pull_edges, self._word = pull_edges, StopWord()
         self._host_state = structure(self.source, "State")

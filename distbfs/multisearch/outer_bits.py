@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
-from distbfs.multisearch.domain_members import Member, outer_table
+from distbfs.multisearch.domain_members import outer_table
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
@@ -98,12 +99,9 @@ class Outside(Sender):
     """
 
     def __init__(
-        self, member: Member, outer: OuterEdges, lanes: int, own: Record
+        self, member: ShareRows, outer: OuterEdges, lanes: int, own: Record
     ) -> None:
         cp, active, normals = cuda.cupy(), member.graph.active, member.normals
-        domains = member.domains
-        if domains is None:
-            raise ValueError("one domain sends nothing")
         targets = len(outer.targets)
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
         arrays["row"][normals:] = outer.offsets
@@ -120,7 +118,7 @@ class Outside(Sender):
             targets=targets,
             wide=WIDE_DEGREE,
         )
-        super().__init__(params, 1 + 2 * lanes, outer.starts, member.own_lanes)
+        super().__init__(params, 1 + 2 * lanes, outer.starts, member.domain.lanes)
         names = "push_outer", "collect_outer", "collect_delegates", "take"
         self.prepare(programs.Module(SOURCE, PIECES=lanes), *names)
 

@@ -25,6 +25,7 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.multisearch.base import RunOptions
     from distbfs.multisearch.part_loop import PartSearches
     from distbfs.partition.part import Part
@@ -201,9 +202,7 @@ class DeviceTraversals(Traversals):
     members: the rows of this rank's devices
     """
 
-    def __init__(
-        self, session: Session, members: Sequence[domain_members.Member]
-    ) -> None:
+    def __init__(self, session: Session, members: Sequence[ShareRows]) -> None:
         super().__init__(session)
         self._members = members
         self._searches: domain_bits.DomainBitSearches | None = None
@@ -211,7 +210,7 @@ class DeviceTraversals(Traversals):
         self._messages: PartMessages | None = None
         separated = session.separated
         if separated is not None and len(separated.placement.domains) > 1:
-            devices = [member.device for member in members]
+            devices = [member.cuda_device for member in members]
             self._messages = PartMessages(
                 self._world, separated.placement, devices, separated.exchange
             )
@@ -318,15 +317,17 @@ def traversals_of(session: Session) -> Traversals:
     devices. Other engines search from one source after the other.
     """
     held, engine, world = session.held, session.options.engine, session.world
-    members: list[domain_members.Member] = []
+    members: Sequence[ShareRows] = []
     if engine == "xbfs":
-        shares = [] if session.separated is None else session.separated.shares
-        if shares:
-            members = [domain_members.Member.of_share(share) for share in shares]
-        elif held.rows:
-            members = [domain_members.Member.of_rows(rows) for rows in held.rows]
+        members = held.rows
+        if session.separated is not None:
+            members = session.separated.shares
         elif held.graph is not None and world.size == 1:
-            members = [domain_members.Member.of_graph(held.graph)]
+            from distbfs.build.cuda.share_rows import (  # noqa: PLC0415 - of CUDA
+                ShareRows,
+            )
+
+            members = [ShareRows.of_graph(held.graph)]
     in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
     ways = np.array([bool(members), in_parts])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()

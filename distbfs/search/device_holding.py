@@ -148,7 +148,7 @@ def hold_domain(
         )
     if shared is not None:
         for part in () if source.turned else parts:
-            with part.names.device, cuda.memory_of("the ends of input tuples"):
+            with part.ids.device, cuda.memory_of("the ends of input tuples"):
                 part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
     return Held(

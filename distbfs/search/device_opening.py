@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.cuda.inner_domains import inner_domains
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.counts import DeviceCounter
 from distbfs.engines.cuda.common.device_rows import DeviceRows
@@ -70,7 +71,8 @@ def open_device(opening: Opening) -> Session:
         if held.graph is None:
             raise UsageError("there is no graph on the device")
         made = engine.on_graph(held.graph)
-        search = OnDevice(made, held.graph, in_ids=not options.internal_ids)
+        by_id = ShareRows.of_graph(held.graph).by_id
+        search = OnDevice(made, by_id if options.internal_ids else None)
         timed(held, began)
         why = because(why, where_rows_are(SoloWorld(), [held.graph]))
         split = held.graph.tails is not None
@@ -80,8 +82,8 @@ def open_device(opening: Opening) -> Session:
     held.host_parts = bringing(replace(opening, world=SoloWorld()))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
-    graphs = [] if held.graph is None else [held.graph]
-    masks = DeviceMasks(held, partial(DomainRows.of_graphs, graphs))
+    shares = [] if held.graph is None else [ShareRows.of_graph(held.graph)]
+    masks = DeviceMasks(held, partial(DomainRows, SoloWorld(), shares))
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
     )
@@ -129,7 +131,7 @@ def open_domain(opening: Opening) -> Session:
     runner = WholeRunner(world, driver)
     graphs = [part.graph for part in held.rows]
     why = because(choice.why, where_rows_are(world, graphs))
-    about, rows = engine.describe, partial(DomainRows.of_members, world, held.rows)
+    about, rows = engine.describe, partial(DomainRows, world, held.rows)
     held = timed(held, began)
     masks = DeviceMasks(held, rows)
     return opening.session(held, runner, choice.options, about, why, masks=masks)

@@ -14,9 +14,9 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
 from distbfs.device.reached import value_counts
-from distbfs.engines.base import PRUNED, TAIL_COUNTS, WHOLE, LevelRecord, Until
+from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
-from distbfs.engines.cuda.xbfs.search import TREES, tail_counts
+from distbfs.engines.cuda.xbfs.share_search import TREES, level_records
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
@@ -56,7 +56,7 @@ class DomainDriver(WholeDomain):
     def _count_bare(self) -> None:
         """Tell all devices how many vertices no visible edge enters (collective)."""
         self._bare_known = True
-        if not self._parts[0].part.graph.directed:
+        if not self._parts[0].graph.directed:
             return
         own = sum(part.arrays.params.bare_count for part in self._parts)
         every = int(self._world.allreduce(np.array([own]))[0])
@@ -162,7 +162,7 @@ class DomainDriver(WholeDomain):
 
         The vertices found in each level are counted in the results.
         """
-        steps = self._on_each(lambda part: part.steps())
+        notes = self._on_each(lambda part: part.steps())[0]
         counts = np.zeros((2, result.levels), dtype=np.int64)  # all, and searched ones
         for part, level in zip(self._parts, result.level, strict=True):
             for k, rows in enumerate((None, part.searched)):
@@ -170,27 +170,17 @@ class DomainDriver(WholeDomain):
         counted = sum(self._on_each(lambda part: part.counted(result.levels)))
         counts, counted = (self._world.allreduce(x) for x in (counts, counted))
         (sizes, own), first = counts, self._parts[0]
-        checks, tails = counted[0].tolist(), tail_counts(counted)
-        split = first.part.graph.tails is not None
-        at_level: dict[int, list[Any]] = defaultdict(list)
-        for line in steps[0]:
-            at_level[line[1]].append(line)
-        log: list[LevelRecord] = []
-        left = first.vertices
+        at_level: dict[int, list[tuple[str, float]]] = defaultdict(list)
+        for name, level, *_, seconds in notes:
+            at_level[level].append((name, seconds))
+        steps = []
         for k in range(1, result.levels):
-            lines = at_level[k]
             other = "push" if own[k] else TREES
-            name = next((x for x, *_ in lines if x.startswith("pu")), other)
-            left -= int(own[k - 1])
-            frontier = left if name.startswith("pull") else int(own[k - 1])
-            spent = sum(line[4] for line in lines)
-            extra = {name: tails[name][k] for name in TAIL_COUNTS if split}
-            if first.leaves_out:
-                extra[PRUNED] = int(sizes[k] - own[k])
-            log.append(
-                LevelRecord(name, frontier, checks[k], int(sizes[k]), spent, extra)
-            )
-        return log
+            names = (name for name, _ in at_level[k] if name.startswith("pu"))
+            spent = sum(seconds for _, seconds in at_level[k])
+            steps.append((next(names, other), spent))
+        tails = first.graph.tails is not None
+        return level_records(steps, sizes, own, counted, first.vertices, tails=tails)
 
     def close(self) -> None:
         """Free the devices' shared memory, and unused memory (collective)."""

@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from distbfs.build.cuda.domain import positions_of
 from distbfs.build.cuda.seen import (
-    NamedRows,
     SeenEdges,
     SeenMaker,
     SeenPart,
-    rows_of_graph,
-    rows_of_member,
     rows_of_part,
+    rows_of_share,
 )
+from distbfs.build.cuda.share_rows import positions_of
 from distbfs.device import cuda
-from distbfs.ranks.world import SoloWorld
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.domain import MemberRows
     from distbfs.build.cuda.inner_part import InnerPart, Outer
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.types import DeviceArray, World
 
 
@@ -44,46 +40,32 @@ class MaskedRows(Protocol):
 
 
 class DomainRows:
-    """Rows of the devices of one domain.
+    """Rows of the devices of one domain; shares: those of this rank."""
 
-    rows: of each device of this rank, a graph, its rows, and the number of local ids
-    """
-
-    def __init__(
-        self, world: World, rows: Sequence[tuple[DeviceGraph, NamedRows, int]]
-    ) -> None:
-        self.world, self._rows = world, rows
-        self.whole = len(rows) == world.size == 1 and rows[0][1].devices == 1
+    def __init__(self, world: World, shares: Sequence[ShareRows]) -> None:
+        self.world, self._shares = world, shares
+        some = len(shares) == world.size == 1
+        self.whole = some and shares[0].domain.devices == 1
         self._makers: list[SeenMaker] = []
-        for graph, some, _ in rows:
-            with graph.vertices.device:
-                self._makers.append(SeenMaker(some))
-
-    @classmethod
-    def of_graphs(cls, graphs: Sequence[DeviceGraph]) -> DomainRows:
-        """Return the rows of whole graphs on one device each."""
-        return cls(SoloWorld(), [(x, rows_of_graph(x), x.n) for x in graphs])
-
-    @classmethod
-    def of_members(cls, world: World, parts: Sequence[MemberRows]) -> DomainRows:
-        """Return the rows of this rank's devices of a domain."""
-        rows = [(part.graph, rows_of_member(part), part.local_count) for part in parts]
-        return cls(world, rows)
+        for share in shares:
+            with share.ids.device:
+                self._makers.append(SeenMaker(rows_of_share(share)))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenEdges]:
         """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
-        for (graph, *_), maker in zip(self._rows, self._makers, strict=True):
-            with graph.vertices.device:
+        for share, maker in zip(self._shares, self._makers, strict=True):
+            with share.ids.device:
                 seen.append(make(maker))
         return seen
 
     def ends(self, seen: Sequence[SeenEdges]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, uint32, by device."""
         every = []
-        for (graph, _, count), some in zip(self._rows, seen, strict=True):
-            with graph.vertices.device:
-                ends = cuda.cupy().zeros(count, np.uint32)
+        for share, some in zip(self._shares, seen, strict=True):
+            graph = share.graph
+            with share.ids.device:
+                ends = cuda.cupy().zeros(graph.n, np.uint32)
                 each = np.uint32(1 + graph.directed)  # both where an edge leaves
                 # mutant: some.ends * each -> some.ends
                 #   : test_masked_sessions::test_one_device

@@ -29,8 +29,8 @@ from distbfs.engines.cuda.common import host_loop
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
-from distbfs.engines.cuda.xbfs import arrays, shared
-from distbfs.engines.cuda.xbfs import search as fast
+from distbfs.engines.cuda.xbfs import arrays, limits, shared
+from distbfs.engines.cuda.xbfs import share_search as fast
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import (
     bits,
@@ -87,7 +87,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"FIRST == {pan.FIRST} && BOX_STEP == {pan.BOX_STEP}",
     ],
     "search.cuh": [
-        f"sizeof(Control) <= {fast.CONTROL_BYTES} && NARROW == {arrays.NARROW}"
+        f"sizeof(Control) <= {fast.CONTROL_BYTES} && NARROW == {limits.NARROW}"
     ],
     "xbfs/search.cu": [f"TOGETHER == {arrays.RESULT_BLOCKS}"],
     "domain.cuh": [f"MOST_PARTS == {shared.MOST_PARTS} && ALONE == {shared.ALONE}"],

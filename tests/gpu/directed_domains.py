@@ -7,7 +7,7 @@ from directed_hosts import masks_of
 from graphs import fixed
 from resident_parts import check_cut, resident_driver
 
-from distbfs.build.cuda.seen import SeenMaker, rows_of_member
+from distbfs.build.cuda.seen import SeenMaker, rows_of_share
 from distbfs.engines.base import WHOLE
 from distbfs.graph.device_graph import COLUMN_PAD
 
@@ -74,7 +74,7 @@ def check_rows(source, made):
     for part in made:
         graph, k = part.graph, part.index
         vertices = graph.vertices.get().astype(np.int64)
-        names = part.ids_at(np.arange(len(part.names))).get()
+        names = part.ids_at(np.arange(part.slots)).get()
         sides = (graph.offsets, graph.columns), graph.pulled
         for matrix, side in zip(ways, sides, strict=True):
             offsets, columns = side[0].get().astype(np.int64), side[1].get()
@@ -89,7 +89,8 @@ def check_rows(source, made):
         ends[part.rows.get()] = graph.tuple_degrees.get()
         wanted = 2 * np.bincount(source.u, minlength=source.n)
         np.testing.assert_array_equal(ends, wanted[k :: part.layout.parts])
-    assert sum(part.graph.m for part in made) == made[0].edges == source.matrix.nnz
+    edges = sum(part.graph.m for part in made)
+    assert edges == made[0].domain.edges == source.matrix.nnz
 
 
 def mask(driver, source, seed):
@@ -97,8 +98,8 @@ def mask(driver, source, seed):
     vertices, edges, left = masks_of(source, seed)
     views = []
     for one in driver._parts:
-        with one.part.names.device:
-            maker = SeenMaker(rows_of_member(one.part))
+        with one.part.ids.device:
+            maker = SeenMaker(rows_of_share(one.part))
             if edges is None:
                 seen = maker.of_vertices(vertices)
             else:

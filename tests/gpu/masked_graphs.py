@@ -5,7 +5,8 @@ from copy import copy
 import numpy as np
 from graphs import Tuples
 
-from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
+from distbfs.build.cuda.seen import SeenMaker, rows_of_share
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.masked_rows import DomainRows, InnerRows
 
@@ -40,7 +41,7 @@ def random_mask(made, seed, share=0.5):
     left.keys = np.sort(np.concatenate([a, b]) * made.active + np.concatenate([b, a]))
     left.m = len(left.keys)
     kept = tuples.u.astype(np.int64), tuples.v.astype(np.int64)
-    maker = SeenMaker(rows_of_graph(made.graph))
+    maker = SeenMaker(rows_of_share(ShareRows.of_graph(made.graph)))
     seen = make(maker)
     if seed % 3 != 1:
         u, v = made.source.edges[made.source.edges[:, 0] < made.source.edges[:, 1]].T
@@ -63,7 +64,7 @@ def check_ends(every, left):
 
 def see(driver, parts, make, left):
     """Let the driver of a domain's devices see a mask; left: the tuples of it."""
-    rows = DomainRows.of_members(SoloWorld(), parts)
+    rows = DomainRows(SoloWorld(), parts)
     seen = rows.made(make)
     check_ends(rows.ends(seen), left)
     driver.see(seen)

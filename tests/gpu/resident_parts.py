@@ -6,8 +6,9 @@ from device_parts import joined
 from fast_graphs import cut
 from graphs import check_search, levels_by
 
-from distbfs.build.cuda.domain import GRANULE, construct_domain
+from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
+from distbfs.build.cuda.share_rows import GRANULE, positions_of
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.engines.base import WHOLE
@@ -99,21 +100,21 @@ def check_resident(source, made, summary):
     parts = made[0].layout.parts
     positions, granules = expected_positions(source, parts)
     matrix, degrees = source.matrix, row_ends(source)
-    assert summary.m == matrix.nnz == made[0].edges
+    assert summary.m == matrix.nnz == made[0].domain.edges
     assert summary.loops == int((source.u == source.v).sum())
     for one in made:
         graph, k = one.graph, one.index
         own = positions[k::parts]
         active = int((own >= 0).sum())
         assert (graph.n, graph.active) == (len(own), active)
-        assert (one.granules, one.local_count) == (granules, len(own))
-        actives = [(positions[j::parts] >= 0).sum() for j in range(parts)]
-        np.testing.assert_array_equal(one.actives, actives)
+        assert (one.domain.granules, one.local_count) == (granules, len(own))
+        assert one.domain.active == (positions >= 0).sum()
         some = np.flatnonzero(positions >= 0)
         ids = one.ids_at(cuda.cupy().asarray(positions[some]))
         np.testing.assert_array_equal(ids.get(), some)
         vertices = graph.vertices.get().astype(np.int64)
-        np.testing.assert_array_equal(one.position_of(np.arange(active)), own[vertices])
+        places = positions_of(np.arange(active), k, parts)
+        np.testing.assert_array_equal(places, own[vertices])
         numbers = np.full(len(own), ISOLATED)
         numbers[vertices] = np.arange(active)
         every = np.arange(len(own))[::-1]
@@ -156,7 +157,7 @@ def resident_driver(
     made, _ = resident_parts(source, parts, **form)
     searches = []
     for part in made:
-        with part.names.device:
+        with part.ids.device:
             if wide:
                 part.graph.offsets = part.graph.offsets.astype(np.uint64)
             searches.append(MemberSearch(part, options, overrides or {}))

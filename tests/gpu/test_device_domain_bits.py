@@ -16,7 +16,6 @@ from distbfs.errors import SearchStopped
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
@@ -37,7 +36,7 @@ PARTS = (1, 2, 3, 4, 8)
 
 
 def members(made):
-    return [Member.of_rows(rows) for rows in made]
+    return [*made]
 
 
 def devices_of(parts):
@@ -79,7 +78,7 @@ def test_levels(parts, pull_edges):
         made, _ = resident_parts(source, parts, devices=devices)
         if k % 2:
             for part in made:
-                with part.names.device:
+                with part.ids.device:
                     part.graph.offsets = part.graph.offsets.astype(np.uint64)
         searches = DomainBitSearches(SoloWorld(), members(made), pull_edges=pull_edges)
         rng = np.random.default_rng(3)

@@ -28,7 +28,6 @@ from distbfs.errors import OutOfMemory
 from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
@@ -123,7 +122,7 @@ def test_many_searches_of_domains_with_tails(monkeypatch, name):
         told = {"devices": devices_of(parts)}
         least, _ = budgets(source, parts, monkeypatch, **told)
         made, _ = resident_parts(source, parts, room=Room(least, None, NOTHING), **told)
-        members = [Member.of_rows(one) for one in made]
+        members = [*made]
         for pull_edges in (None, 1, HUGE):
             searches = DomainBitSearches(
                 SoloWorld(), members, lanes=2, pull_edges=pull_edges

@@ -49,10 +49,10 @@ from distbfs.build.cuda.room import (
 )
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, CommonSizes
+from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, UsageError
-from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
@@ -61,27 +61,14 @@ from distbfs.graph.device_graph import (
     degree_class,
     graph_table,
 )
-from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.layout import Domains, Layout, Placement
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
 
-GRANULE = 1024  # consecutive numbers of one owner among the positions
 WIDE = 1 << 32
 PLACES_AT_ONCE = 1 << 26
 LEAST_LEAVES = 32  # one vertex in so many must be a leaf that is not searched
-
-
-def positions_of(numbers: Any, device: Any, devices: int) -> Any:
-    """Return the positions of numbers; device: one for all numbers, or one for each."""
-    return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
-
-
-def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
-    """Return (device, number on that device) of positions."""
-    granules = positions // GRANULE
-    numbers = granules // devices * GRANULE + positions % GRANULE
-    return granules % devices, numbers
 
 
 def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
@@ -98,45 +85,17 @@ def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
     return cp.concatenate(pieces)
 
 
-@dataclass
-class MemberRows:
+@dataclass(kw_only=True)
+class MemberRows(ShareRows):
     """The rows of one part, on the device that is current at their creation.
 
-    layout: layout of all vertices; index: index of the part
-    graph: rows by number; its ids are local ids, and its ``numbers`` are by rank;
-    columns are positions (uint32 [m + COLUMN_PAD], ascending in each row)
+    Its ``graph.numbers`` are by rank; columns are uint32 [m + COLUMN_PAD], ascending in
+    each row.
     rows: uint32, the local ids to which ``graph.tuple_degrees`` belong: those of its
     vertices, and of vertices that have only loops
-    names: uint32 [positions], position -> vertex id, or local id where ids are wide;
-    ISOLATED at unused positions
-    granules: number of granules of a part, equal for all; there are granules * parts *
-    GRANULE positions
-    actives: number of vertices with edges of each part, int64 [parts]; edges: m of all
-    parts together
     """
 
-    layout: Layout
-    index: int
-    graph: DeviceGraph
     rows: Any
-    names: Any
-    granules: int
-    actives: Array
-    edges: int
-
-    @property
-    def local_count(self) -> int:
-        """Number of vertices of this part."""
-        return self.graph.n
-
-    @property
-    def wide(self) -> bool:
-        """Whether ids have 64 bits."""
-        return id_type(self.layout.n) is np.uint64
-
-    def position_of(self, number: Array) -> Array:
-        """Return the positions of numbers of this part."""
-        return positions_of(number, self.index, self.layout.parts)
 
     def leave_out(self, searched: int) -> None:
         """Make searches leave out leaves, which begin at ``searched`` in all parts."""
@@ -156,14 +115,6 @@ class MemberRows:
         self.graph = replace(
             graph, loops=0, tuples=tuples, vertices=vertices, tuple_degrees=degrees
         )
-
-    def ids_at(self, positions: Any) -> Any:
-        """Return the ids of positions, CuPy int64 of the same shape."""
-        names = self.names[positions].astype(np.int64)
-        if not self.wide:
-            return names
-        device, _ = numbers_of(positions, self.layout.parts)
-        return names * self.layout.parts + device
 
 
 def member_table(
@@ -222,7 +173,7 @@ class Places:
     """The positions of the vertices of all parts, in one device's memory.
 
     members: uint32 [parts * 4 * blocks], sets of vertices with edges, with ranks over
-    all parts; positions: uint32 [members], by rank; names: as in MemberRows
+    all parts; positions: uint32 [members], by rank; names: ``ShareRows.ids``
     """
 
     members: Any
@@ -460,7 +411,7 @@ class MemberBuilder(Builder):
             part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
         )
 
-    def rows(self, planned: Planned, measured: Measured, granules: int) -> MemberRows:
+    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> MemberRows:
         """Build the rows of a part, range by range."""
         part, numbering = planned.part, planned.numbering
         made = self._rows_of(planned, 0)
@@ -478,16 +429,15 @@ class MemberBuilder(Builder):
             **{**numbering.arrays(), "vertices": planned.rows[: numbering.active]},
             **made,
         )
-        actives = np.zeros(self.shape.parts, dtype=np.int64)
+        names = planned.places.names
         return MemberRows(
-            self.layout,
-            part,
-            graph,
-            planned.rows,
-            planned.places.names,
-            granules,
-            actives,
-            graph.m,
+            layout=self.layout,
+            index=part,
+            domain=domain,
+            graph=graph,
+            ids=names,
+            slots=len(names),
+            rows=planned.rows,
         )
 
     def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
@@ -614,13 +564,14 @@ def construct_domain(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, measured, known, granules, world, room)
+        domain = Domain(Domains((parts,)), 0, granules, int(actives.sum()), 0)
+        made = _rows(crew, measured, known, domain, world, room)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
     searched = None if directed else searched_numbers(known)
     for part in made:
-        part.actives, part.edges = actives, m
+        part.domain = replace(domain, edges=m)
         if searched is not None:
             part.leave_out(searched)
     generation, passes = crew.spent(world, clock)
@@ -653,7 +604,7 @@ def _rows(
     crew: Crew[MemberBuilder],
     measured: Sequence[Measured],
     known: Sequence[Known],
-    granules: int,
+    domain: Domain,
     world: World,
     room: Room | None,
 ) -> list[MemberRows]:
@@ -662,14 +613,14 @@ def _rows(
 
     def plan(builder: MemberBuilder, k: int, part: int) -> Planned:
         if builder.places is None:
-            builder.places = builder.place(known, granules)
+            builder.places = builder.place(known, domain.granules)
         return builder.plan(part, measured[k], builder.places, most_active, room)
 
     planned = crew.each(plan)
     _make_room(planned, world, room)
 
     def rows(builder: MemberBuilder, k: int, _: int) -> MemberRows:
-        return builder.rows(planned[k], measured[k], granules)
+        return builder.rows(planned[k], measured[k], domain)
 
     return crew.each(rows)
 

@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.build.cuda.inner_part import (
     WIDE,
     Delegates,
-    Domain,
     InnerPart,
     Outer,
     ShareCounts,
@@ -32,6 +30,7 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, BothSides, Ranges, row_ranges, runs_of
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
+from distbfs.build.cuda.share_rows import GRANULE, Domain, numbers_of, positions_of
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -584,16 +583,17 @@ class InnerBuilder:
             **rows,
         )
         made = InnerPart(
-            part.layout,
-            part.index,
-            domain,
-            self.delegates.by_position(),
-            graph,
-            self._ids,
-            self.slots,
-            owned,
-            self.normals,
-            *(side.outer for side in self.sides),
+            layout=part.layout,
+            index=part.index,
+            domain=domain,
+            graph=graph,
+            ids=self._ids,
+            slots=self.slots,
+            delegates=self.delegates.by_position(),
+            normals=self.normals,
+            owned=owned,
+            outer=self.sides[0].outer,
+            incoming=self.sides[1].outer if self.directed else None,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.inner import InnerBuilder, InnerSide
-from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
+from distbfs.build.cuda.inner_part import WIDE, Delegates, InnerPart
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
     EVERY,
@@ -26,6 +25,7 @@ from distbfs.build.cuda.room import (
     agreed_kept,
     check_hosts,
 )
+from distbfs.build.cuda.share_rows import GRANULE, Domain
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import UsageError

@@ -26,46 +26,20 @@ Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
+from distbfs.build.cuda.share_rows import GRANULE, ShareRows, numbers_of, positions_of
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.device.take import take
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph, graph_table
+from distbfs.graph.device_graph import ISOLATED, graph_table
 from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Ids
 
 WIDE = 1 << 32
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The devices that have the shares of one domain.
-
-    of: all domains; index: index of this one; granules: number of granules of a device,
-    equal for all
-    active: how many vertex numbers all devices have; edges: number of edges inside
-    """
-
-    of: Domains
-    index: int
-    granules: int
-    active: int
-    edges: int
-
-    @property
-    def devices(self) -> int:
-        """Number of devices."""
-        return self.of.sizes[self.index]
-
-    @property
-    def lanes(self) -> int:
-        """Number of delegate lanes on a device; its granules are in them by turns."""
-        return self.of.lanes // self.devices
 
 
 def apart_table(
@@ -157,34 +131,20 @@ class Outer:
         return self.offsets, self.columns, self.targets
 
 
-@dataclass
-class InnerPart:
+@dataclass(kw_only=True)
+class InnerPart(ShareRows):
     """One device's share of a part, on that device. Arrays are CuPy's.
 
-    layout, index: as in DevicePart; domain: the domain to which the device belongs
-    delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, equal on
-    all devices
-    graph: the rows of the inner graph; its ``active`` counts all numbers; its ``n``,
-    ``vertices`` and ``numbers`` refer to local ids; ``vertices`` is ISOLATED for
-    delegates of other parts and in the gap
-    ids: uint32 or uint64 [slots + room], position -> vertex id, all ones for none; from
-    ``slots`` on, there is room for an id of another domain for each vertex with edges
-    of this share, and for one more
+    Its ``delegates`` are equal on all devices. The ``active`` of its graph counts all
+    numbers; ``vertices`` is ISOLATED for delegates of other parts and in the gap.
+    ids: uint32 or uint64 [slots + room]; from ``slots`` on, there is room for an id of
+    another domain for each vertex with edges of this share, and for one more
     owned: int64, numbers of the delegates that this share owns, in order of their ids
-    normals: first number of a normal vertex; outer: the outer edges; in a directed
-    graph those out
+    outer: the outer edges; in a directed graph those out
     incoming: the outer edges in of a directed graph; None if edges lead both ways
     """
 
-    layout: Layout
-    index: int
-    domain: Domain
-    delegates: Ids
-    graph: DeviceGraph
-    ids: Any
-    slots: int
     owned: Ids
-    normals: int
     outer: Outer
     incoming: Outer | None = None
 
@@ -192,6 +152,10 @@ class InnerPart:
     def asked(self) -> Outer:
         """The outer edges along which vertices ask."""
         return self.outer if self.incoming is None else self.incoming
+
+    def reversed(self) -> InnerPart:
+        """Return the rows with all edges of a directed graph reversed."""
+        return replace(super().reversed(), outer=self.asked, incoming=self.outer)
 
     @property
     def outer_sides(self) -> list[Outer]:
@@ -204,25 +168,14 @@ class InnerPart:
         return np.maximum(self.outer.edges, self.asked.edges)
 
     @property
-    def local_count(self) -> int:
-        """Number of vertices of this part."""
-        return self.graph.n
-
-    @property
     def id_bits(self) -> int:
         """Bits of an id in a message."""
-        wide = self.ids.dtype.itemsize == 8
-        return max((self.layout.n - 1).bit_length(), 32) if wide else 32
+        return max((self.layout.n - 1).bit_length(), 32) if self.wide else 32
 
     @property
     def delegate_count(self) -> int:
         """Number of positions of delegates (d plus gaps; the same in all domains)."""
         return len(self.delegates)
-
-    @property
-    def device(self) -> int:
-        """Index of the device in its domain."""
-        return self.domain.of.device_of(self.index)
 
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k] on the host.

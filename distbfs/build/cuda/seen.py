@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.build.cuda.ranges import row_ranges, runs_of
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
@@ -132,26 +132,16 @@ class NamedRows:
         return rows(graph, "out", rows(graph.turned(), "in", None))
 
 
-def rows_of_graph(graph: DeviceGraph) -> NamedRows:
-    """Return the rows of a whole graph, whose columns are numbers."""
-    return NamedRows.of_graph(
-        graph,
-        n=graph.n,
-        names=graph.vertices,
-        places=graph.numbers,
-    )
-
-
-def rows_of_member(part: MemberRows) -> NamedRows:
+def rows_of_share(share: ShareRows) -> NamedRows:
     """Return the rows of one device of a domain."""
-    parts = part.layout.parts
     return NamedRows.of_graph(
-        part.graph,
-        n=part.layout.n,
-        names=part.names,
-        devices=parts,
-        device=part.index,
-        shares=parts if part.wide else 0,
+        share.graph,
+        n=share.layout.n,
+        names=share.ids[: share.slots],
+        places=share.graph.numbers if share.whole else None,
+        devices=share.domain.devices,
+        device=share.device,
+        shares=share.layout.parts if share.has_local_ids else 0,
     )
 
 
@@ -164,13 +154,6 @@ def rows_of_part(
     in their rows
     """
     layout, graph, first = part.layout, part.graph, part.normals
-    inner = NamedRows.of_graph(
-        graph,
-        n=layout.n,
-        names=part.ids[: part.slots],
-        devices=part.domain.devices,
-        device=part.device,
-    )
     back: NamedRows | None = None
     sides = [*zip(part.outer_sides, targets, ("out", "in"), strict=False)]
     for edges, names, way in reversed(sides):
@@ -190,7 +173,7 @@ def rows_of_part(
             way=way if graph.directed else "",
             back=back,
         )
-    return inner, outer
+    return rows_of_share(part), outer
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:

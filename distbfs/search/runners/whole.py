@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from distbfs.errors import SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays, Runner, WholeDomain
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop, World
 
@@ -63,13 +62,17 @@ class OnHost(WholeDomain):
 class OnDevice(OnHost):
     """Searches by one device with the graph.
 
-    in_ids: whether the engine returns results by id; otherwise they are converted on
-    first access, which the search's time does not include
+    by_id: converts results by number, see ``ShareRows.by_id``; None for results by id.
+    It is called on first access, which the search's time does not include
     """
 
-    def __init__(self, search: Any, graph: DeviceGraph, *, in_ids: bool = True) -> None:
+    def __init__(
+        self,
+        search: WholeSearch,
+        by_id: Callable[[Root, Any, Any], tuple[Any, Any]] | None = None,
+    ) -> None:
         super().__init__(search)
-        self._graph, self._by_id = graph, in_ids
+        self._by_id = by_id
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from an id; ``stop`` is called first, and as in ``WholeSearch``."""
@@ -78,32 +81,19 @@ class OnDevice(OnHost):
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
             result = super().search(root, **asked)
-        if not self._by_id:
+        convert = self._by_id
+        if convert is not None:
             level, parent = result.level[0], result.parent[0]
-            turned = LazyArrays(lambda: self._in_ids(root, level, parent))
+
+            def converted() -> tuple[list[Any], list[Any]]:
+                with cuda.memory_of("results in input ids"):
+                    by_id = convert(root, level, parent)
+                return [by_id[0]], [by_id[1]]
+
+            turned = LazyArrays(converted)
             result = result.copy_with(Lazy(1, 0, turned), Lazy(1, 1, turned))
             result.give = turned.own
         return result
-
-    def _in_ids(
-        self, root: Root, level: Any, parent: Any
-    ) -> tuple[list[Any], list[Any]]:
-        """Convert results by number to results by id, in device memory."""
-        cp, vertices = cuda.cupy(), self._graph.vertices
-        with cuda.memory_of("results in input ids"):
-            at = cp.asarray(root) if isinstance(root, np.ndarray) else root
-            levels = None
-            if level is not None:
-                levels = cp.full(self._graph.n, -1, dtype=level.dtype)
-                levels[vertices] = level
-                levels[at] = 0
-            if parent is None:
-                return [levels], [None]
-            parents = cp.full(self._graph.n, -1, dtype=np.int32)
-            above = vertices[cp.maximum(parent, 0)].astype(np.int32)
-            parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
-            parents[at] = at
-        return [levels], [parents]
 
     def close(self) -> None:
         """Free unused device memory."""

@@ -12,7 +12,6 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
@@ -64,7 +63,7 @@ def searching(source, owners, threshold, kind, work, **options):
             shares.update(zip(places, some, strict=True))
         for graph in (shares[place].graph for place in shares if own[place] % 2):
             graph.offsets = graph.offsets.astype(np.uint64)
-        members = [Member.of_share(shares[place]) for place in sorted(shares)]
+        members = [shares[place] for place in sorted(shares)]
         messages = None
         if len(owners) > 1:
             d = len(placed[0].delegates)
@@ -112,6 +111,6 @@ def by_id(world, members, arrays):
     """Join values of members by local id, on all ranks."""
     out = np.zeros(members[0].layout.n, dtype=arrays[0].dtype)
     for member, values in zip(members, arrays, strict=True):
-        ids = member.layout.global_of(member.part, np.arange(len(values)))
+        ids = member.layout.global_of(member.index, np.arange(len(values)))
         out[ids] = values
     return world.allreduce(out)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.arrays import PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import PushLimits, pull_tails
 from distbfs.plan import pull_shares
 
 STEP, LAST_STEP, LINE = 64, 4, 32  # columns

@@ -14,7 +14,7 @@ from test_domain_leaves import WAYS, leafy, neighbours_of
 from test_domain_leaves import roots_of as some_roots
 from test_split_between import split  # noqa: F401 - a fixture
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
 from distbfs.engines.cuda.xbfs import between_leaves, between_params

@@ -43,12 +43,12 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import domain_share, outer_bits
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.multisearch.traversals import DeviceTraversals
@@ -104,7 +104,7 @@ def test_domains(least_kept, short_rows, parts, pull_edges, tails):
     for k, name in [*enumerate(SHAPES)][parts % 2 :: 2]:
         source, room = source_of(name), LEAST if tails else None
         made, _ = resident_parts(source, parts, directed=True, room=room)
-        members = [Member.of_rows(rows) for rows in made]
+        members = [*made]
         for side in (source, turned(source)):
             ways = {"lanes": (1, 2, 4)[k % 3], "pull_edges": pull_edges}
             on = DomainBitSearches(SoloWorld(), members, **ways)
@@ -120,7 +120,7 @@ def test_a_whole_graph_in_host_memory(short_rows, pull_edges):
     """Its levels are led by the host; rows out and rows in have tails."""
     read = []
     for name in ("kronecker", "hubs", "hubs-turned", "uniform", "star-in"):
-        member = Member.of_graph(split_at_eight(source_of(name)))
+        member = ShareRows.of_graph(split_at_eight(source_of(name)))
         assert member.graph.held_back
         for own, side in (
             (member, source_of(name)),

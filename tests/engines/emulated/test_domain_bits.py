@@ -12,6 +12,7 @@ from resident_parts import resident_parts
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch import (
@@ -22,7 +23,7 @@ from distbfs.multisearch import (
     one_device,
 )
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member, lanes_that_fit
+from distbfs.multisearch.domain_members import lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 
@@ -38,12 +39,12 @@ GRAPHS = {
 
 
 def members(made):
-    return [Member.of_rows(rows) for rows in made]
+    return [*made]
 
 
 def searches_of(source, parts, *, wide=False, **options):
     if not parts:
-        member = Member.of_graph(HostGraph(source, wide).graph)
+        member = ShareRows.of_graph(HostGraph(source, wide).graph)
         return DomainBitSearches(SoloWorld(), [member], **options)
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:

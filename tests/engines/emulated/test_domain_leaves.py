@@ -10,7 +10,7 @@ from graphs import Tuples, kronecker, random_tuples, uniform
 from resident_parts import look, resident_driver, resident_parts
 
 from distbfs.engines.base import PRUNED, Until
-from distbfs.engines.cuda.xbfs.search import TREES
+from distbfs.engines.cuda.xbfs.share_search import TREES
 
 WAYS = {
     "as they come": {},

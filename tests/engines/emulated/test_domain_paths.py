@@ -187,7 +187,7 @@ def test_memory_is_what_was_counted(owners):
             n = member.graph.n
             own = domain_members.own_table(1, n, active, levels=True, sums=0)
             assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
-            held = bytes_of(share.params, member.shared(1) | own)
+            held = bytes_of(share.params, domain_members.shared_of(member, 1) | own)
             held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
                 share.params, sums
             )
@@ -200,7 +200,8 @@ def test_memory_is_what_was_counted(owners):
                     1, active, len(member.outer.targets), member.normals
                 )
                 held += bytes_of(outside._params, own)
-            assert held == member.bytes_needed(1, levels=True, sums=len(sums))
+            need = domain_members.bytes_needed(member, 1, levels=True, sums=len(sums))
+            assert held == need
             asked = paths._asked
             assert bool(asked) == (outside is not None)
             table = domain_paths.shared_table(member, paths._width)
@@ -253,7 +254,7 @@ def test_fewer_searches_at_a_time_where_memory_is_short(monkeypatch):
         monkeypatch.setattr(
             domain_paths,
             "bytes_needed",
-            lambda member, width, *_: 1000 if width == 8 or member.part else 1001,
+            lambda member, width, *_: 1000 if width == 8 or member.index else 1001,
         )
         world.barrier()
         sums = by_id(world, members, searches.dependencies(None))

@@ -10,10 +10,11 @@ from graphs import kronecker, random_tuples
 from resident_parts import resident_parts
 from test_split_between import shares_of
 
-from distbfs.build.cuda.domain import GRANULE, member_table
+from distbfs.build.cuda.domain import member_table
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import apart_table, inner_table
 from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.memory import FIXED, MULTIPROCESSORS, split_rows
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -58,7 +59,7 @@ def test_a_store_is_planned_for_one_device_as_it_is_loaded(device, tmp_path, dir
     sizes = here("plan", tmp_path / "g", "--json").values["gpu_search"]
     assert sizes["graph"] == graph.nbytes
     search = FastSearch(graph, in_ids=True)
-    shape = search._arrays._shape
+    shape = search.arrays._shape
     assert ("bare" in shape.table) == directed
     form = {"wide": graph.m <= 4 * graph.active, "bare": directed}
     most = expected_shape(graph.n, graph.active, graph.m, MULTIPROCESSORS, **form)
@@ -87,12 +88,12 @@ def test_a_device_of_a_domain(device, source, parts, directed):
     """Besides vertices with loops alone, of which there are none."""
     for rows in resident_parts(source, parts, directed=directed)[0]:
         graph = rows.graph
-        positions = rows.granules * parts * GRANULE
+        positions = rows.domain.granules * parts * GRANULE
         counts = graph.n, graph.active, graph.m, positions
         table = member_table(*counts, directed=directed)
         if directed:  # of all devices together as many as edges out
             table.pop("in_columns")
-        check(table, vars(graph) | {"names": rows.names})
+        check(table, vars(graph) | {"names": rows.ids})
         assert len(rows.rows) == graph.active
 
 

@@ -9,12 +9,14 @@ from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, uniform
 
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch import domain_members, domain_share, one_device
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.domain_members import bytes_needed
 from distbfs.ranks.world import SoloWorld
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
@@ -259,7 +261,7 @@ def test_memory_is_what_was_counted(device, width):
         share = searches.launched
         held = allocated([share._shared, share._queues, share._planes, share._sums], [])
         lanes = width // 128
-        need = share.member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
+        need = bytes_needed(share.member, lanes, levels=levels, sums=len(SUMS))
         spare = 4 * 16 * lanes * made.active  # planes of deeper levels
         by_id = 4 * (made.source.n + 1)  # of a graph without all numbers by id
         assert held == need - levels * (spare + by_id)
@@ -267,8 +269,8 @@ def test_memory_is_what_was_counted(device, width):
 
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    member = domain_members.Member.of_graph(made.graph)
-    need = member.bytes_needed(1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
+    member = ShareRows.of_graph(made.graph)
+    need = bytes_needed(member, 1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     fits = domain_members.lanes_that_fit
     assert fits(SoloWorld(), [member], levels=True) == 1

@@ -96,7 +96,7 @@ def test_every_way(device, monkeypatch, in_ids, few):
             some = j or name == "deep"
             for root in roots(made)[j % 2 :: 2] if some else roots(made):
                 faults.look(made, search, root, name, overrides=way, **told)
-            assert search._arrays.level is search._arrays.wide is None
+            assert search.arrays.level is search.arrays.wide is None
     faults.tell()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distbfs.engines.cuda.xbfs import search_table
-from distbfs.engines.cuda.xbfs.arrays import HUB_WORDS, WARP_WORDS, WARPS
+from distbfs.engines.cuda.xbfs.block_memory import HUB_WORDS, WARP_WORDS, WARPS
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
     range_bounds,

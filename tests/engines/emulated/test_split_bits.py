@@ -28,7 +28,7 @@ from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member, bytes_beside
+from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.options import BuildOptions
@@ -90,7 +90,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         pull_edges = ways[(turn + k) % 3]
         searches = DomainBitSearches(
             SoloWorld(),
-            [Member.of_rows(rows) for rows in made],
+            [*made],
             lanes=(1, 2, 4)[(k + parts) % 3],
             pull_edges=pull_edges,
         )
@@ -222,8 +222,8 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
     for devices in (1, 2, 3):
         rows, _ = resident_parts(source, devices)
         for one in rows:
-            member = Member.of_rows(one)
-            need = member.bytes_needed(1, levels=True, sums=3) + RESERVE
+            member = one
+            need = bytes_needed(member, 1, levels=True, sums=3) + RESERVE
             assert bytes_beside(one.graph.n, one.graph.active, devices, 0) >= need
     state = []
 
@@ -254,7 +254,7 @@ def test_ranks_of_a_domain(least_kept):
 
     def rank(world):
         made, _ = resident_parts(source, world.size, world, room=LEAST)
-        searches = DomainBitSearches(world, [Member.of_rows(rows) for rows in made])
+        searches = DomainBitSearches(world, [*made])
         check(searches, source, roots)
         searches.run(roots, Wanted())
         counts = searches.tail_counts()

@@ -138,7 +138,7 @@ def test_far_from_the_root(device, in_ids):
     search = FastSearch(made.graph, in_ids=in_ids)
     assert search._cluster is None
     root, deepest = far_root(LONG)
-    direct = search._arrays.held["direct"]
+    direct = search.arrays.held["direct"]
     for least in (300, 700):
         level = stopped_at(search.search, root, stop=Seen(direct, least, deepest))
         assert least <= level < deepest
@@ -194,7 +194,7 @@ def test_by_a_cluster(device, in_ids, capability):
         hold(made, root, search.search(root, stop=never), in_ids)
         level = deepest
         for _ in range(30):  # a search may be at its end before its host comes to look
-            stop = Seen(search._arrays.wide, deepest // 3, deepest)
+            stop = Seen(search.arrays.wide, deepest // 3, deepest)
             try:
                 hold(made, root, search.search(root, stop=stop), in_ids)
             except SearchStopped as stopped:
@@ -376,7 +376,7 @@ def test_what_sessions_call(device):
     driver = resident_driver(source, 2)
     driver._parts[0].start = asking(driver._parts[0].start, driver._parts[0])
     for search in (
-        OnDevice(device_search, made.graph),
+        OnDevice(device_search),
         driver,
     ):
         stop = After(2)

@@ -161,7 +161,7 @@ def test_in_one_cluster(device, in_ids, capability):
     for name, source in shapes.items():
         made = HostGraph(source)
         search = FastSearch(made.graph, in_ids=in_ids)
-        arrays = search._arrays
+        arrays = search.arrays
         for shared in (whole, 2 * MEMBERS * ROOM * MESSAGE_BYTES + STATIC_BYTES):
             device.shared = shared
             search._cluster = ClusterSearch(

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
+from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import Record, uints
-from distbfs.distinct import distinct
-from distbfs.engines.base import Until
 from distbfs.engines.cuda.common.arguments import arguments
+from distbfs.engines.cuda.xbfs.block_memory import (
+    CODE_BYTES,
+    LATER_BYTES,
+    THREADS,
+    TILE_WORDS,
+    WARPS,
+    hub_words_of,
+    tile_bytes,
+    window_bytes,
+)
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, PushLimits, pull_tails
 from distbfs.engines.cuda.xbfs.ranges import (
-    TABLE_BYTES,
     parted_bounds,
     range_count,
     range_group,
@@ -40,72 +48,21 @@ from distbfs.engines.cuda.xbfs.search_table import (
     words_of,
 )
 from distbfs.engines.cuda.xbfs.windows import place_windows
-from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph, Tails
 from distbfs.plan import pull_shares
-from distbfs.types import Array, Ids, Root
+from distbfs.types import Array, Ids
 
 KERNELS = Path(__file__).parent
 HEADER = KERNELS / "search.cuh"
-THREADS, WARPS = 1024, 32
-TILE_WORDS = 8
-WAIT, HALF, LATER = 160, 64, 64  # as in search.cuh and trees.cuh
-QUEUE_WORDS = WAIT + WAIT // 4 + 2 * HALF  # of a warp, STAGE_AT in search.cuh
-WARP_WORDS = QUEUE_WORDS + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
 ROW_EDGES = 64  # of a warp, at most, where rows of hubs are not cut by range
 FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
-HUB_WORDS = 16000  # bits of hubs in shared memory
-HUB_SHARE, LEAST_HUB_WORDS = 3, 1024  # no more than a share of all, or that, pays
-CODE_BYTES = 8  # of a word of trees.cuh
-LATER_BYTES = 4 * LATER * WARPS  # of vertices that wait there
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
-TAIL_SHARE = 240  # of all edges; see ``pull_tails``
-MARK_SHARE = 16  # of all edges; see ``PushLimits``
 GROWTH = 2  # see ``PushLimits``
-NARROW = 126  # the largest level of one byte, as in search.cuh
 ROWS = 1 << 16  # of counters, by level, and of traces
-NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
-
-
-@dataclass(frozen=True)
-class PushLimits:
-    """Limits between push and pull, from the graph alone.
-
-    mark_edges: a frontier of this many edges is expected to reach 1/16 of all edges in
-    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so a pull
-    follows its push
-    pull_edges: a frontier with this many edges, 1/``pull_share`` of all edges, is
-    pulled at once. One device pushes a frontier that has not doubled, whatever these
-    limits are (``take`` in search.cu).
-    """
-
-    mark_edges: int
-    pull_edges: int
-
-    @classmethod
-    def of(cls, m: int, mean_next: float, pull_share: int) -> PushLimits:
-        """Return the limits of a graph with m stored edges."""
-        mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
-        return cls(mark, max(1, m // pull_share))
-
-
-def pull_tails(m: int, kept: int) -> int:
-    """Return the number of tail columns from which a frontier is pulled.
-
-    A pull that follows finds a visited neighbour among about as many columns as the
-    graph has edges for one edge of the frontier; if ``kept`` were less than that, it
-    would read tails.
-    """
-    return max(1, m // TAIL_SHARE, 2 * m // kept)
-
-
-def too_deep(params: Record, depth: int) -> bool:
-    """Return whether wanted levels may not fit a byte; see trees.cuh."""
-    return bool(params.level_out and depth + 2 * params.chain > NARROW)
 
 
 def mask(masked: bool) -> dict[str, int]:
@@ -123,36 +80,13 @@ def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
     return cuda.cupy().zeros(shape or 1, dtype=dtype)
 
 
-def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
-    """Return (last level, targets or None); a search ends early with the last target.
-
-    Targets are ids, int64 [k], without roots, which are found before the first level.
-
-    Raises UsageError for a target that is not a vertex.
-    """
-    last = NO_LIMIT if until.depth is None else until.depth
-    if until.targets is None or not len(until.targets):
-        return last, None
-    targets: Ids = distinct(np.asarray(until.targets, dtype=np.int64))
-    for target in targets[[0, -1]].tolist():
-        if not 0 <= target < n:
-            raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
-    others = targets[~np.isin(targets, root)]
-    # mutant: 0, -> last, : test_until_fast::test_levels_and_targets
-    return (last, others) if len(others) else (0, None)
-
-
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    names: the id that stands for each column in results; needed for a part of a graph
-    shares: number of parts of the graph if ids have 64 bits, else 0: parents are int64
-        then, made of names that are ids, or local ids where they have 32 bits
+    share: the rows of a device of a domain, whose graph it is; None for a whole graph.
+        If ids have 64 bits, parents are int64, made of ``ids`` that may be local ids
     deep: whether levels beyond a byte have room from the start, as always if
         results are not by id
-    columns: how many columns exist, if not as many as rows
-    devices: how many devices have positions among the columns, and which this is
-    lanes: sequences of falling degree among the first numbers, in turn by granules
     overrides: arguments that replace the defaults, such as limits of pushes
     pruned: whether tree vertices are not searched but get results at the end; see
         ``search_trees``
@@ -174,21 +108,22 @@ class Arrays:
         in_ids: bool,
         parents: bool,
         levels: bool = True,
-        names: Any = None,
-        shares: int = 0,
+        share: ShareRows | None = None,
         deep: bool = False,
-        columns: int | None = None,
-        devices: tuple[int, int] = (1, 0),
-        lanes: int = 1,
         overrides: Mapping[str, int] = MappingProxyType({}),
         pruned: bool = False,
         queues: Literal["limits", "all", "later"] = "limits",
         alone: bool = True,
     ) -> None:
         self.graph = g = graph
-        self.names = g.vertices if names is None else names
-        self.grid, self._devices = cuda.multiprocessors(), devices
-        self._alone = alone
+        self.grid, self._alone = cuda.multiprocessors(), alone
+        self.names, shares, columns, lanes = g.vertices, 0, 0, 1
+        self._devices = (1, 0)  # that have positions among the columns; which this is
+        if share is not None:
+            self.names, columns, lanes = share.ids, share.slots, share.domain.lanes
+            shares = share.layout.parts if share.wide else 0
+            # mutant: share.device -> 0 : test_masked_domains::test_one_domain
+            self._devices = share.domain.devices, share.device
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
@@ -196,7 +131,7 @@ class Arrays:
         self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._trees = g.trees if pruned else None
-        coded = self._trees is not None and names is None
+        coded = self._trees is not None and share is None
         self._shape = SearchShape(
             g.n,
             g.active,
@@ -212,10 +147,7 @@ class Arrays:
         self._words = words = self._shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
-        hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
-        bits = (columns or 32 * words) // 32
-        most = max(bits // HUB_SHARE, LEAST_HUB_WORDS)
-        hub_words = min(HUB_WORDS, hub_room, bits, most) // 4 * 4
+        hub_words = hub_words_of(shared, (columns or 32 * words) // 32)
         self.params = arguments(
             HEADER,
             "Params",
@@ -246,7 +178,7 @@ class Arrays:
         self.see(None)
         self._places()
         self.longest_range = 0
-        if names is None:
+        if share is None:
             self._place_windows()
             self.cut_ranges()
         self._state()
@@ -307,10 +239,6 @@ class Arrays:
     def room(self) -> int:
         """Number of vertices that arrays of found vertices have room for."""
         return self._shape.room
-
-    def direct_at(self, address: int) -> None:
-        """Also keep levels of pushed vertices in memory that other devices read."""
-        self.params.set(direct=address)
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
@@ -383,16 +311,10 @@ class Arrays:
         params.last, params.targets, params.sought = last, 0, 0
         if targets is None:
             return
-        numbers = self._point("targets", len(targets))
+        numbers = zeros(len(targets))
         numbers[: len(targets)] = self.graph.numbers_of(targets)
+        self.params.set(targets=numbers)
         params.targets, params.sought = self.params.targets, len(targets)
-
-    def plain(self, params: Record) -> bool:
-        """Return whether a search is for all levels from one root, and nothing else."""
-        p = params
-        one_way = p.push_only or p.pull_only
-        asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
-        return self.graph.tails is None and not asked
 
     def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
         """Return definitions for kernels for few vertices, none if there are many.
@@ -416,8 +338,8 @@ class Arrays:
         module = programs.Module(
             KERNELS / "results.cu",
             IN_IDS=1,
-            ID=self.id_word,
-            NAME=self.name_word,
+            ID="u64" if self.params.shares else "u32",
+            NAME=programs.word_of(self.names),
         )
         kernel = module.kernel("results")
         shared = self._block_bytes
@@ -425,55 +347,21 @@ class Arrays:
         kernel.share_memory(RESULT_BLOCKS, shared)
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
-    def search_launch(
-        self,
-        module: programs.Module,
-        params: Any,
-        *,
-        at_once: bool = False,
-        windows: bool = False,
-    ) -> programs.Launch:
-        """Return the launch of a whole search.
+    def search_bytes(self, *, at_once: bool, windows: bool) -> int:
+        """Return the dynamic shared memory of a block of a whole search.
 
-        params: the kernel's argument; at_once: whether it writes results by id;
-        windows: whether it uses windows
+        at_once: whether it writes results by id; windows: whether it uses windows
         """
         results = RESULT_BLOCKS * self._block_bytes if at_once else 0
-        shared = self._window_bytes if windows else max(self.shared_bytes, results)
-        return module.kernel("search").prepare(
-            params, self.grid, THREADS, shared=shared, cooperative=True
-        )
-
-    @property
-    def id_word(self) -> str:
-        """The kernels' name for the type of ids."""
-        return "u64" if self.params.shares else "u32"
-
-    @property
-    def name_word(self) -> str:
-        """The kernels' name for the type of names."""
-        return programs.word_of(self.names)
+        if windows:
+            words, coded = self.params.window_words, self.params.coded
+            return window_bytes(words, coded, self.longest_range)
+        return max(self.shared_bytes, results)
 
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block: for pulls and for destination ranges."""
-        return self._tile_bytes(self.params.hub_words)
-
-    def _tile_bytes(self, hub_words: int) -> int:
-        return max(
-            WARPS * WARP_WORDS * 4 + max(hub_words, 4) * 4,
-            RESULT_THREADS,
-            4 * (self.longest_range + 4) + TABLE_BYTES,
-        )
-
-    @property
-    def _window_bytes(self) -> int:
-        """Shared memory for pulls column by column; the rest of L1 is for loads."""
-        return max(
-            WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
-            LATER_BYTES + CODE_BYTES * self.params.coded,
-            self._tile_bytes(0),
-        )
+        return tile_bytes(self.params.hub_words, self.longest_range)
 
     @property
     def _block_bytes(self) -> int:
@@ -493,12 +381,6 @@ class Arrays:
         made = allocate({x: table[x] for x in names if x in table}, make)
         self.params.set(**made)
         return made
-
-    def _point(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
-        """Make an array of zeros and set the argument of its name."""
-        array = zeros(size, dtype)
-        self.params.set(**{name: array})
-        return array
 
     def _run(self, name: str, *arguments: Any) -> None:
         values = [np.uint32(a) if isinstance(a, int) else a for a in arguments]

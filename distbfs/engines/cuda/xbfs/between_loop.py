@@ -10,9 +10,10 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask, ways
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, mask, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
-from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
+from distbfs.engines.cuda.xbfs.block_memory import THREADS
+from distbfs.engines.cuda.xbfs.share_search import CONTROL_BYTES
 from distbfs.engines.streamed import several
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
@@ -20,7 +21,7 @@ from distbfs.exchange.traffic import KINDS
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
     from distbfs.engines.base import Targets
-    from distbfs.engines.cuda.xbfs.between import BetweenLevels
+    from distbfs.engines.cuda.xbfs.between_share import BetweenShare
     from distbfs.exchange.base import SymmetricMemory
     from distbfs.exchange.traffic import Traffic
     from distbfs.types import Ids, Root, World
@@ -44,7 +45,7 @@ class BetweenLoop:
     """
 
     def __init__(
-        self, search: BetweenLevels, memory: SymmetricMemory, world: World, ranks: Ids
+        self, search: BetweenShare, memory: SymmetricMemory, world: World, ranks: Ids
     ) -> None:
         cp, params, domains = cuda.cupy(), search.params, search.part.domain.of
         self._search, self._memory, self._world = search, memory, world
@@ -92,13 +93,14 @@ class BetweenLoop:
         if masked not in self._launches:
             arrays, graph = self._search.arrays, self._search.part.graph
             split = graph.tails is not None
-            every = graph.directed and (split or masked)  # one form for both
+            sees_some = masked or (split and graph.directed)  # a form for both
+            split = split or (sees_some and arrays.offset != "u32")
             module = self._memory.module(
                 SOURCE,
                 OFFSET=arrays.offset,
                 IN_IDS=1,
-                SPLIT=int(split or every),
-                **mask(masked or every),
+                SPLIT=int(split),
+                **mask(sees_some),
                 **self._form,
             )
             self._launches[masked] = module.kernel("loop").prepare(

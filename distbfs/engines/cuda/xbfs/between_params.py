@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.engines.cuda.xbfs.arrays import THREADS
+from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.streamed import MOST_STREAMED, first_words
 from distbfs.partition.layout import Domains, Index
 from distbfs.partition.part import mask_words

@@ -14,7 +14,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import uints
 from distbfs.device.take import Back
 from distbfs.engines.cuda.common.arguments import arguments
-from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 

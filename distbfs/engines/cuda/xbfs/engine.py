@@ -17,6 +17,7 @@ from distbfs.device.nvrtc import Wanted
 from distbfs.engines.base import NoOptions
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+from distbfs.engines.cuda.xbfs.limits import one_way
 from distbfs.engines.cuda.xbfs.memory import (
     member_search_bytes,
     search_bytes,
@@ -43,14 +44,12 @@ def likely_kernels(n: int, *, in_ids: bool, directed: bool = False) -> Iterator[
     few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
     form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0}
     form["IN_IDS"] = int(in_ids)
-    if not directed:
-        yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
-        yield KERNELS / "search.cu", {**form, **few}
-    else:
+    if directed:
         form["DIRECTED"] = 1
-        if in_ids:
-            yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
-        yield KERNELS / "search.cu", form
+    if in_ids or not directed:
+        yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
+    only_plain = directed or not in_ids
+    yield KERNELS / "search.cu", form if only_plain else {**form, **few}
     yield KERNELS / "prepare.cu", {}
     yield take.SOURCE, {}
     yield reached.SOURCE, {}
@@ -200,15 +199,8 @@ class XbfsEngine:
             parents=self.options.parents,
             levels=self.options.levels,
             deep=True,
-            names=share.ids,
-            shares=share.layout.parts if share.ids.dtype.itemsize == 8 else 0,
-            columns=share.slots,
-            devices=(domain.devices, share.device),
-            lanes=domain.lanes,
-            overrides={
-                "push_only": direction == "push",
-                "pull_only": direction == "pull",
-            },
+            share=share,
+            overrides=one_way(direction),
             pruned=direction != "pull",
             queues="all",
             alone=False,
@@ -216,15 +208,7 @@ class XbfsEngine:
         if domain.devices == 1:
             arrays.cut_ranges()
             arrays.set_limits(domain.edges, arrays.mean_next, pull_shares.BETWEEN)
-        return SharedMemory(
-            arrays,
-            devices=domain.devices,
-            index=share.device,
-            granules=domain.granules,
-            edges=domain.edges,
-            active=domain.active,
-            coded=share.normals,
-        )
+        return SharedMemory(arrays, share, share.normals)
 
     def describe(self) -> dict[str, Any]:
         """Return the devices and options of the engine, for reports."""

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.arrays import PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import PushLimits, pull_tails
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import pull_shares
 from distbfs.plan.search_time import LinkReads

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES, member_table
+from distbfs.build.cuda.domain import LEAST_LEAVES, member_table
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
+from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import places, total_bytes
 from distbfs.engines.cuda.xbfs.between_params import (
     LINE,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.xbfs.ranges import (
     range_count,

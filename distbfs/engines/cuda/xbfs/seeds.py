@@ -1,4 +1,4 @@
-"""The roots of a set for a search on a device (seeds.cuh)."""
+"""The roots and bitmaps with which a search on a device begins (seeds.cuh)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import (
-    ELSEWHERE,
-    Arrays,
-)
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, Arrays
 from distbfs.engines.cuda.xbfs.search_table import BLOCK_EDGES, QUEUE_SHARE
-from distbfs.graph.device_graph import ISOLATED
 
 if TYPE_CHECKING:
     from distbfs.device.structures import Record
@@ -57,7 +53,8 @@ def begin_at_root(params: Record) -> None:
     params.from_set = params.root_count = params.lone_count = 0
 
 
-def split(numbers: Array, local: Ids) -> tuple[Array, Ids]:
-    """Return (numbers of roots that have one, local ids of the others, ascending)."""
-    lone = numbers == ISOLATED
-    return numbers[~lone], np.sort(local[lone])
+def swap_bitmaps(params: Record) -> None:
+    """Make a search begin with the bitmaps that the last one cleared."""
+    p = params
+    p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
+    p.by_first, p.next_by_first = p.next_by_first, p.by_first

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, places
 from distbfs.device.structures import structure
@@ -53,27 +53,15 @@ def shared_table(
 class SharedMemory:
     """Memory that a device shares with its domain; methods need the device current.
 
-    devices, index: number of devices of the domain, and index of this one; granules:
-    number of granules of each device
-    edges, active: m of all devices together, and how many vertices have a number
+    share: the rows of the device, which ``arrays`` are for
     coded: how many numbers of each device have levels that others look up for their
     leaves, if leaves are left out
     """
 
-    def __init__(
-        self,
-        arrays: Arrays,
-        *,
-        devices: int,
-        index: int,
-        granules: int,
-        edges: int,
-        active: int,
-        coded: int,
-    ) -> None:
-        self.arrays, self.devices, self.index = arrays, devices, index
+    def __init__(self, arrays: Arrays, share: ShareRows, coded: int) -> None:
+        self.arrays, self._domain, self.index = arrays, share.domain, share.device
         self.device = int(arrays.graph.numbers.device)
-        self.granules, self._edges, self._active = granules, edges, active
+        self.devices, self.granules = share.domain.devices, share.domain.granules
         self._coded = coded if arrays.searched is not None else 0
         self.memory: Any = None
         self._arguments: dict[str, Any] = {"patience": PATIENCE}
@@ -138,21 +126,23 @@ class SharedMemory:
         facts: see ``facts``, the sums and the maximum over all devices
         """
         params, devices = self.arrays.params, self.devices
-        mean_next = float(facts[0]) / max(self._edges, 1)
+        domain = self._domain
+        mean_next = float(facts[0]) / max(domain.edges, 1)
         share = pull_shares.DOMAIN if devices > 1 else pull_shares.DEVICE
-        self.arrays.set_limits(self._edges, mean_next, share, self._active)
+        self.arrays.set_limits(domain.edges, mean_next, share, domain.active)
         self.arrays.cut(bounds, longest, own, group)
         begins, _ = self._places(params.cuts)
         self.memory = memory
         if self._coded:
             words = self._coded * devices // 32
             self.arrays.take_codes(memory.data.ptr + begins["code"], words)
-            self.arrays.direct_at(memory.data.ptr + begins["direct"])
+            # levels of pushed vertices, which other devices read
+            params.set(direct=memory.data.ptr + begins["direct"])
         self._arguments = {
             **self._arguments,
             **{name: (bases + at).tolist() for name, at in begins.items()},
             "magic": -(-(1 << 32) // devices),
-            "active_all": devices * (self.arrays.searched or 0) or self._active,
+            "active_all": devices * (self.arrays.searched or 0) or domain.active,
             "parts": devices,
             "index": self.index,
             "all_words": self.all_words,

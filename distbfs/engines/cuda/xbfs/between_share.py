@@ -1,0 +1,476 @@
+"""One device's share of searches between domains: arguments and kernels (between.cu).
+
+``BetweenLevels`` (between.py) leads its levels from the host, ``BetweenSearch``
+(between_stream.py) puts them on a stream, and ``BetweenLoop`` (between_loop.py) runs
+them in one launch.
+
+Source: Pan, Pearce, Owens 2018, Sections III to V: delegates are sent in masks, and
+targets of outer edges as numbers, each once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.inner_part import WIDE, InnerPart, Outer
+from distbfs.build.cuda.seen import SeenEdges, SeenPart
+from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate
+from distbfs.device.arrays import brought_here
+from distbfs.device.structures import structure
+from distbfs.engines.base import TAIL_COUNTS, Targets, Work
+from distbfs.engines.cuda.xbfs.arrays import (
+    ELSEWHERE,
+    KERNELS,
+    ROWS,
+    mask,
+    ways,
+)
+from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
+from distbfs.engines.cuda.xbfs.between_params import (
+    ASKS,
+    COUNTED,
+    GOES,
+    PUSHES,
+    BetweenShape,
+    box_bounds,
+    box_limit,
+    replies_at,
+)
+from distbfs.engines.cuda.xbfs.block_memory import THREADS
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, too_deep
+from distbfs.engines.cuda.xbfs.search_table import words_of
+from distbfs.engines.cuda.xbfs.seeds import (
+    BY_QUEUE,
+    begin_at_root,
+    begin_at_set,
+    swap_bitmaps,
+)
+from distbfs.engines.cuda.xbfs.share_search import (
+    CONTROL_BYTES,
+    COUNTERS,
+    cut,
+    tail_counts,
+)
+from distbfs.engines.cuda.xbfs.shared import SharedMemory
+from distbfs.engines.streamed import first_words
+from distbfs.errors import DistbfsError
+from distbfs.graph.device_graph import ISOLATED
+from distbfs.partition.part import mask_words
+from distbfs.types import Ids, Root
+
+HEADER = KERNELS / "between.cuh"
+TOGETHER = ("level", "settle")  # kernels whose blocks meet
+ALONE = ("empty", "tell_sizes", "choose")  # of one block
+FAILED = COUNTED.index("failed")
+OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
+WORK = tuple(  # where ``Work`` is counted
+    (name, COUNTED.index(counted))
+    for name, counted in (
+        ("normals", "normals"),
+        ("delegates", "delegates"),
+        ("nn", "outer"),
+        ("dd_forward", "found"),
+        ("targets", "missed"),
+        ("open", "open_outer"),
+    )
+)
+KERNEL_NAMES = (
+    "clean_up",
+    "begin",
+    "begin_roots",
+    "outer",
+    "front",
+    "level",
+    "ask",
+    "empty",
+    "tell_sizes",
+    "answer",
+    "take_mask",
+    "take_items",
+    "take_answers",
+    "settle",
+    "choose",
+    "codes",
+    "end",
+    "ask_parents",
+    "answer_parents",
+    "take_parents",
+    "late_parents",
+)
+
+
+def _size(name: str) -> int:
+    return ctypes.sizeof(structure(HEADER, name))
+
+
+def bitmap(flags: Any) -> Any:
+    """Return flags, CuPy uint8 [32 k], as bits, uint32 [k]."""
+    return cuda.cupy().packbits(flags, bitorder="little").view(np.uint32)
+
+
+class BetweenShare:
+    """One device's share of searches between domains; create it on this device.
+
+    shared: shared memory of this device, connected if its domain has several
+    limit: the most words of a box where levels go in rounds, else None
+    """
+
+    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
+        cp = cuda.cupy()
+        self.part, self.device = part, cp.cuda.Device()
+        self._memory = shared
+        arrays = self.arrays = shared.arrays
+        parts, d = part.layout.parts, len(part.delegates)
+        domains = part.domain.of
+        self.others = domains.apart_from(part.index)
+        self.first = first_words(domains.most_apart)
+        owners = part.layout.part_of(part.delegates[part.delegates >= 0])
+        owned = np.bincount(owners, minlength=parts)
+        self.box_at = box_bounds(domains, part.index, part.edges_to, owned)
+        self.reply_at = replies_at(self.box_at)
+        self.most_owned = int(owned.max())
+        self.limit = box_limit(parts, domains.most_apart)
+        shape = BetweenShape(
+            words=arrays.params.words,
+            parts=parts,
+            targets=len(part.outer.targets),
+            normals=part.normals,
+            delegates=d,
+            owned=len(part.owned),
+            boxes=int(self.box_at[-1]),
+            directed=part.graph.directed,
+        )
+        made = allocate(shape.messages() | shape.table(), cp.zeros)
+        split = part.graph.tails is not None
+        self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
+        # what the host reads lies together
+        self._control = made.pop("counts")
+        self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
+        self._kept = cp.zeros(2 * CONTROL_BYTES + _size("State"), np.uint8)
+        self._mask = made["found"]
+        self.mask: Any = self._mask if d else None
+        # which sets arguments of ``arrays``: they are copied next
+        self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
+        self.params = structure(HEADER, "Between", ways(part.graph))(
+            own=arrays.params,
+            **shared.arguments(),
+            **self._outer_edges(),
+            locals=part.graph.vertices,
+            names=part.ids,
+            **made,
+            box=cp.asarray(self.box_at.astype(np.uint64)),
+            sizes=self.sizes,
+            below=cp.zeros(1, np.uint64),
+            open=cp.zeros(1, np.uint32),
+            does=cp.zeros(2, np.uint32),
+            device=cp.zeros(_size("DeviceControl"), np.uint8),
+            mail=cp.zeros(3 * _size("Mail"), np.uint8),
+            counts=self.counts,
+            idle=cp.zeros(2, np.uint32),
+            filled=cp.zeros(1, np.uint32),
+            owned=cp.asarray(part.owned.astype(np.uint32)),
+            is_owned=self._owned_bits(),
+            homes=cp.asarray(domains.homes().astype(np.uint32)),
+            sent_words=shape.sent_words,
+            edges_to=len(part.outer.columns),
+            normals=part.normals,
+            slots=part.slots,
+            dwords=2 * mask_words(d),
+            owned_to=len(part.owned),
+            domains=len(domains),
+            domain=part.domain.index,
+            lanes=domains.lanes,
+            own_lanes=part.domain.lanes,
+            rule=PUSHES | ASKS,
+            writer=ISOLATED,
+            shares=parts,
+            share=part.index,
+            id_bits=part.id_bits,
+            is_short=self.limit is not None,
+        )
+        self._held = self.params.held
+        self._show(None)
+        own = self.own = self.params.own
+        base = own.control = self._kept.data.ptr
+        own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
+        own.last, own.root = NO_LIMIT, ELSEWHERE
+        self.results = arrays.results_launch(own)
+        self._counts: Any = None
+        self._launches: dict[tuple[int, int], dict[str, programs.Launch]] = {}
+        self.masked = False
+        self._dirty, self._counting, self.depth = True, False, 0
+        self._load(counting=False)
+
+    def _outer_edges(self) -> dict[str, Any]:
+        """Return the arrays of outer edges by their names in between.cuh."""
+        made: dict[str, Any] = {}
+        outer = {"outer": self.part.outer}
+        if self.part.incoming is not None:
+            outer["in"] = self.part.incoming
+        for side, edges in outer.items():
+            names = [f"{side}_{x}" for x in ("offsets", "columns", "targets")]
+            names.append("starts" if side == "outer" else "in_starts")
+            starts = cuda.cupy().asarray(edges.starts.astype(np.uint32))
+            made |= zip(names, (*edges.arrays, starts), strict=True)
+        return made
+
+    def _owned_bits(self) -> Any:
+        """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
+        cp = cuda.cupy()
+        flags = cp.zeros(self.part.normals, np.uint8)
+        flags[cp.asarray(self.part.owned)] = 1
+        return bitmap(flags)
+
+    def _leaves(self) -> tuple[Any, Any]:
+        """Count the left-out leaves of each delegate; mark delegates that have some.
+
+        Returns the counts by visible edges, CuPy uint32 [normals], and a bitmap, uint32
+        [normals / 32].
+        """
+        counts = self.arrays.leaves_on(self.part.normals)
+        return counts, bitmap((counts > 0).astype(np.uint8))
+
+    def _rows_with(self, some: Any) -> Any:
+        """Return flags of normal vertices, bool [k], as a bitmap by number, uint32."""
+        cp, p = cuda.cupy(), self.arrays.params
+        flags = cp.zeros(32 * words_of(p.every), np.uint8)
+        flags[self.part.normals : self.part.normals + len(some)] = some
+        return bitmap(flags)
+
+    def see(self, view: SeenPart | None) -> None:
+        """Restrict later searches to some edges; None means all."""
+        with self.device, cuda.memory_of("a masked search"):
+            self.arrays.show(self.own, None if view is None else view.inner)
+            self._show(None if view is None else view.outer)
+            self.masked = view is not None
+            self._load(counting=False)
+            cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
+
+    def _show(self, outer: SeenEdges | None) -> None:
+        """Set the visible outer edges, None for all, and leaves by inner ones."""
+        leaves, has_leaves = self._leaves()
+        self.params.set(leaves=leaves, has_leaves=has_leaves)
+        self._show_side("", self.part.outer, outer)
+        if self.part.incoming is not None:
+            incoming = None if outer is None else outer.incoming
+            self._show_side("in_", self.part.incoming, incoming)
+
+    def _show_side(self, side: str, outer: Outer, seen: SeenEdges | None) -> None:
+        """Set the visible ones of a set of outer edges, None for all."""
+        cp, bits = cuda.cupy(), None if seen is None else seen.bits
+        ends = cp.diff(outer.offsets) if seen is None else seen.ends
+        some = self._rows_with(ends > 0)
+        self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
+
+    def _form(self, *, counting: bool) -> tuple[int, int]:
+        """Return the form of the kernels: (counters and masks, tails).
+
+        The form that counts also serves masks and, with offsets of 64 bits, tails; for
+        a directed graph it is the only one that does.
+        """
+        graph, counting = self.part.graph, counting or self.masked
+        split = graph.tails is not None
+        counting = counting or (split and graph.directed)
+        split = split or (counting and self.arrays.offset != "u32")
+        return int(counting), int(split)
+
+    def _load(self, *, counting: bool) -> None:
+        """Choose the kernels; prepare their launches on the first call."""
+        self._now = form = self._form(counting=counting)
+        count, split = form
+        if count and self._counts is None:
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
+        if count:
+            self.arrays.count_with(self.own)
+        self.own.counts = self._counts.data.ptr if count else 0
+        if form in self._launches:
+            return
+        several = self.part.domain.devices > 1
+        module = programs.Module(
+            KERNELS / "between.cu",
+            OFFSET=self.arrays.offset,
+            COUNT=count,
+            IN_IDS=1,
+            SEVERAL=int(several),
+            SPLIT=split,
+            **mask(bool(count)),
+            **ways(self.part.graph),
+        )
+        made = self._launches[form] = {}
+        for name in KERNEL_NAMES:
+            together = name in TOGETHER or (several and name == "end")
+            blocks = 1 if name in ALONE else self.arrays.grid
+            shared = self.arrays.shared_bytes if name == "level" else 0
+            made[name] = module.kernel(name).prepare(
+                self.params, blocks, THREADS, shared=shared, cooperative=together
+            )
+
+    def _run(self, name: str, stream: Any, needs: int = 0) -> None:
+        """Launch a kernel with the present arguments.
+
+        needs: what the level must do; if it does not, the kernel does nothing
+        """
+        self.params.needs = needs
+        if name in TOGETHER:  # each clears the counters of the other
+            self.take_counters(TOGETHER.index(name))
+        self._launches[self._now][name](stream.ptr)
+
+    def take_counters(self, at: int, pair: Any = None) -> None:
+        """Make the next launch count in counters 0 or 1; it may clear the other ones.
+
+        pair: both counters, uint8; by default those for launches of a level
+        """
+        base = (self._kept if pair is None else pair).data.ptr
+        self.own.control = base + at * CONTROL_BYTES
+        self.own.other = base + (1 - at) * CONTROL_BYTES
+
+    def aim(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the arguments of a search; see ``start``."""
+        p, own = self.params, self.own
+        own.root = own.root_id = ELSEWHERE
+        p.delegate = ISOLATED
+        self._aim(targets)
+        several = isinstance(local, np.ndarray)
+        if isinstance(local, np.ndarray):
+            self._begin_at(local, np.asarray(delegate))
+        else:
+            begin_at_root(own)
+            if local is not None:
+                own.root = local
+                own.root_id = self.part.layout.global_of(self.part.index, local)
+            if delegate is not None:
+                p.delegate = delegate
+        way = PUSHES if p.rule & PUSHES else ASKS
+        p.begins = GOES | (way if several or delegate is None else 0)
+        swap_bitmaps(own)
+        self.depth = 0
+
+    def clean_up(self) -> None:
+        """Clear the state of a search that did not end, before another begins."""
+        if self._dirty:
+            self._run("clean_up", cuda.cupy().cuda.get_current_stream())
+        self._dirty = True
+
+    def _begin_at(self, local: Ids, delegates: Ids) -> None:
+        """Set the roots: local ids of own vertices, and all delegates among them."""
+        numbers = self.part.numbers_of(local)
+        own = self.part.numbers_at(delegates)
+        known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
+        lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
+        ids = self.part.layout.global_of(self.part.index, lone)
+        begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
+        if self.leaves is not None:
+            self.params.again[:] = self.leaves.among(numbers, delegates)
+
+    def _count(self, *, counting: bool) -> None:
+        """Choose the kernels with or without counters of edge checks."""
+        self._counting = counting
+        self._load(counting=counting)
+        if counting:
+            self._counts.fill(0)
+
+    def _aim(self, targets: Targets | None) -> None:
+        """Count targets in ``work``."""
+        p, own = self.params, self.own
+        p.lost = p.hung = own.targets = own.sought = 0
+        if targets is None:
+            return
+        numbers = targets.numbers[targets.numbers < WIDE]
+        p.lost, p.hung = len(targets.numbers) - len(numbers), len(targets.hung)
+        delegates = np.concatenate([targets.delegates, targets.hung])
+        delegates = self.part.numbers_at(delegates)
+        places = np.concatenate([numbers, delegates]).astype(np.uint32)
+        if len(places):
+            with cuda.memory_of("targets"):
+                self.arrays.params.set(targets=cuda.cupy().asarray(places))
+            own.targets, own.sought = self.arrays.params.targets, len(places)
+
+    @staticmethod
+    def _work_of(counted: list[int]) -> Work:
+        """Return the counts of a level, in the order of COUNTED."""
+        if counted[FAILED]:
+            raise DistbfsError(WAITED)
+        return Work(**{name: counted[at] for name, at in WORK})
+
+    def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
+        """Return the last level's outer and inner edge checks, then ``extras``.
+
+        counts: NumPy uint64, this part's counts; None: outer checks are ``sent``
+        """
+        sent = sent if counts is None else int(counts[CHECKED])
+        level = min(self.depth, ROWS - 1)
+        with self.device:
+            inner = self._counts[:, level : level + 1].get().astype(np.int64)
+        tails = tail_counts(inner)
+        return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
+
+    def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
+        """Run a kernel on the items that other parts sent.
+
+        items: boxes one after the other, or [k, words], as they were sent
+        """
+        p, near = self.params, brought_here(items)
+        p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
+        if near.ndim > 1:
+            p.boxes, p.item_step = near.shape
+        self._run(kernel, main, needs)
+
+    def _admit(
+        self,
+        masks: Any,
+        items: Sequence[Any],
+        answers: Sequence[Any],
+        main: Any,
+        goes: int = 0,
+        pushes: int = 0,
+        asks: int = 0,
+    ) -> None:
+        """Mark the vertices in masks, uint64 [k, words] or None, in pushes and answers.
+
+        goes, pushes, asks: what the level must do for each of these, see ``_run``
+        """
+        p = self.params
+        if masks is not None:
+            p.mask, p.masks = masks.data.ptr, len(masks)
+            self._run("take_mask", main, goes)
+        for array in items:
+            self._take("take_items", array, main, pushes)
+        for array in answers:
+            self._take("take_answers", array, main, asks)
+
+    def went(self, levels: int) -> None:
+        """Note that one launch ran the whole search and wrote results."""
+        self._dirty, self.depth = False, levels
+
+    def finish(self) -> tuple[Any, Any]:
+        """Return levels, int8 or int32, and parents by local id, CuPy arrays.
+
+        Either is None if it was not requested.
+        """
+        arrays, count = self.arrays, self.part.local_count
+        with self.device:
+            if self._dirty:
+                main = cuda.cupy().cuda.get_current_stream()
+                # mutant: self.depth -> NO_LIMIT : test_ends
+                self.own.last = self.depth  # leaves have none beyond
+                if self.leaves is not None:
+                    self._run("codes", main)
+                self._run("end", main)
+                self.own.last = NO_LIMIT
+                if self.leaves is not None:
+                    self.leaves.ends(main)
+                self.results(main.ptr)
+                self._dirty = False
+            deep = too_deep(arrays.params, self.depth)
+            level = arrays.wide if deep else arrays.level
+            return cut(level, count), cut(arrays.parent, count)

@@ -1,0 +1,82 @@
+"""Limits of searches by method ``fast``: of pushes, levels and targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.distinct import distinct
+from distbfs.errors import UsageError
+
+if TYPE_CHECKING:
+    from distbfs.device.structures import Record
+    from distbfs.engines.base import Until
+    from distbfs.types import Ids, Root
+
+TAIL_SHARE = 240  # of all edges; see ``pull_tails``
+MARK_SHARE = 16  # of all edges; see ``PushLimits``
+NARROW = 126  # the largest level of one byte, as in search.cuh
+NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
+
+
+@dataclass(frozen=True)
+class PushLimits:
+    """Limits between push and pull, from the graph alone.
+
+    mark_edges: a frontier of this many edges is expected to reach 1/16 of all edges in
+    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so a pull
+    follows its push
+    pull_edges: a frontier with this many edges, 1/``pull_share`` of all edges, is
+    pulled at once. One device pushes a frontier that has not doubled, whatever these
+    limits are (``take`` in search.cu).
+    """
+
+    mark_edges: int
+    pull_edges: int
+
+    @classmethod
+    def of(cls, m: int, mean_next: float, pull_share: int) -> PushLimits:
+        """Return the limits of a graph with m stored edges."""
+        mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
+        return cls(mark, max(1, m // pull_share))
+
+
+def pull_tails(m: int, kept: int) -> int:
+    """Return the number of tail columns from which a frontier is pulled.
+
+    A pull that follows finds a visited neighbour among about as many columns as the
+    graph has edges for one edge of the frontier; if ``kept`` were less than that, it
+    would read tails.
+    """
+    return max(1, m // TAIL_SHARE, 2 * m // kept)
+
+
+def too_deep(params: Record, depth: int) -> bool:
+    """Return whether wanted levels may not fit a byte; see trees.cuh."""
+    return bool(params.level_out and depth + 2 * params.chain > NARROW)
+
+
+def one_way(direction: str) -> dict[str, int]:
+    """Return the arguments of searches in one direction at all levels, or in both."""
+    return {f"{way}_only": direction == way for way in ("push", "pull")}
+
+
+def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
+    """Return (last level, targets or None); a search ends early with the last target.
+
+    Targets are ids, int64 [k], without roots, which are found before the first level.
+
+    Raises UsageError for a target that is not a vertex.
+    """
+    last = NO_LIMIT if until.depth is None else until.depth
+    if until.targets is None or not len(until.targets):
+        return last, None
+    targets: Ids = distinct(np.asarray(until.targets, dtype=np.int64))
+    for target in targets[[0, -1]].tolist():
+        if not 0 <= target < n:
+            raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
+    others = targets[~np.isin(targets, root)]
+    # mutant: 0, -> last, : test_until_fast::test_levels_and_targets
+    return (last, others) if len(others) else (0, None)

@@ -1,0 +1,318 @@
+"""Searches of one device's rows in one launch, alone or with those of other devices.
+
+``FastSearch`` (search.py) has a whole graph, ``MemberSearch`` (domain.py) the rows of
+one device of a domain. Both have the same arrays, forms of kernels, roots, counters and
+results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distbfs.build.cuda.share_rows import ShareRows
+from distbfs.device import cuda, programs
+from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import Record, structure
+from distbfs.device.take import Back
+from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Until
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays, mask, ways
+from distbfs.engines.cuda.xbfs.block_memory import THREADS
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, last_and_targets
+from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
+from distbfs.graph.device_graph import ISOLATED
+from distbfs.types import Ids, Root, Stop
+
+CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
+STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
+BESIDE_AT = STATE_AT + 256
+STEPS = (
+    "start",
+    "push-block",
+    "push",
+    "push-marking",
+    "pull",
+    "pull-last",
+    "gather",
+    "flush",
+    "results",
+    "merge",
+)
+TREES = "trees"  # step of levels that trees alone have
+COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
+LINE_BYTES = 128  # what a read of host memory brings
+FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
+
+
+class Form(NamedTuple):
+    """A form of the kernels; see the variants of search.cu and domain.cu."""
+
+    counts: bool
+    split: bool
+    masked: bool
+    plain: bool = False
+    few: bool = False
+    windows: bool = False
+
+
+def tail_counts(counts: Ids) -> dict[str, list[int]]:
+    """Return the reads of tails by level; counts: int [COUNTERS, levels]."""
+    return {
+        "tail_edges": counts[2].tolist(),
+        TAIL_BYTES: (counts[3] * LINE_BYTES).tolist(),
+    }
+
+
+def cut(array: Any, count: int) -> Any:
+    """Return the first elements of an array, or None for None."""
+    return None if array is None else array[:count]
+
+
+def level_records(
+    steps: Sequence[tuple[str, float]],
+    sizes: Ids,
+    searched: Ids,
+    counts: Ids,
+    active: int,
+    *,
+    tails: bool,
+) -> list[LevelRecord]:
+    """Return the records of the levels from 1 on.
+
+    steps: name and seconds of each; sizes: vertices of each level from 0 on; searched:
+    how many of them are not left out; counts: int64 [COUNTERS, levels]
+    active: number of vertices that are not left out; tails: whether rows have tails
+    """
+    extras = {"hub_looks": counts[1].tolist(), PRUNED: (sizes - searched).tolist()}
+    if tails:
+        extras |= tail_counts(counts)
+    log, left = [], active
+    for k, (step, seconds) in enumerate(steps, 1):
+        left -= int(searched[k - 1])
+        frontier = left if step.startswith("pull") else int(searched[k - 1])
+        extra = {name: values[k] for name, values in extras.items()}
+        checks, size = int(counts[0, k]), int(sizes[k])
+        log.append(LevelRecord(step, frontier, checks, size, seconds, extra))
+    return log
+
+
+class ShareSearch:
+    """Searches of one device's rows; call its methods with the device current.
+
+    source: the file of its kernel; share: the rows, with all arrays of the device
+    own: arguments of searches (``Params`` in search.cuh); params: those of the kernel,
+    which has them
+    """
+
+    source: Path
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        share: ShareRows,
+        *,
+        in_ids: bool,
+        levels: bool,
+        beside: type[Record] | None = None,
+    ) -> None:
+        """Allocate what a search keeps; beside: a structure that it keeps as well."""
+        self.arrays, self.graph = arrays, arrays.graph
+        self.own = self.params = arrays.params
+        self.share, self.layout, self.index = share, share.layout, share.index
+        self.in_ids, self._levels, self._masked = in_ids, levels, False
+        # what is read at the end lies together: it comes in one copy
+        kind, control = (structure(HEADER, name) for name in ("State", "Control"))
+        size = STATE_AT + ctypes.sizeof(kind)
+        if beside is not None:
+            size = BESIDE_AT + ctypes.sizeof(beside)
+        self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
+        self.own.state = self._kept.data.ptr + STATE_AT
+        self._back = Back(self._kept)
+        came = self._back.pinned.data  # at the end of a launch
+        self._state = kind.from_buffer(came, STATE_AT)
+        self._ended = [control.from_buffer(came, k * CONTROL_BYTES) for k in range(2)]
+        self._turn, self._word = 0, StopWord()
+        self._launches: dict[Form, programs.Launch] = {}
+        self._few: dict[str, int] = {}  # definitions of forms for few vertices
+        self._results: programs.Launch | None = None
+        self._counts: Any = None
+        self._trace: Any = None
+        self._written: dict[tuple[bool, bool], tuple[Any, Any]] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        """Make the next search itself clear the bitmaps with which it begins."""
+        state = structure(HEADER, "State")(phase=DONE, dirty=1)
+        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(state))
+        self._kept[at].set(np.frombuffer(bytes(state), dtype=np.uint8))
+
+    def _launch(self, form: Form) -> programs.Launch:
+        """Return the launch of a search in a form."""
+        if form not in self._launches:
+            module = programs.Module(
+                self.source,
+                OFFSET=self.arrays.offset,
+                COUNT=int(form.counts),
+                IN_IDS=int(self.in_ids),
+                SPLIT=int(form.split),
+                **mask(form.masked),
+                **ways(self.graph),
+                **({"PLAIN": 1} if form.plain else {}),
+                **({"WINDOWS": 1} if form.windows else {}),
+                **(self._few if form.few else {}),
+            )
+            self._launches[form] = module.kernel("search").prepare(
+                self.params,
+                self.arrays.grid,
+                THREADS,
+                shared=self.arrays.search_bytes(
+                    at_once=form.few and self.in_ids, windows=form.windows
+                ),
+                cooperative=True,
+            )
+        return self._launches[form]
+
+    def _form_of(self, *, records: bool) -> Form:
+        """Return the form of a search with or without records.
+
+        The form that counts also serves masks, except where results by id of a
+        symmetric graph are read from offsets of 32 bits: there, masks have a form of
+        their own. With offsets of 64 bits, it also serves tails.
+        """
+        tails, wide = self.graph.tails is not None, self.arrays.offset != "u32"
+        masked = self._masked or records
+        one = masked and (wide or self.graph.directed or not self.in_ids)
+        return Form(records or one, tails or (masked and wide), masked)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a search is for all levels from one root, and nothing else."""
+        p = self.own
+        one_way = p.push_only or p.pull_only
+        asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
+        return self.graph.tails is None and not asked
+
+    def _owned(self, ids: Ids) -> Ids:
+        """Return the local ids of the vertices that the device owns, int64."""
+        return self.layout.local_of(ids[self.layout.part_of(ids) == self.index])
+
+    def _search_leaves(self, *, together: bool) -> None:
+        """Search leaves like other vertices if ``together``, else leave them out."""
+        if self.arrays.search_trees(self.own, together=together):
+            # mutant: self.arrays.clear() -> pass : test_trees_from_every_place
+            self.arrays.clear()
+            self._reset()
+
+    def _ask(
+        self, root: Root, until: Until, stop: Stop | None, active: int, *, counted: bool
+    ) -> None:
+        """Set the roots, the end, the results, and the word that can stop a search.
+
+        active: number of vertices of all devices; counted: whether the vertices of each
+        level are counted
+
+        Raises UsageError for a target that is not a vertex.
+        """
+        p, layout, several = self.own, self.layout, isinstance(root, np.ndarray)
+        last, targets = last_and_targets(until, root, layout.n)
+        own = None if targets is None else self._owned(targets)
+        self.arrays.end_with(p, last, own)
+        if not self._levels:  # records count the vertices of levels
+            with cuda.memory_of("levels of records"):
+                self.arrays.want_levels(p, wanted=counted)
+        together = several or self._masked or targets is not None
+        self._search_leaves(together=together)
+        if isinstance(root, np.ndarray):
+            local = self._owned(root)
+            numbers = self.graph.numbers_at(local)
+            has = numbers != ISOLATED
+            lone = np.sort(local[~has])
+            ids = layout.global_of(self.index, lone)
+            way = way_of(len(root), active, push_only=bool(p.push_only))
+            begin_at_set(self.arrays, p, numbers[has], lone, ids, way)
+        else:
+            mine = layout.part_of(root) == self.index
+            p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
+            begin_at_root(p)
+        self._word.stop = stop
+        p.stop = self._word.address
+
+    def _take_turn(self) -> None:
+        """Make the next launch use the counters that the one before has cleared."""
+        base, other = self._kept.data.ptr, self._turn
+        self._turn = other ^ 1
+        self.own.control = base + self._turn * CONTROL_BYTES
+        self.own.other = base + other * CONTROL_BYTES
+
+    def _count(self, *, counted: bool, records: bool, traced: bool) -> None:
+        """Make the next search count in a form with counters, and note its steps.
+
+        records: clear the counters first
+        """
+        cp, p = cuda.cupy(), self.own
+        if counted and self._counts is None:
+            self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
+        if counted:
+            self.arrays.count_with(p)
+        if traced and self._trace is None:
+            self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
+        p.counts = self._counts.data.ptr if counted else 0
+        p.trace = self._trace.data.ptr if traced else 0
+        if records:
+            self._counts.fill(0)
+        if traced:
+            self._trace.fill(0)
+
+    def steps(self) -> list[tuple[str, int, int, int, float]]:
+        """Return the notes of the last search that made some, one for each step.
+
+        A note is (name, level, vertices, edges, seconds), where vertices and edges are
+        those of the frontier that a push made or, for a pull, the found and the
+        unvisited vertices.
+        """
+        rows = self._trace.get().reshape(-1, 4)
+        out = []
+        for before, row in pairwise(rows[rows[:, 0] > 0].tolist()):
+            what, depth = row[1] >> 32, row[1] & 0xFFFFFFFF
+            seconds = (row[0] - before[0]) * 1e-9
+            out.append((STEPS[what], depth, row[2], row[3], seconds))
+        return out
+
+    def counted(self, levels: int) -> Ids:
+        """Return this device's counts of the last search with records, by level.
+
+        int64 [COUNTERS, levels]
+        """
+        counts = self._counts[:, :levels].get().astype(np.int64)
+        return np.pad(counts, [(0, 0), (0, levels - counts.shape[1])])
+
+    def _levels_here(self, deepest: int) -> int:
+        """Return the number of levels with vertices; deepest: of queues, in the end."""
+        state = self._state
+        highest = state.base + self._ended[self._turn].highest
+        return 1 + int(highest if state.k else max(deepest, highest))
+
+    def _results_again(self) -> float:
+        """Write levels again that need more than a byte; return the seconds."""
+        with cuda.memory_of("levels of a deep graph"):
+            self.arrays.widen()
+        self.own.level_wide = self.arrays.wide.data.ptr
+        return 0.0 if self._results is None else self._results.timed(back=self._back)
+
+    def _results_of(self, *, narrow: bool) -> tuple[Any, Any]:
+        """Return (level or None, parent or None), which searches write and keep.
+
+        They are by local id or, without ``in_ids``, by number; narrow: levels are bytes
+        """
+        form = narrow, bool(self.own.level_out)
+        if form not in self._written:
+            a, graph = self.arrays, self.graph
+            count = graph.n if self.in_ids else graph.active
+            level = (a.level if narrow else a.wide) if form[1] else None
+            self._written[form] = cut(level, count), cut(a.parent, count)
+        return self._written[form]
