@@ -167,7 +167,7 @@ class DomainDriver(WholeDomain):
         for part, level in zip(self._parts, result.level, strict=True):
             for k, rows in enumerate((None, part.searched)):
                 counts[k] += value_counts(level, result.levels, rows)
-        counted = sum(self._on_each(lambda part: part.counted(result.levels)))
+        counted = sum(self._on_each(lambda part: part.level_counts(result.levels)))
         counts, counted = (self._world.allreduce(x) for x in (counts, counted))
         (sizes, own), first = counts, self._parts[0]
         at_level: dict[int, list[tuple[str, float]]] = defaultdict(list)

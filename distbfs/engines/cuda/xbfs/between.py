@@ -84,7 +84,7 @@ class BetweenLevels(BetweenShare):
         with self.device:
             main, streamed = cuda.cupy().cuda.get_current_stream(), self.params.gathered
             counted = targets is not None or not streamed  # the host reads counts
-            self._count(counting=counting)
+            self._load(counting=counting)
             self.aim(local, delegate, targets)
             self.clean_up()
             self.take_counters(0)  # which ``begin`` clears, and the others

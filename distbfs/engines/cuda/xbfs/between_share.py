@@ -51,9 +51,8 @@ from distbfs.engines.cuda.xbfs.seeds import (
     swap_bitmaps,
 )
 from distbfs.engines.cuda.xbfs.share_search import (
-    CONTROL_BYTES,
-    COUNTERS,
-    cut,
+    Form,
+    ShareSearch,
     tail_counts,
 )
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
@@ -113,7 +112,7 @@ def bitmap(flags: Any) -> Any:
     return cuda.cupy().packbits(flags, bitorder="little").view(np.uint32)
 
 
-class BetweenShare:
+class BetweenShare(ShareSearch):
     """One device's share of searches between domains; create it on this device.
 
     shared: shared memory of this device, connected if its domain has several
@@ -123,8 +122,8 @@ class BetweenShare:
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
         cp = cuda.cupy()
         self.part, self.device = part, cp.cuda.Device()
-        self._memory = shared
-        arrays = self.arrays = shared.arrays
+        arrays, self._shared = shared.arrays, shared  # whose memory kernels address
+        super().__init__(arrays, part, in_ids=True, levels=True)
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
         self.others = domains.apart_from(part.index)
@@ -151,7 +150,6 @@ class BetweenShare:
         # what the host reads lies together
         self._control = made.pop("counts")
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
-        self._kept = cp.zeros(2 * CONTROL_BYTES + _size("State"), np.uint8)
         self._mask = made["found"]
         self.mask: Any = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
@@ -196,14 +194,11 @@ class BetweenShare:
         self._held = self.params.held
         self._show(None)
         own = self.own = self.params.own
-        base = own.control = self._kept.data.ptr
-        own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
+        self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch(own)
-        self._counts: Any = None
-        self._launches: dict[tuple[int, int], dict[str, programs.Launch]] = {}
-        self.masked = False
-        self._dirty, self._counting, self.depth = True, False, 0
+        self._kernels: dict[Form, dict[str, programs.Launch]] = {}
+        self._dirty, self.depth = True, 0
         self._load(counting=False)
 
     def _outer_edges(self) -> dict[str, Any]:
@@ -267,41 +262,31 @@ class BetweenShare:
         some = self._rows_with(ends > 0)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
 
-    def _form(self, *, counting: bool) -> tuple[int, int]:
-        """Return the form of the kernels: (counters and masks, tails).
-
-        The form that counts also serves masks and, with offsets of 64 bits, tails; for
-        a directed graph it is the only one that does.
-        """
-        graph, counting = self.part.graph, counting or self.masked
-        split = graph.tails is not None
-        counting = counting or (split and graph.directed)
-        split = split or (counting and self.arrays.offset != "u32")
-        return int(counting), int(split)
-
     def _load(self, *, counting: bool) -> None:
-        """Choose the kernels; prepare their launches on the first call."""
-        self._now = form = self._form(counting=counting)
-        count, split = form
-        if count and self._counts is None:
-            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
-        if count:
-            self.arrays.count_with(self.own)
-        self.own.counts = self._counts.data.ptr if count else 0
-        if form in self._launches:
+        """Choose the kernels; prepare their launches on the first call.
+
+        The form that counts is the one for masks; for a directed graph it is the only
+        one for tails.
+        """
+        form = self._form_of(records=counting)
+        every = form.masked or (form.split and self.graph.directed)
+        self._now = form = Form(every, form.split, every)
+        self._counting = counting
+        self._count(counted=every, records=counting, traced=False)
+        if form in self._kernels:
             return
         several = self.part.domain.devices > 1
         module = programs.Module(
             KERNELS / "between.cu",
             OFFSET=self.arrays.offset,
-            COUNT=count,
+            COUNT=int(every),
             IN_IDS=1,
             SEVERAL=int(several),
-            SPLIT=split,
-            **mask(bool(count)),
-            **ways(self.part.graph),
+            SPLIT=int(form.split),
+            **mask(every),
+            **ways(self.graph),
         )
-        made = self._launches[form] = {}
+        made = self._kernels[form] = {}
         for name in KERNEL_NAMES:
             together = name in TOGETHER or (several and name == "end")
             blocks = 1 if name in ALONE else self.arrays.grid
@@ -318,16 +303,7 @@ class BetweenShare:
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
             self.take_counters(TOGETHER.index(name))
-        self._launches[self._now][name](stream.ptr)
-
-    def take_counters(self, at: int, pair: Any = None) -> None:
-        """Make the next launch count in counters 0 or 1; it may clear the other ones.
-
-        pair: both counters, uint8; by default those for launches of a level
-        """
-        base = (self._kept if pair is None else pair).data.ptr
-        self.own.control = base + at * CONTROL_BYTES
-        self.own.other = base + (1 - at) * CONTROL_BYTES
+        self._kernels[self._now][name](stream.ptr)
 
     def aim(
         self,
@@ -371,13 +347,6 @@ class BetweenShare:
         begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
         if self.leaves is not None:
             self.params.again[:] = self.leaves.among(numbers, delegates)
-
-    def _count(self, *, counting: bool) -> None:
-        """Choose the kernels with or without counters of edge checks."""
-        self._counting = counting
-        self._load(counting=counting)
-        if counting:
-            self._counts.fill(0)
 
     def _aim(self, targets: Targets | None) -> None:
         """Count targets in ``work``."""
@@ -457,7 +426,6 @@ class BetweenShare:
 
         Either is None if it was not requested.
         """
-        arrays, count = self.arrays, self.part.local_count
         with self.device:
             if self._dirty:
                 main = cuda.cupy().cuda.get_current_stream()
@@ -471,6 +439,5 @@ class BetweenShare:
                     self.leaves.ends(main)
                 self.results(main.ptr)
                 self._dirty = False
-            deep = too_deep(arrays.params, self.depth)
-            level = arrays.wide if deep else arrays.level
-            return cut(level, count), cut(arrays.parent, count)
+            deep = too_deep(self.arrays.params, self.depth)
+            return self._results_of(narrow=not deep)

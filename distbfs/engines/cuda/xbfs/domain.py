@@ -88,6 +88,7 @@ class MemberSearch(ShareSearch):
         super().__init__(
             arrays, part, in_ids=in_ids, levels=options.levels, beside=control
         )
+        self._reset()
         self._control = control.from_buffer(self._back.pinned.data, BESIDE_AT)
         self._met = 0
         self._outside, self._together = 0, False  # see ``Member``; ``_search_leaves``
@@ -144,7 +145,7 @@ class MemberSearch(ShareSearch):
         """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
             self.arrays.show(self.own, view)
-        self._masked = view is not None
+        self.masked = view is not None
         self.prepare()
 
     def prepare(self, *, records: bool = False) -> TimedGraph:

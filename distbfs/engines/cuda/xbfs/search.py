@@ -82,6 +82,7 @@ class FastSearch(ShareSearch):
                 if levels:
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
+        self._reset()
         self._stepwise, self._results_taken = stepwise, False
         self._results = a.results_launch(self.params) if in_ids else None
         self._lookups: DeviceLookups | None = None
@@ -110,7 +111,7 @@ class FastSearch(ShareSearch):
         """Return whether a search may begin in the form for few vertices."""
         if self._only_plain and not plain:
             return False
-        return bool(self._few) and not (records or self._masked)
+        return bool(self._few) and not (records or self.masked)
 
     @property
     def _only_plain(self) -> bool:
@@ -122,7 +123,7 @@ class FastSearch(ShareSearch):
 
     def _launch_usual(self) -> None:
         """Load the form of searches that need only levels and parents."""
-        plain = self._only_plain and not (self._stepwise or self._masked)
+        plain = self._only_plain and not (self._stepwise or self.masked)
         plain = plain and self._is_plain
         self._launch(self._form(few=self._serves_few(plain=plain), plain=plain))
 
@@ -132,7 +133,7 @@ class FastSearch(ShareSearch):
             self.arrays.see(view, whole=True)
             if self._cluster is not None:
                 self._cluster.see(view)
-        self._masked = view is not None
+        self.masked = view is not None
         self._launch_usual()
 
     def _path(
@@ -141,8 +142,8 @@ class FastSearch(ShareSearch):
         """Find a shortest path by edge lookups from both ends; see ``FindPath``."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        # mutant: self._masked -> False : test_paths_between::test_masks
-        if self._masked:  # lookups see all edges
+        # mutant: self.masked -> False : test_paths_between::test_masks
+        if self.masked:  # lookups see all edges
             return None
         if self._lookups is None:
             self._lookups = DeviceLookups(self.graph)
@@ -167,7 +168,7 @@ class FastSearch(ShareSearch):
             if result is not None:
                 return result
         self._begin(1 if stepwise else NO_LIMIT, records=records)
-        plain = not (stepwise or self._masked) and self._is_plain
+        plain = not (stepwise or self.masked) and self._is_plain
         few = self._serves_few(records=records, plain=plain)
         launch = self._launch(self._form(records=records, few=few, plain=plain))
         seconds, launches, depth = 0.0, 0, 0
@@ -227,7 +228,7 @@ class FastSearch(ShareSearch):
             own = value_counts(result.level, most, g.vertices[:active])
         else:
             own = value_counts(result.level[:active], most)
-        counts, tails = self.counted(most), g.tails is not None
+        counts, tails = self.level_counts(most), g.tails is not None
         return level_records(steps, sizes, own, counts, active, tails=tails)
 
     def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:

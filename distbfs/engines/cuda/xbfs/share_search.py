@@ -104,6 +104,7 @@ def level_records(
 class ShareSearch:
     """Searches of one device's rows; call its methods with the device current.
 
+    masked: whether searches see only some edges
     source: the file of its kernel; share: the rows, with all arrays of the device
     own: arguments of searches (``Params`` in search.cuh); params: those of the kernel,
     which has them
@@ -124,7 +125,7 @@ class ShareSearch:
         self.arrays, self.graph = arrays, arrays.graph
         self.own = self.params = arrays.params
         self.share, self.layout, self.index = share, share.layout, share.index
-        self.in_ids, self._levels, self._masked = in_ids, levels, False
+        self.in_ids, self._levels, self.masked = in_ids, levels, False
         # what is read at the end lies together: it comes in one copy
         kind, control = (structure(HEADER, name) for name in ("State", "Control"))
         size = STATE_AT + ctypes.sizeof(kind)
@@ -143,7 +144,6 @@ class ShareSearch:
         self._counts: Any = None
         self._trace: Any = None
         self._written: dict[tuple[bool, bool], tuple[Any, Any]] = {}
-        self._reset()
 
     def _reset(self) -> None:
         """Make the next search itself clear the bitmaps with which it begins."""
@@ -185,7 +185,7 @@ class ShareSearch:
         their own. With offsets of 64 bits, it also serves tails.
         """
         tails, wide = self.graph.tails is not None, self.arrays.offset != "u32"
-        masked = self._masked or records
+        masked = self.masked or records
         one = masked and (wide or self.graph.directed or not self.in_ids)
         return Form(records or one, tails or (masked and wide), masked)
 
@@ -225,7 +225,7 @@ class ShareSearch:
         if not self._levels:  # records count the vertices of levels
             with cuda.memory_of("levels of records"):
                 self.arrays.want_levels(p, wanted=counted)
-        together = several or self._masked or targets is not None
+        together = several or self.masked or targets is not None
         self._search_leaves(together=together)
         if isinstance(root, np.ndarray):
             local = self._owned(root)
@@ -242,12 +242,19 @@ class ShareSearch:
         self._word.stop = stop
         p.stop = self._word.address
 
+    def take_counters(self, at: int, pair: Any = None) -> None:
+        """Make the next launch count in counters 0 or 1; it may clear the other ones.
+
+        pair: both counters, uint8; by default those that a search keeps
+        """
+        base = (self._kept if pair is None else pair).data.ptr
+        self.own.control = base + at * CONTROL_BYTES
+        self.own.other = base + (1 - at) * CONTROL_BYTES
+
     def _take_turn(self) -> None:
         """Make the next launch use the counters that the one before has cleared."""
-        base, other = self._kept.data.ptr, self._turn
-        self._turn = other ^ 1
-        self.own.control = base + self._turn * CONTROL_BYTES
-        self.own.other = base + other * CONTROL_BYTES
+        self._turn ^= 1
+        self.take_counters(self._turn)
 
     def _count(self, *, counted: bool, records: bool, traced: bool) -> None:
         """Make the next search count in a form with counters, and note its steps.
@@ -283,7 +290,7 @@ class ShareSearch:
             out.append((STEPS[what], depth, row[2], row[3], seconds))
         return out
 
-    def counted(self, levels: int) -> Ids:
+    def level_counts(self, levels: int) -> Ids:
         """Return this device's counts of the last search with records, by level.
 
         int64 [COUNTERS, levels]
