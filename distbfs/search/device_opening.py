@@ -31,7 +31,7 @@ from distbfs.search.domain import DomainDriver
 from distbfs.search.domains import described, exchange_kind, split_by_domain
 from distbfs.search.held import Held, Separated
 from distbfs.search.holding import Source, held_back, held_graph, timed
-from distbfs.search.masked_rows import DomainRows, InnerRows
+from distbfs.search.masked_rows import MaskedRows
 from distbfs.search.opening import Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths, WholePaths, WholeRows
 from distbfs.search.runners.clock import ClockedRunner
@@ -83,7 +83,7 @@ def open_device(opening: Opening) -> Session:
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     shares = [] if held.graph is None else [ShareRows.of_graph(held.graph)]
-    masks = DeviceMasks(held, partial(DomainRows, SoloWorld(), shares))
+    masks = DeviceMasks(held, partial(MaskedRows, SoloWorld(), shares))
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
     )
@@ -131,7 +131,7 @@ def open_domain(opening: Opening) -> Session:
     runner = WholeRunner(world, driver)
     graphs = [part.graph for part in held.rows]
     why = because(choice.why, where_rows_are(world, graphs))
-    about, rows = engine.describe, partial(DomainRows, world, held.rows)
+    about, rows = engine.describe, partial(MaskedRows, world, held.rows)
     held = timed(held, began)
     masks = DeviceMasks(held, rows)
     return opening.session(held, runner, choice.options, about, why, masks=masks)
@@ -169,7 +169,7 @@ def open_separated(opening: Opening) -> Session:
     if not keep:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
-    rows = partial(InnerRows, world, [search.part for search in searches])
+    rows = partial(MaskedRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
     why = because(why, runner.why)
     clocked = ClockedRunner(world, runner, held.devices)

@@ -8,7 +8,7 @@ from graphs import Tuples
 from distbfs.build.cuda.seen import SeenMaker, rows_of_share
 from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.masked_rows import DomainRows, InnerRows
+from distbfs.search.masked_rows import MaskedRows
 
 
 def random_way(source, seed, share=0.5):
@@ -64,7 +64,7 @@ def check_ends(every, left):
 
 def see(driver, parts, make, left):
     """Let the driver of a domain's devices see a mask; left: the tuples of it."""
-    rows = DomainRows(SoloWorld(), parts)
+    rows = MaskedRows(SoloWorld(), parts)
     seen = rows.made(make)
     check_ends(rows.ends(seen), left)
     driver.see(seen)
@@ -72,7 +72,7 @@ def see(driver, parts, make, left):
 
 def see_between(runner, make, left, world=None):
     """Let parts that are searched between domains see a mask."""
-    rows = InnerRows(world or SoloWorld(), [one.part for one in runner._searches])
+    rows = MaskedRows(world or SoloWorld(), [one.part for one in runner._searches])
     seen = rows.made(make)
     ends = rows.ends(seen)
     if world is None:

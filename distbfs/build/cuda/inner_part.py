@@ -139,12 +139,10 @@ class InnerPart(ShareRows):
     numbers; ``vertices`` is ISOLATED for delegates of other parts and in the gap.
     ids: uint32 or uint64 [slots + room]; from ``slots`` on, there is room for an id of
     another domain for each vertex with edges of this share, and for one more
-    owned: int64, numbers of the delegates that this share owns, in order of their ids
     outer: the outer edges; in a directed graph those out
     incoming: the outer edges in of a directed graph; None if edges lead both ways
     """
 
-    owned: Ids
     outer: Outer
     incoming: Outer | None = None
 

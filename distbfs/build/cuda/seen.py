@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.inner_part import Outer
 from distbfs.build.cuda.ranges import row_ranges, runs_of
 from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
@@ -145,18 +145,20 @@ def rows_of_share(share: ShareRows) -> NamedRows:
     )
 
 
-def rows_of_part(
-    part: InnerPart, targets: Sequence[DeviceArray]
-) -> tuple[NamedRows, NamedRows]:
-    """Return the inner and the outer rows of one device's share of a part.
+def target_ids(share: ShareRows, outer: Outer) -> DeviceArray:
+    """Return the ids of ``outer.targets``; the share's device must be current."""
+    cp, parts, kind = cuda.cupy(), share.layout.parts, share.ids.dtype
+    counts = np.diff(outer.starts).tolist()
+    shares = cp.repeat(cp.arange(parts, dtype=kind), counts)
+    return outer.targets.astype(kind) * kind.type(parts) + shares
 
-    targets: ids of the targets of each of its ``outer_sides``, whose columns are sorted
-    in their rows
-    """
-    layout, graph, first = part.layout, part.graph, part.normals
+
+def outer_rows(share: ShareRows) -> NamedRows:
+    """Return the outer edges of a share as rows, whose columns are sorted here."""
+    layout, graph, first = share.layout, share.graph, share.normals
     back: NamedRows | None = None
-    sides = [*zip(part.outer_sides, targets, ("out", "in"), strict=False)]
-    for edges, names, way in reversed(sides):
+    sides = [("out", share.outer), ("in", share.asked)][: 1 + graph.directed]
+    for way, edges in reversed(sides):
         sort_rows(edges.offsets, edges.columns)
         back = outer = NamedRows(
             edges.offsets,
@@ -164,16 +166,16 @@ def rows_of_part(
             len(edges.offsets) - 1,
             len(edges.columns),
             n=layout.n,
-            names=names,
+            names=target_ids(share, edges),
             numbers=graph.numbers,
             vertices=graph.vertices[first:],
             parts=layout.parts,
-            part=part.index,
+            part=share.index,
             first=first,
             way=way if graph.directed else "",
             back=back,
         )
-    return rows_of_share(part), outer
+    return outer
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:

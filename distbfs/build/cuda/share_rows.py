@@ -78,7 +78,9 @@ class ShareRows:
     ids: uint32 or uint64 [slots or more], position -> vertex id, all ones for none; if
     ids are wide, uint32 stands for local ids
     delegates: NumPy int64, ids of delegates by position, -1 in gaps; normals: first
-    number of a normal vertex; outer: edges to other domains, None without any
+    number of a normal vertex; owned: int64, numbers of the delegates that the share
+    owns, in order of their ids
+    outer: edges to other domains; None without delegates
     whole: whether it is a whole graph, which has places for all ids
     """
 
@@ -90,6 +92,7 @@ class ShareRows:
     slots: int
     delegates: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     normals: int = 0
+    owned: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     outer: Any = None
     whole: bool = False
 

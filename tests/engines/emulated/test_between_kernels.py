@@ -23,6 +23,7 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner, inner_domains
 from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.seen import target_ids
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines import streamed as streams
@@ -37,7 +38,6 @@ from distbfs.partition.layout import Domains, Placement
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.domains import split_by_domain
-from distbfs.search.masked_rows import target_ids
 from distbfs.search.runners import seat
 from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
