@@ -308,5 +308,3 @@ def test_a_stop_and_what_is_refused(device):
     look(driver, source, 1, stop=lambda: False)
     with pytest.raises(UsageError, match="levels led by the host"):
         resident_driver(source, 2, stepwise=True)
-    with pytest.raises(UsageError, match="up to 8"):
-        resident_driver(source, 9)

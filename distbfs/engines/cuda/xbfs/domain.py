@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
 
 
-def domain_problem(parts: int, options: SearchOptions) -> str:
-    """Return the reason why one launch cannot search the parts, "" if it can."""
-    if parts > MOST_PARTS:
-        return f"{parts} devices; a domain has up to {MOST_PARTS}"
-    if options.stepwise:
-        return "levels led by the host were requested"
-    return ""
-
-
 class MemberSearch(ShareSearch):
     """Searches of one part; create it and call its methods with its device current.
 
@@ -65,12 +56,9 @@ class MemberSearch(ShareSearch):
         options: SearchOptions,
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        problem = domain_problem(part.layout.parts, options)
-        if problem:
-            raise UsageError(problem)
+        if options.stepwise:
+            raise UsageError("levels led by the host were requested")
         graph, in_ids = part.graph, not options.internal_ids
-        if options.direction == "push" and graph.m >= 1 << 32:
-            raise UsageError("direction 'push' allows fewer than 2^32 edges a part")
         self.part = part
         self.device = int(graph.numbers.device)
         arrays = Arrays(
@@ -80,7 +68,7 @@ class MemberSearch(ShareSearch):
             levels=options.levels,
             share=part,
             pruned=options.direction != "pull" and part.layout.parts > 1,
-            overrides={**one_way(options.direction), **overrides},
+            overrides={**one_way(options.direction, graph.m), **overrides},
             queues="later",
         )
         self.shared = SharedMemory(arrays, part, arrays.searched or 0)

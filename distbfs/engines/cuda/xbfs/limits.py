@@ -58,8 +58,13 @@ def too_deep(params: Record, depth: int) -> bool:
     return bool(params.level_out and depth + 2 * params.chain > NARROW)
 
 
-def one_way(direction: str) -> dict[str, int]:
-    """Return the arguments of searches in one direction at all levels, or in both."""
+def one_way(direction: str, m: int = 0) -> dict[str, int]:
+    """Return the arguments of searches in one direction at all levels, or in both.
+
+    Raises UsageError if queues cannot count m edges.
+    """
+    if direction == "push" and m >= 1 << 32:
+        raise UsageError("direction 'push' allows fewer than 2^32 edges a device")
     return {f"{way}_only": direction == way for way in ("push", "pull")}
 
 

@@ -63,15 +63,13 @@ class FastSearch(ShareSearch):
         stepwise: bool = False,
         overrides: dict[str, int] | None = None,
     ) -> None:
-        if direction == "push" and graph.m >= 1 << 32:
-            raise UsageError("direction 'push' allows fewer than 2^32 edges")
         with cuda.memory_of("a search"):
             a = Arrays(
                 graph,
                 in_ids=in_ids,
                 parents=parents,
                 levels=levels,
-                overrides={**one_way(direction), **(overrides or {})},
+                overrides={**one_way(direction, graph.m), **(overrides or {})},
                 pruned=True,
             )
             share = ShareRows.of_graph(graph)
