@@ -1,5 +1,7 @@
 """What a service asks of a session: to stop, few values, no parents, a trace."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, check_search, kronecker, some_roots
@@ -99,7 +101,7 @@ def test_a_search_ends_at_whichever_comes_first(options):
 
 
 def test_a_device_is_asked_before_it_begins():
-    search = OnDevice(None, None)  # which would fail as soon as it is called
+    search = OnDevice(SimpleNamespace(path=None))  # which would fail if it is called
     with pytest.raises(SearchStopped, match="before it began"):
         search.search(0, stop=lambda: True)
 
