@@ -54,7 +54,7 @@ COUNTING = [
 MASKED = [{**NARROW, "COUNT": (0,), "IN_IDS": (1,)}, *COUNTING]
 ONE_WAY = [
     {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
-    {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,)},
+    {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": (1,), "SPLIT": (1,)},
     *COUNTING,
     *(
         {**PLAIN, "OFFSET": ("u32",), "IN_IDS": (1,), **more}
@@ -133,8 +133,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("domain.cu",),
-            {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {"OFFSET": ("u32",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": (1,), "SPLIT": FLAG},
             *MASKED,
             {**PLAIN, **WIDTH},
             *ONE_WAY_DOMAIN,
@@ -142,8 +142,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("search.cu",),
-            {**WIDTH, "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {"OFFSET": ("u32",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "COUNT": (0,), "IN_IDS": (1,), "SPLIT": FLAG},
             *MASKED,
             FEW_FORMS[1],
             *({**form, "PLAIN": (1,)} for form in FEW_FORMS),

@@ -117,17 +117,9 @@ class MemberSearch(ShareSearch):
         return self.graph.vertices[: self.own.active]
 
     def _form(self, *, records: bool) -> Form:
-        """Return a search's form; see ``_form_of``.
-
-        In a directed graph, results by number with tails come from the form that
-        counts.
-        """
-        form = self._form_of(records=records)
-        if not self.graph.directed:
-            plain = not form.masked and self._is_plain
-            return form._replace(plain=plain)
-        counts = form.counts or (form.split and not self.in_ids)
-        return form._replace(counts=counts, masked=counts)
+        """Return a search's form; see ``_form_of``."""
+        plain = not (self.masked or records or self.graph.directed) and self._is_plain
+        return self._form_of(records=records, plain=plain)
 
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all."""

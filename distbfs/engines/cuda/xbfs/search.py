@@ -96,7 +96,7 @@ class FastSearch(ShareSearch):
         levels that need more than a byte: then the search continues in the other form
         plain: take the form for searches without further requests; see ``_form_of``
         """
-        form = self._form_of(records=records)
+        form = self._form_of(records=records, plain=plain)
         windows = bool(self.params.window_words) and not (form.masked or few)
         if self.graph.directed:
             some = form.masked or not self.in_ids or self.arrays.offset != "u32"
@@ -165,10 +165,11 @@ class FastSearch(ShareSearch):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
-        self._begin(1 if stepwise else NO_LIMIT, records=records)
         plain = not (stepwise or self.masked) and self._is_plain
         few = self._serves_few(records=records, plain=plain)
-        launch = self._launch(self._form(records=records, few=few, plain=plain))
+        form = self._form(records=records, few=few, plain=plain)
+        self._begin(1 if stepwise else NO_LIMIT, form, records=records)
+        launch = self._launch(form)
         seconds, launches, depth = 0.0, 0, 0
         steps: list[tuple[str, float]] = []
         while True:
@@ -232,9 +233,10 @@ class FastSearch(ShareSearch):
     def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
         """Return the steps of one search in one launch; see ``steps``."""
         self._prepare(root, WHOLE, None)
-        self._begin(NO_LIMIT, traced=True)
         few = self._serves_few(plain=False)
-        self._run(self._launch(self._form(few=few)), few=few)
+        form = self._form(few=few)
+        self._begin(NO_LIMIT, form, traced=True)
+        self._run(self._launch(form), few=few)
         self._reset()
         return self.steps()
 
@@ -254,13 +256,12 @@ class FastSearch(ShareSearch):
             self._results_taken = False
 
     def _begin(
-        self, budget: int, *, records: bool = False, traced: bool = False
+        self, budget: int, form: Form, *, records: bool = False, traced: bool = False
     ) -> None:
         """Begin a search of ``budget`` levels a launch."""
         self.params.budget = budget
         swap_bitmaps(self.params)
-        counted = self._form_of(records=records).counts
-        self._count(counted=counted, records=records, traced=traced)
+        self._count(counted=form.counts, records=records, traced=traced)
 
     def _run(self, launch: programs.Launch, *, few: bool) -> float:
         """Launch once; return the seconds."""

@@ -177,17 +177,23 @@ class ShareSearch:
             )
         return self._launches[form]
 
-    def _form_of(self, *, records: bool) -> Form:
+    def _form_of(self, *, records: bool, plain: bool = False) -> Form:
         """Return the form of a search with or without records.
+
+        plain: whether it needs only levels and parents from one root
 
         The form that counts also serves masks, except where results by id of a
         symmetric graph are read from offsets of 32 bits: there, masks have a form of
-        their own. With offsets of 64 bits, it also serves tails.
+        their own. With offsets of 64 bits, it also serves tails. For results by number,
+        it is the only one for tails and, with offsets of 64 bits of a symmetric graph,
+        for searches that are not plain.
         """
         tails, wide = self.graph.tails is not None, self.arrays.offset != "u32"
-        masked = self.masked or records
-        one = masked and (wide or self.graph.directed or not self.in_ids)
-        return Form(records or one, tails or (masked and wide), masked)
+        masked, directed = self.masked or records, self.graph.directed
+        one = masked and (wide or directed or not self.in_ids)
+        if not self.in_ids:
+            one = one or tails or (wide and not (directed or plain))
+        return Form(records or one, tails or (one and wide), masked or one, plain)
 
     @property
     def _is_plain(self) -> bool:
