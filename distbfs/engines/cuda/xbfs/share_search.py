@@ -1,8 +1,10 @@
-"""Searches of one device's rows in one launch, alone or with those of other devices.
+"""What the host keeps and sets for searches of one device's rows.
 
-``FastSearch`` (search.py) has a whole graph, ``MemberSearch`` (domain.py) the rows of
-one device of a domain. Both have the same arrays, forms of kernels, roots, counters and
-results.
+``FastSearch`` (search.py) has a whole graph and ``MemberSearch`` (domain.py) the rows
+of one device of a domain, each searched in one launch; ``BetweenShare``
+(between_share.py) has those of a device of a domain among several. They have arrays,
+forms of kernels, counters and results in common, and searches in one launch their roots
+and ends as well.
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ class ShareSearch:
     """Searches of one device's rows; call its methods with the device current.
 
     masked: whether searches see only some edges
-    source: the file of its kernel; share: the rows, with all arrays of the device
+    source: the file of its kernel; layout, index: which vertices the device owns
     own: arguments of searches (``Params`` in search.cuh); params: those of the kernel,
     which has them
     """
@@ -124,7 +126,7 @@ class ShareSearch:
         """Allocate what a search keeps; beside: a structure that it keeps as well."""
         self.arrays, self.graph = arrays, arrays.graph
         self.own = self.params = arrays.params
-        self.share, self.layout, self.index = share, share.layout, share.index
+        self.layout, self.index = share.layout, share.index
         self.in_ids, self._levels, self.masked = in_ids, levels, False
         # what is read at the end lies together: it comes in one copy
         kind, control = (structure(HEADER, name) for name in ("State", "Control"))
