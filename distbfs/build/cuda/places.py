@@ -8,7 +8,7 @@ numbers to local ids.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -76,21 +76,42 @@ def _number_side(
     ranks = [placement.parts_of(rank) for rank in range(world.size)]
     most = np.array([max(nn.edges for nn in subgraphs)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
-        asked, replies = [], []
+        asked = []
         for part, nn in zip(parts, subgraphs, strict=True):
             with part.vertices.device:
                 high = max(min(low + COLUMNS, nn.edges), low)
                 columns = nn.columns[low:high]
                 asked.append(RequestedColumns(columns, placement.parts))
-        arrived = swap(world, [x.boxes for x in asked], ranks, np.dtype(np.uint32))
-        for part, boxes in zip(parts, arrived, strict=True):
-            with part.vertices.device:
-                replies.append(_replies(part, boxes))
-        answers = swap(world, replies, ranks, np.dtype(np.uint32))
-        for part, some, numbers in zip(parts, asked, answers, strict=True):
-            with part.vertices.device:
-                some.take(joined(numbers))
-        del asked, arrived, replies, answers
+        boxes = [some.boxes for some in asked]
+        for place, numbers in answers(parts, boxes, ranks, world, _numbers):
+            asked[place].take(numbers)
+        del asked, boxes
+
+
+def answers(
+    parts: Sequence[DevicePart],
+    boxes: Sequence[Sequence[Any]],
+    ranks: Sequence[Sequence[int]],
+    world: World,
+    look_up: Callable[[DevicePart, Any], Any],
+) -> Iterator[tuple[int, Any]]:
+    """Ask all parts; yield (place of a part of this rank, answers to it) (collective).
+
+    boxes: for each part of this rank, the questions to each part, CuPy uint32; the
+    answers come in their order, while the part's device is current
+    ranks: the parts of each rank; look_up: returns a part's answers to questions
+    """
+    replies, kind = [], np.dtype(np.uint32)
+    for part, came in zip(parts, swap(world, boxes, ranks, kind), strict=True):
+        with part.vertices.device:
+            values = look_up(part, joined(came))
+            sizes = [0 if box is None else len(box) for box in came]
+            ends = np.cumsum([0, *sizes]).tolist()
+            replies.append([values[low:high] for low, high in pairwise(ends)])
+    arrived = swap(world, replies, ranks, kind)
+    for place, (part, some) in enumerate(zip(parts, arrived, strict=True)):
+        with part.vertices.device:
+            yield place, joined(some)
 
 
 def name_targets(
@@ -107,30 +128,22 @@ def name_targets(
     """
     most = np.array([max(len(values) for values, _ in targets)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
-        asked, replies = [], []
+        boxes = []
         for values, starts in targets:
             bounds = np.clip(starts, low, low + COLUMNS).tolist()
-            asked.append([values[begin:end] for begin, end in pairwise(bounds)])
-        arrived = swap(world, asked, ranks, np.dtype(np.uint32))
-        for part, boxes in zip(parts, arrived, strict=True):
-            with part.vertices.device:
-                replies.append(cut(part.vertices[joined(boxes)], boxes))
-        answers = swap(world, replies, ranks, np.dtype(np.uint32))
-        for part, (values, _), some in zip(parts, targets, answers, strict=True):
-            with part.vertices.device:
-                values[low : low + COLUMNS] = joined(some)
-        del arrived, replies, answers
+            boxes.append([values[begin:end] for begin, end in pairwise(bounds)])
+        for place, ids in answers(parts, boxes, ranks, world, _local_ids):
+            targets[place][0][low : low + COLUMNS] = ids
 
 
-def cut(values: Any, boxes: Sequence[Any]) -> list[Any]:
-    """Cut ``values`` into one piece for each box, as long as the box."""
-    ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
-    return [values[low:high] for low, high in pairwise(ends)]
+def _local_ids(part: DevicePart, numbers: Any) -> Any:
+    """Return the local ids of normal vertices."""
+    return part.vertices[numbers]
 
 
-def _replies(part: DevicePart, boxes: Sequence[Any]) -> list[Any]:
-    """Return the numbers of the requested local ids, CuPy uint32 for each part."""
-    numbers = part.numbers[joined(boxes)]
+def _numbers(part: DevicePart, places: Any) -> Any:
+    """Return the numbers of local ids, CuPy uint32."""
+    numbers = part.numbers[places]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")
-    return cut(numbers, boxes)
+    return numbers
