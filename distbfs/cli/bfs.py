@@ -347,8 +347,6 @@ def run(asked: BfsOptions) -> None:
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
-            if asked.reverse:
-                opened = opened.reversed()
         n, ids = opened.n, opened.ids
         named = NamedVertices(world, n, ids)
         sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)

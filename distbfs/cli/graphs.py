@@ -92,6 +92,14 @@ def open_graph(
     stack: frees the file's edges when it is closed
     threads: number of threads of a rank that builds the graph
     """
+    graph = graph_of(terminal, stack, path, reading, threads)
+    return graph.reversed() if getattr(reading, "reverse", False) else graph
+
+
+def graph_of(
+    terminal: Terminal, stack: ExitStack, path: Path, reading: FileOptions, threads: int
+) -> SearchedGraph:
+    """Return a graph with its edges as they are; see ``open_graph``."""
     if not is_file(path):
         reading.refuse_for_store(path)
         return of_store(terminal, path, reading.first_id)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import h5py
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -547,6 +548,36 @@ def test_reversed_edges(tmp_path, form):
     assert "out.h5" in said, "results of the other direction are not gone on with"
     said = here("bfs", path, "-s", 2, "--reverse").refusal
     assert "edges lead both ways; reverse is for directed graphs" in said
+
+
+@pytest.mark.parametrize("form", ["store", "parts"])
+def test_many_searches_along_reversed_edges(store, parts, tmp_path, form):
+    """Closeness by the distances from each vertex, not to it."""
+    graph, out = (store if form == "store" else parts), tmp_path / "out.h5"
+    arcs = nx.from_scipy_sparse_array(matrix_of(GRAPH), create_using=nx.DiGraph)
+    wanted = nx.closeness_centrality(arcs.reverse())
+    words = ("multisearch", "closeness", graph, "-o", out, "--divide", "parts")
+    assert here(*words, "--reverse").code == 0
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(file["value"][:], [*wanted.values()], rtol=1e-12)
+
+
+def test_a_service_along_reversed_edges(store):
+    ask = json.dumps({"id": 1, "op": "path", "source": 2, "target": 5})
+    answers = []
+    for words in ((), ("--reverse",)):
+        done = subprocess.run(
+            [*DISTBFS, "serve", store, *words],
+            input=ask + "\n",
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment(),
+            check=True,
+        )
+        answers.append(json.loads(done.stdout.splitlines()[1])["distance"])
+    hops = shortest_path(matrix_of(GRAPH), unweighted=True)
+    assert answers == [hops[2, 5], hops[5, 2]] == [2, 4]
 
 
 @needs_mpi

@@ -15,6 +15,7 @@ from distbfs.options import (
     DEVICES,
     INPUT,
     OUTPUT,
+    SEARCH,
     BuildOptions,
     EngineOptions,
     ExchangeOptions,
@@ -48,6 +49,16 @@ class Speech:
     def __post_init__(self) -> None:
         if self.quiet and self.verbose:
             raise UsageError("give either --quiet or --verbose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReverseOption:
+    """The direction in which edges are followed.
+
+    reverse: Follow the edges of a directed graph backwards, from target to source.
+    """
+
+    reverse: bool = option(SEARCH, default=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from distbfs.cli.options import (
     EnergyOption,
     KeptOptions,
     PatienceOption,
+    ReverseOption,
     SearchChoices,
     Speech,
     TraceOption,
@@ -22,6 +23,7 @@ class BfsOptions(
     KeptOptions,
     TraceOption,
     EnergyOption,
+    ReverseOption,
     SearchChoices,
     PatienceOption,
     Speech,
@@ -39,8 +41,6 @@ class BfsOptions(
     output: File for levels and parents: a table in .csv, .tsv or .parquet, where - is
         CSV on stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.
     records: File for one line of JSON per level; - is stdout.
-    reverse: Search a directed graph along reversed edges: find the vertices that lead
-        to the source.
     where: Search only edges that meet this condition on the attributes that --keep
         kept, such as 'weight < 3'.
     vertices: Search only these vertices: a file with one id per line, or a .npy file
@@ -61,7 +61,6 @@ class BfsOptions(
     source_set: tuple[str, ...] = option(INPUT, default=(), metavar="IDS|@FILE")
     output: Path | None = option(OUTPUT, "-o")
     records: Path | None = option(OUTPUT)
-    reverse: bool = option(SEARCH, default=False)
     where: str | None = option(SEARCH)
     vertices: Path | None = option(SEARCH, kind=InputPath())
     force: bool = option(OUTPUT, default=False)

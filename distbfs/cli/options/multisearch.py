@@ -15,7 +15,13 @@ from distbfs.cli.command import (
     borrowed,
     command_of,
 )
-from distbfs.cli.options import EnergyOption, FileOptions, PatienceOption, Speech
+from distbfs.cli.options import (
+    EnergyOption,
+    FileOptions,
+    PatienceOption,
+    ReverseOption,
+    Speech,
+)
 from distbfs.multisearch.application import Application, Option
 from distbfs.multisearch.base import WAYS, RunOptions
 from distbfs.multisearch.result_files import FILES
@@ -54,7 +60,9 @@ def endings() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultisearchOptions(FileOptions, EnergyOption, PatienceOption, Speech):
+class MultisearchOptions(
+    FileOptions, EnergyOption, ReverseOption, PatienceOption, Speech
+):
     """Run an APPLICATION of many searches on GRAPH, a store or a file as for bfs.
 
     {apps}

@@ -10,6 +10,7 @@ from distbfs.cli.command import GRAPH, argument, borrowed, command_of
 from distbfs.cli.options import (
     FileOptions,
     PatienceOption,
+    ReverseOption,
     SearchChoices,
     Speech,
     TraceOption,
@@ -21,7 +22,9 @@ LIMITS = ("queue", "clients", "deadline", "line", "ids", "inline", "binary")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(FileOptions, TraceOption, SearchChoices, PatienceOption, Speech):
+class ServeOptions(
+    FileOptions, TraceOption, ReverseOption, SearchChoices, PatienceOption, Speech
+):
     """Load GRAPH, a store or a file as for bfs, and answer queries until told to end.
 
     One JSON object per line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
