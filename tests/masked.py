@@ -57,12 +57,13 @@ def search_parts(seed, comm=None, *, directed=False):
     u, v, n, vertices, edges, source, kept = masked(seed, directed)
     if vertices is None and edges is None:
         return
+    count = 6 if comm is not None and comm.size == 3 else 4
     for k, engine in enumerate(("reference", "openmp")):
         session = distbfs.open(
             HeldTuples(u, v, n),
             comm=comm,
             engine=engine,
-            parts=4 if comm is not None or seed % 5 or directed else 1,
+            parts=count if comm is not None or seed % 5 or directed else 1,
             threshold=(0, 4, 9)[(seed + k) % 3],
             directed=directed,
             direction=("auto", "push", "pull")[seed % 3],
