@@ -67,20 +67,6 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     return rows
 
 
-def owner_bytes(graph: PlannedGraph) -> int | None:
-    """Return the bytes of a rank that owns rows while it searches (``construct``).
-
-    Return None if ranks search the parts as they are, if degrees are not known, or if
-    the graph is directed.
-    """
-    if graph.exact or graph.parts == 1 or graph.histogram is None or graph.directed:
-        return None
-    shape = memory.expected_shape(graph.histogram, graph.parts, 0, 0)
-    stored = sum(memory.array_bytes(shape).values())
-    searching = bytes_needed(shape) + sum(memory.session_bytes(shape))
-    return stored + searching + memory.PROCESS
-
-
 def notes_of(
     graph: PlannedGraph, gpus: Mapping[str, Any], time: SearchTime | None
 ) -> list[str]:
@@ -166,7 +152,6 @@ def weigh(
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
-        "owner": owner_bytes(graph),
         **gpus,
         "host": host,
         "notes": notes_of(graph, gpus, time),
@@ -218,7 +203,6 @@ def run(asked: PlanOptions) -> None:
         raise OutOfMemory(problem)
 
 
-GROUPS = ("stored", "building")
 GPU_COLUMNS = (
     "memory of a GPU",
     "graph",
@@ -229,14 +213,6 @@ GPU_COLUMNS = (
     "of its host",
     "over the link",
 )
-LABELS = {
-    "stored": "stored arrays",
-    "search": "search by openmp",
-    "session": "session, at most",
-    "process": "process, about",
-    "building": "building, about",
-    "disk": "on disk",
-}
 
 
 def gpu_rows(plan: Mapping[str, Any], *, whole: bool) -> list[list[str]]:
@@ -364,8 +340,6 @@ def print_plan(
         fields[f"{name} on CPUs"] = words
     fields["on disk"] = readable(plan["total"]["disk"])
     print_fields(fields | (further_fields(plan) if whole else {}))
-    if whole:
-        print_arrays(plan)
     click.echo()
     if rows := gpu_rows(plan, whole=whole):
         print_table(GPU_COLUMNS[: len(rows[0])], rows, right=True)
@@ -382,26 +356,8 @@ def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
         "this machine": f"{readable(host['memory'])} ({host['limit']}), "
         f"{host['devices']} of {plan['devices']} devices on a host",
     }
-    if plan["owner"] is not None:
-        fields["rows on CPUs"] = (
-            f"ranks on one host own rows and need about {readable(plan['owner'])} each "
-            "to search; on several, or where they have less, they search the parts"
-        )
     part = plan["gpu_part"]
     if part is not None and (symmetric := part["symmetric"]):
         size_of_boxes = f"about {readable(symmetric)} more on each GPU"
         fields["boxes"] = f"of other parts with exchange nvshmem {size_of_boxes}"
     return fields
-
-
-def print_arrays(plan: Mapping[str, Any]) -> None:
-    """Print the bytes of each array, of a search and of building."""
-    one = "largest device" if plan["exact"] else "a device"
-    rows = []
-    for name, size in plan["device"].items():
-        if name in GROUPS:
-            rows.append([""] * 3)
-        label = LABELS.get(name, name.replace("_", " "))
-        rows.append([label, readable(size), readable(plan["total"][name])])
-    click.echo()
-    print_table(("bytes", one, "all devices"), rows, right=True)
