@@ -429,8 +429,7 @@ INLINE void check_ends(Tally &tally, const Check &c) {
 #pragma unroll
         for (int e = 0; e < 2 * TUPLES; e++) {
             const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
-            /* mutant: parent[e] == (PARENT)y -> true
-             * : test_one_wrong_parent_or_level_of_another_device */
+            /* mutant: parent[e] == (PARENT)y -> true : test_planted_faults */
             if (listed[e] && parent[e] == (PARENT)y) mark(c, at[e]);
         }
     }
