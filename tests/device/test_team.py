@@ -134,7 +134,7 @@ SMALL_AND_LARGE = """
 import os, numpy as np, distbfs
 def threads():
     return len(os.listdir("/proc/self/task"))
-for scale in (12, 15):
+for scale in (12, 17):
     ends = np.random.default_rng(5).integers(0, 1 << scale, (2, 1 << (scale + 5)))
     graph = distbfs.Graph.from_edges(*ends)
     distbfs.bfs(graph, 0, threads=1)

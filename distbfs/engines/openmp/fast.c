@@ -107,12 +107,13 @@ static void unreach_trees(void *argument, int64_t from, int64_t to) {
  * limit: how many are few; clean: vertices of trees have no level
  * g->reached: active vertices in queue[0], -1 where not all are; afterwards of all.
  * Returns the deepest level. */
-static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t deepest,
-                            int64_t limit, int clean) {
+static int64_t search_trees(search_state *s, uint32_t root, int64_t deepest, int64_t limit,
+                            int clean) {
+    whole_graph *g = s->g;
     tree_pass pass = {.g = g, .own = root >= g->active, .deepest = deepest};
     uint32_t *queue = g->queue[0];
     int64_t core = g->reached, last = core < 0 ? 0 : core;
-    if (core >= 0 && !clean) team_for(threads, g->trees, 4096, unreach_trees, g);
+    if (core >= 0 && !clean) team_for(s->threads, g->trees, 4096, unreach_trees, g);
     if (pass.own) {
         last += search_tree(g, root, queue + last);
         int64_t level = g->level[g->vertices[queue[last - 1]]];
@@ -132,7 +133,7 @@ static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t 
     }
     g->reached = -1;
     hang_trees(&pass, 0, g->chained);
-    team_for(threads, g->trees - g->chained, 4096, hang_leaves, &pass);
+    team_for(s->dense_team, g->trees - g->chained, 4096, hang_leaves, &pass);
     return pass.deepest;
 }
 
@@ -175,6 +176,7 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
         copy.roots = copy.queue[0], copy.root_count = s.level = 0;
     s.count = s.reached = visit_roots(&copy, start, s.level);
     for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
+    choose_dense_team(&s);
     while (s.count && !ends_with(&copy, s.level)) {
         if (team_stops(copy.stop)) return STOPPED;
         double began = records ? team_seconds() : 0;
@@ -190,11 +192,12 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
             records[s.level - 1] = record;
         }
     }
+    if (s.dense_work > 0) note_rate(s.dense_rate, s.dense_seconds, s.dense_work);
     if (!clean) finish_search(&copy);
     /* mutant: (s.complete) -> (s.reached <= few) : test_searches_that_pull_take_nothing_back */
     if (s.complete) copy.reached = s.reached;
     int64_t levels = s.level;
-    if (copy.trees) levels = search_trees(&copy, root, threads, s.level - 1, few, clean) + 1;
+    if (copy.trees) levels = search_trees(&s, root, s.level - 1, few, clean) + 1;
     graph->reached = copy.reached;
     return levels;
 }

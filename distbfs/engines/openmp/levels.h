@@ -17,7 +17,11 @@
 #define DISTBFS_LEVELS_H
 #include "whole.h"
 
-#define SERIAL_EDGES 4096  /* frontier edges up to which one of several threads works alone */
+#define SERIAL_CLASS 12    /* work of 2^12 edges or less: one of several threads works alone */
+#define NEAR_CLASSES 4     /* above that, what nothing is known of is tried with one thread */
+#define TRIALS 6           /* with one thread and with all, together */
+#define AGAIN 64           /* times after which the slower way is tried again */
+#define DOUBTFUL (1 << 22) /* edges from which all threads surely pay where all is looked at */
 #define BATCH_EDGES 16384  /* that one thread looks at together */
 #define BLOCK 8            /* columns of a row that are copied at once, needed or not */
 #define NEAR 64            /* results that are brought near before they are written */
@@ -36,7 +40,11 @@
 
 typedef struct {
     whole_graph *g;
-    int threads;
+    int threads;             /* that there are */
+    int team;                /* that the level takes */
+    int dense_team;          /* that pulls, marking pushes and trees take */
+    double *push_rate, *dense_rate; /* that are measured, or NULL: see choose_push_team */
+    double dense_seconds, dense_work;
     int32_t level;
     uint32_t *queue, *spare; /* the frontier; what lies behind it */
     int complete;          /* all that was reached stands before it; else queues alternate */
@@ -177,7 +185,9 @@ static void expand_rows(void *argument, int id) {
     const whole_graph *g = l->s->g;
     edge_batch b;
     int64_t from, to, count = 0;
-    while (team_chunk(&l->next, l->s->count, 64, &from, &to))
+    /* large pieces where one queue follows another: neighbours are written by one thread */
+    const int64_t least = l->marking ? 0 : l->s->count / (2 * l->s->team);
+    while (team_chunk(&l->next, l->s->count, least > 64 ? least : 64, &from, &to))
         for (int64_t k = from; k < to; k++) {
             uint32_t u = l->s->queue[k];
             if (degree(g, u) > LONG_ROW) {
@@ -209,10 +219,10 @@ static void expand_pieces(void *argument, int id) {
 }
 
 static void expand_frontier(shared_level *l) {
-    team_run(l->s->threads, expand_rows, l);
+    team_run(l->s->team, expand_rows, l);
     l->next = 0;
     if (l->aside > LONG_ROWS) l->aside = LONG_ROWS;
-    if (l->aside) team_run(l->s->threads, expand_pieces, l);
+    if (l->aside) team_run(l->s->team, expand_pieces, l);
     l->next = 0;
 }
 
@@ -248,7 +258,7 @@ static void sweep_marks(void *argument, int64_t from, int64_t to) {
 static void push_marking(search_state *s) {
     shared_level l = {.s = s, .marking = 1};
     expand_frontier(&l);
-    team_for(s->threads, s->g->words, 256, sweep_marks, &l);
+    team_for(s->team, s->g->words, 256, sweep_marks, &l);
     s->count = l.found;
     s->missed = -1;
 }
@@ -330,7 +340,7 @@ static void pull_words(void *argument, int64_t from, int64_t to) {
 static int64_t pull(search_state *s) {
     whole_graph *g = s->g;
     shared_level l = {.s = s};
-    team_for(s->threads, g->words, 256, pull_words, &l);
+    team_for(s->team, g->words, 256, pull_words, &l);
     uint64_t *swap = g->visited;
     g->visited = g->next;
     g->next = swap;
@@ -396,7 +406,7 @@ static void price(search_state *s) {
         if (s->pull_price < s->push_price) return;
         if (marked && (s->pull_price = sampled_price(s)) < s->push_price) return;
         queue_found(s);
-    } else if (s->edges > SERIAL_EDGES && s->edges > g->edges / PULL_FLOOR)
+    } else if (s->edges >> SERIAL_CLASS && s->edges > g->edges / PULL_FLOOR)
         s->pull_price = sampled_price(s);
     else
         s->pull_price = (double)g->edges; /* at most */
@@ -415,15 +425,84 @@ static double edges_expected(const search_state *s) {
     return grown < random ? grown : random;
 }
 
-/* Choose how the next level is pushed; queues the frontier.
+/* What is known of one thread and of all: seconds an edge, and how often one was chosen. */
+typedef struct {
+    double rate[2];
+    double chosen;
+} team_rates;
+
+/* Whether all threads are faster than one; -1: not known. */
+static int all_pay(const team_rates *r) {
+    return r->chosen < TRIALS ? -1 : r->rate[1] < r->rate[0];
+}
+
+/* Choose between one thread, 0, and all, 1: both are tried in turns, each so many times in a
+ * row, then the faster is taken, and the other now and then. */
+static int choose_rate(team_rates *r, int times) {
+    const int64_t chosen = (int64_t)r->chosen++;
+    const int all = all_pay(r);
+    /* mutant: chosen / times % 2 -> 1 : test_what_is_not_known_is_tried_in_turns */
+    if (all < 0 || chosen < TRIALS) return chosen / times % 2;
+    /* mutant: < AGAIN - times -> >= 0 : test_the_slower_way_is_tried_again */
+    return chosen % AGAIN < AGAIN - times ? all : !all;
+}
+
+/* Take down what some work took; what was disturbed counts no more than twice of before. */
+static void note_rate(double *rate, double seconds, double work) {
+    const double now = seconds / work;
+    if (*rate == 0)
+        *rate = now;
+    else if (now < *rate)
+        *rate += (now - *rate) / 2;
+    else
+        *rate += ((now < 2 * *rate ? now : 2 * *rate) - *rate) / 8;
+}
+
+/* Choose how many threads levels take that go through all vertices, as the pass over trees
+ * does: those of a search are chosen together, as threads that are asked for now and then
+ * have fallen asleep. */
+static void choose_dense_team(search_state *s) {
+    s->dense_team = s->threads;
+    s->dense_rate = NULL;
+    if (s->threads == 1 || !s->g->rates || s->g->edges >= DOUBTFUL) return;
+    team_rates *r = (team_rates *)s->g->rates + 64;
+    const int all = choose_rate(r, TRIALS / 2);
+    /* mutant: !all -> 0 : test_small_graphs_start_no_threads */
+    if (!all) s->dense_team = 1;
+    s->dense_rate = r->rate + all;
+}
+
+/* Set how many threads the next push takes.  A class is a power of two of edges.  All threads
+ * take what is above a first class, and one what is below, but where the class next to it
+ * shows that this does not pay, both ways are tried. */
+static void choose_push_team(search_state *s) {
+    const int class = 63 - __builtin_clzll((uint64_t)s->edges | 1);
+    /* mutant: class >= SERIAL_CLASS -> 1 : test_fast_takes_the_cheaper_direction */
+    const int large = class >= SERIAL_CLASS;
+    s->team = large ? s->threads : 1;
+    s->push_rate = NULL;
+    if (s->threads == 1 || !s->g->rates) return;
+    team_rates *classes = (team_rates *)s->g->rates, *own = classes + class;
+    int known = -1;
+    for (int c = class - 1; large && c >= SERIAL_CLASS && known < 0; c--)
+        known = all_pay(classes + c);
+    /* mutant: own + 1 -> own : test_small_levels_are_tried_where_large_ones_show_that_it_pays */
+    if (!large) known = all_pay(own + 1);
+    if (known < 0 ? !large || class >= SERIAL_CLASS + NEAR_CLASSES : known == large) return;
+    const int all = choose_rate(own, 1);
+    s->team = all ? s->threads : 1;
+    s->push_rate = own->rate + all;
+}
+
+/* Choose how the next level is pushed, and by how many threads; queues the frontier.
  * marks: whether a pull may follow */
 static int choose_push(search_state *s, int marks) {
     if (!s->queued) queue_found(s);
-    /* mutant: <= SERIAL_EDGES -> < 0 : test_fast_takes_the_cheaper_direction */
-    if (s->edges <= SERIAL_EDGES) return SERIAL_PUSH;
     /* mutant: MARK_PRICE > -> MARK_PRICE < : test_fast_takes_the_cheaper_direction */
-    if (marks && edges_expected(s) * MARK_PRICE > s->pull_price) return MARKING_PUSH;
-    return s->threads == 1 ? SERIAL_PUSH : PUSH;
+    if (marks && s->edges >> SERIAL_CLASS && edges_expected(s) * MARK_PRICE > s->pull_price)
+        return MARKING_PUSH;
+    choose_push_team(s);
+    return s->team == 1 ? SERIAL_PUSH : PUSH;
 }
 
 /* Choose the mode of the next level: by cost, 0, or push only, 1, or pull only, 2. */
@@ -438,12 +517,22 @@ static int choose(search_state *s, int direction) {
 /* Run one level; returns how many edges it looked at. */
 static int64_t run_level(search_state *s, int mode) {
     int64_t checks = s->edges;
+    const int dense = mode == PULL || mode == MARKING_PUSH;
+    if (dense) s->team = s->dense_team;
+    double *rate = dense ? s->dense_rate : s->push_rate;
+    const double began = rate ? team_seconds() : 0;
     s->edges_before = s->queued ? checks : 0;
     s->degree_before = (double)checks / (double)s->count;
-    if (mode == PULL || mode == MARKING_PUSH) {
+    if (dense) {
         s->queued = s->complete = 0;
-        if (mode == PULL) return pull(s);
-        push_marking(s);
+        if (mode == PULL)
+            checks = pull(s);
+        else
+            push_marking(s);
+        if (rate) {
+            s->dense_seconds += team_seconds() - began;
+            s->dense_work += (double)(checks + s->g->words);
+        }
         return checks;
     }
     s->missed = -1;
@@ -454,6 +543,7 @@ static int64_t run_level(search_state *s, int mode) {
     else
         push_parallel(s);
     s->queue = s->spare;
+    if (rate) note_rate(rate, team_seconds() - began, (double)checks);
     return checks;
 }
 #endif

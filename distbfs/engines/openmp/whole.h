@@ -60,6 +60,8 @@ typedef struct {
     int64_t root_count;
     int64_t trees;                /* vertices active ... active + trees - 1 are in trees */
     int64_t chained;              /* so many of these may hang on others of them */
+    double *rates;                /* [65][3], team_rates of levels.h: of pushes by class, and of
+                                     what goes through all vertices; NULL: none are kept */
     int64_t reached;              /* of fast.c: vertices in queue[0], whose results the next
                                      search takes back; all others have none.  -1: unknown */
 } whole_graph;

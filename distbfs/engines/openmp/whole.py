@@ -31,7 +31,6 @@ from distbfs.types import Array, Ids, Root, Stop
 
 METHODS = ("fast", "push", "hybrid", "ordered")  # each of a file of its name
 BOTH_ENDS = "both_ends"
-SMALL = 1 << 19  # method fast uses one thread below this number of stored edges
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
@@ -101,6 +100,14 @@ def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
     }
 
 
+def team_rates() -> Array | None:
+    """Return what a search keeps of how fast one thread and all are; see levels.h.
+
+    None: nothing, and all threads take what is not small.
+    """
+    return np.zeros((65, 3))
+
+
 class OpenMPWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
@@ -113,9 +120,7 @@ class OpenMPWhole:
                 f"engine openmp searches up to 2^31 - 1 vertices per part, not {n}; "
                 "use more parts"
             )
-        # mutant: < SMALL -> < 0 : test_small_graphs_start_no_threads
-        alone = method == "fast" and part.nn.edges < SMALL
-        self._threads = 1 if alone else threads
+        self._threads = threads
         self._direction = DIRECTIONS[direction]
         self._method = method
         self._choose(part)
@@ -184,6 +189,7 @@ class OpenMPWhole:
             mean_next=mean,
             depth=NO_LIMIT,
             reached=-1,
+            rates=team_rates(),
             names=arrays["vertices"],
             offsets=part.nn.offsets,
             columns=part.nn.columns,
