@@ -31,6 +31,7 @@ from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.plan import pull_shares
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
@@ -122,13 +123,11 @@ class DomainBitSearches(PartSearches):
         self._lone, before = ~there, self._lone_of_sums if wanted.adds_up else NO_IDS
         self._lone_of_sums = np.concatenate([before, sources[self._lone]])
 
-        def clear() -> None:
+        with errors_of_all(self._world, ResourceError):
             for share, own in zip(self._shares, numbers, strict=True):
                 with on_device(share.device):
                     share.clear(wanted)
                     share.begin(own, there)
-
-        self._group.agreed(clear)
         self._group.meet()
 
     def _search(self, wanted: Wanted) -> int:
@@ -141,7 +140,8 @@ class DomainBitSearches(PartSearches):
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
         if any(share.lacks_room(depth) for share in self._shares):  # as on all ranks
-            self._group.agreed(lambda: self._each(lambda share: share.make_room(depth)))
+            with errors_of_all(self._world, ResourceError):
+                self._each(lambda share: share.make_room(depth))
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from distbfs.device import cuda
-from distbfs.errors import LaunchError, OutOfMemory, ResourceError
+from distbfs.errors import LaunchError, ResourceError
 from distbfs.exchange.peer_memory import PeerGroup, on_device
-from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import split_by_domain
 
@@ -79,27 +77,11 @@ class DomainGroup:
             held = group.share([sizes[place] for place in places], what)
             memory.update(zip(places, zip(*held, strict=True), strict=True))
         shares: list[Shared] = []
-
-        def work() -> None:
+        with errors_of_all(self.world, ResourceError):
             for place, device in enumerate(self.devices):
                 with on_device(device), cuda.memory_of(what):
                     shares.append(make(place, *memory[place]))
-
-        self.agreed(work)
         return shares
-
-    def agreed(self, work: Callable[[], object]) -> None:
-        """Call ``work`` on each rank; raise ResourceError on all ranks if one fails."""
-        kind: type[ResourceError] = ResourceError
-        reason = ""
-        try:
-            work()
-        except ResourceError as error:
-            reason, kind = str(error), type(error)
-        short = np.array([kind is OutOfMemory])
-        if reason := first_reason(self.world, reason):
-            memory = self.world.allreduce(short, "or")[0]
-            raise (OutOfMemory if memory else ResourceError)(reason)
 
     def each(
         self, shares: Sequence[Shared], work: Callable[[Shared], Any]

@@ -33,11 +33,12 @@ from distbfs.device.array_table import (
     total_bytes,
 )
 from distbfs.device.structures import structure
-from distbfs.errors import SearchStopped
+from distbfs.errors import ResourceError, SearchStopped
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS
 from distbfs.multisearch.domain_members import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
+from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
@@ -313,11 +314,8 @@ class DomainPaths:
             asked = np.array([stop is not None and stop()])
             if world.allreduce(asked, "or")[0]:
                 raise SearchStopped(f"stopped after {first} of {count} sources")
-            self._group.agreed(
-                partial(
-                    self._each, partial(PathShare.begin, deepest=deepest, first=first)
-                )
-            )
+            with errors_of_all(world, ResourceError):
+                self._each(partial(PathShare.begin, deepest=deepest, first=first))
             self._group.meet()
             for level in range(deepest + 1):
                 self._step(level, back=False, begins=level == 0)

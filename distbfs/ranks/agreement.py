@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xxhash
 
+from distbfs import errors
+from distbfs.errors import DistbfsError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from distbfs.types import World
 
@@ -33,6 +37,32 @@ def first_reason(world: World, reason: str) -> str:
         if text:
             return text if world.size == 1 else f"rank {rank}: {text}"
     return ""
+
+
+@contextmanager
+def errors_of_all(
+    world: World, kind: type[DistbfsError] = DistbfsError
+) -> Iterator[None]:
+    """Raise an error of one rank on all of them, at the end (collective).
+
+    kind: the class of these errors; its subclasses stay as they are
+    """
+    problem: DistbfsError | None = None
+    try:
+        yield
+    except kind as error:
+        problem = error
+    text = ""
+    if problem is not None:
+        names = [one.__name__ for one in type(problem).__mro__]
+        text = f"{next(name for name in names if hasattr(errors, name))} {problem}"
+    texts = gather_texts(world, text)
+    if problem is not None and world.size == 1:
+        raise problem
+    for rank, other in enumerate(texts):
+        if other:
+            name, _, message = other.partition(" ")
+            raise getattr(errors, name)(f"rank {rank}: {message}") from problem
 
 
 def first_difference(world: World, facts: Mapping[str, object]) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import DistbfsError, UsageError
-from distbfs.ranks.agreement import first_reason
+from distbfs.errors import UsageError
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.search.choose import kind_of, no_masks
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
@@ -187,21 +187,6 @@ class SeenPairs:
     def __iter__(self) -> Iterator[tuple[Ids, Ids]]:
         for u, v in self._views.pairs(self._view):
             yield self._inside(u), self._inside(v)
-
-
-@contextmanager
-def errors_of_all(world: World) -> Iterator[None]:
-    """Raise an error of this rank, or else one of another, at the end (collective)."""
-    problem: DistbfsError | None = None
-    try:
-        yield
-    except DistbfsError as error:
-        problem = error
-    reason = first_reason(world, str(problem or ""))
-    if problem is not None:
-        raise problem
-    if reason:
-        raise UsageError(reason)
 
 
 def views_of_parts(world: World, held: Held) -> PartViews:

@@ -43,7 +43,6 @@ from distbfs.build.cuda.room import (
     Fit,
     Room,
     Split,
-    agreed,
     agreed_kept,
     check_hosts,
 )
@@ -52,7 +51,7 @@ from distbfs.build.cuda.separate import MAX_DEGREE, Builder, CommonSizes
 from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
@@ -63,6 +62,7 @@ from distbfs.graph.device_graph import (
 )
 from distbfs.partition.layout import Domains, Layout, Placement
 from distbfs.progress import Sum
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
 
@@ -630,11 +630,6 @@ def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> N
 
     Raises OutOfMemory on all ranks if one of them lacks memory.
     """
-
-    def allocate() -> None:
-        for one in planned:
-            one.allocate()
-
     fits = [(one.part, one.fit) for one in planned if one.fit is not None]
     kept = agreed_kept(world, fits)
     if room is not None and kept < EVERY:
@@ -644,4 +639,6 @@ def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> N
                 one.kept = kept
                 tails += one.fit.at(kept).tails
         check_hosts(world, room, tails)
-    agreed(world, allocate)
+    with errors_of_all(world, ResourceError):
+        for one in planned:
+            one.allocate()

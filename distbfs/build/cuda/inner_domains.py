@@ -21,17 +21,17 @@ from distbfs.build.cuda.room import (
     LEAST_KEPT,
     Fit,
     Room,
-    agreed,
     agreed_kept,
     check_hosts,
 )
 from distbfs.build.cuda.share_rows import GRANULE, Domain
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
-from distbfs.errors import UsageError
+from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.router import swap
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids, World
 
 
@@ -63,15 +63,13 @@ def inner_domains(
         for sides in zip(*(share.sides for share in shares), strict=True):
             name_targets(held, [side.targets for side in sides], ranks_of, world)
 
-    def allocate() -> None:
+    if room is not None:
+        _split_rows(shares, world, room)
+    with errors_of_all(world, ResourceError):
         for share in shares:
             with on_device_of(share.part):
                 for side in share.sides:
                     side.allocate()
-
-    if room is not None:
-        _split_rows(shares, world, room)
-    agreed(world, allocate)
     return [one.build() for one in builders]
 
 
@@ -94,15 +92,13 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
     ]
     outer = sum(shares[k].outer_bytes for k in full)
 
-    def move() -> None:
-        for k in full:
-            with on_device_of(shares[k].part):
-                for side in shares[k].sides:
-                    side.outer_to_host()
-
     if world.allreduce(np.array([outer]))[0]:
         check_hosts(world, room, 0, outer + subgraphs)
-        agreed(world, move)
+        with errors_of_all(world, ResourceError):
+            for k in full:
+                with on_device_of(shares[k].part):
+                    for side in shares[k].sides:
+                        side.outer_to_host()
         for k in full:
             fits[k] = fit(shares[k])
     indices = [share.part.index for share in shares]

@@ -21,7 +21,7 @@ from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, ResourceError
 from distbfs.graph.device_graph import COLUMN_PAD, vertices_table
 from distbfs.plan.memory import PAIR_BYTES, memory_limit, readable
-from distbfs.ranks.agreement import first_reason, hosts_of
+from distbfs.ranks.agreement import errors_of_all, hosts_of
 from distbfs.types import World
 
 BUFFER_BYTES = 96 << 30  # most for keys, by default
@@ -187,17 +187,6 @@ class Room:
         return None if limit is None else limit - limit // OTHERS
 
 
-def agreed(world: World, work: Callable[[], None]) -> None:
-    """Run ``work`` on each rank; raise OutOfMemory on all if memory is short on one."""
-    reason = ""
-    try:
-        work()
-    except ResourceError as error:
-        reason = str(error)
-    if reason := first_reason(world, reason):
-        raise OutOfMemory(reason)
-
-
 def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
     """Return how many columns of a row all devices keep, or EVERY (collective).
 
@@ -206,14 +195,11 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
     Raises OutOfMemory on all ranks if a device lacks room for LEAST_KEPT columns.
     """
     most = [EVERY]
-
-    def measure() -> None:
+    with errors_of_all(world, ResourceError):
         for part, fit in fits:
             most.append(fit.most())
             if most[-1] < LEAST_KEPT:
                 raise OutOfMemory(fit.problem(f"part {part} of"))
-
-    agreed(world, measure)
     # mutant: -int(world.allreduce(np.array([-min(most)]), "max")[0]) -> min(most)
     #   : test_split_domains::test_passes
     return -int(world.allreduce(np.array([-min(most)]), "max")[0])
@@ -250,7 +236,8 @@ def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
         what += ", outer edges and the subgraphs of parts"
     every = zip(hosts, world.allgather(np.array([4 * tails + others])), strict=True)
     need = sum(int(count[0]) for host, count in every if host == hosts[world.rank])
-    agreed(world, lambda: room.check_host(need, what))
+    with errors_of_all(world, ResourceError):
+        room.check_host(need, what)
 
 
 class Budget:
