@@ -161,7 +161,8 @@ lower_degrees(u64 n, const u32 *__restrict__ out, u32 few, u32 *__restrict__ deg
     for (u64 v = thread_of(THREADS); v < n; v += threads_of(THREADS)) {
         const u32 degree = degrees[v];
         if (!degree) continue;
-        /* mutant: degree <= few -> degree : test_vertices_that_no_edge_enters_come_last */
+        /* mutant: degree <= few -> degree
+         *   : test_directed_kernels::test_vertices_that_no_edge_enters_come_last */
         if (degree == out[v] && degree <= few) degrees[v] = 1;
         else if (degree == 1) degrees[v] = 2;
     }

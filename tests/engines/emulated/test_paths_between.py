@@ -20,8 +20,10 @@ from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.xbfs.lookups import SOURCES, STEPS, DeviceLookups, has_hubs
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped, UsageError
+from distbfs.ranks.signals import StopFlag
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening
+from distbfs.service.rank_calls import ServiceRank
 
 GRAPHS = {"hubs": hubs(3, 700), "kronecker": kronecker(8), "chain": path(60)}
 
@@ -101,7 +103,7 @@ def searches(monkeypatch):
     + [(True, "reverse")],
 )
 @pytest.mark.parametrize("name", GRAPHS)
-def test_one_device(device, searches, name, one_way, form):
+def test_paths_on_one_device(device, searches, name, one_way, form):
     """Few pairs of a graph with hubs need a search."""
     source = GRAPHS[name]
     matrix = matrix_of(source.n, source.u, source.v)
@@ -139,7 +141,7 @@ def test_masks(device, one_way):
                     assert nx.is_path(kept, vertices_of)
 
 
-def test_what_is_told(device):
+def test_ends_of_paths(device):
     star = Tuples(9, np.zeros(8, int), np.arange(1, 9))
     with distbfs.open(star, engine="xbfs", directed=True) as session:
         assert session.path(0, 3) == [0, 3]
@@ -155,7 +157,7 @@ def test_what_is_told(device):
 
 @pytest.mark.parametrize("domain", [None, 1])
 @pytest.mark.parametrize("one_way", [False, True])
-def test_several_devices(device, monkeypatch, domain, one_way):
+def test_paths_on_several_devices(device, monkeypatch, domain, one_way):
     """A domain, or several, and rows with tails: a search ends at the target."""
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
     monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 1)
@@ -170,3 +172,22 @@ def test_several_devices(device, monkeypatch, domain, one_way):
         assert not session.both_ends
         for a, b in rng.integers(0, source.n, (6, 2)).tolist():
             check_path(session.path(a, b), whole, [a], b)
+
+
+@pytest.mark.parametrize("one_way", [False, True])
+def test_requests_of_a_service(device, one_way):
+    """A path, and the distance of one target; searches serve what lookups do not."""
+    source = GRAPHS["kronecker"]
+    matrix = matrix_of(source.n, source.u, source.v)
+    whole, rng = matrix if one_way else matrix + matrix.T, np.random.default_rng(1)
+    with distbfs.open(source, engine="xbfs", directed=one_way, devices=1) as session:
+        ranks = ServiceRank(session, StopFlag())
+        for a, b in rng.integers(0, source.n, (9, 2)).tolist():
+            wanted = int(distances(whole, a)[b])
+            for steps in ([["path", b, 99]], [["at", [b]]]):
+                _, [answer] = ranks.search(a, steps, lambda: False)
+                if steps[0][0] == "at":
+                    assert answer == [wanted]
+                    continue
+                assert answer[0] == wanted
+                check_path(answer[1], whole, [a], b)
