@@ -122,28 +122,39 @@ def of_pairs(variant: Variant, root: int, count: int, seed: int) -> dict[str, An
     """Measure levels of pairs from both ends, and searches that end at the target.
 
     The pairs are random vertices that ``root`` reaches; ValidationError if a level
-    differs. Returns median times, and the median of their ratios.
+    differs. Returns median times, and the median of their ratios; those of paths are by
+    the clock of the host, and with the search where lookups do not suffice.
     """
     search, meeting = variant.search, MeetingSearches(variant.graph)
     ids = np.flatnonzero(host_levels(search.search(root).level) >= 0)
     pairs = np.random.default_rng(seed).choice(ids, (count, 2))
-    times = np.empty((2, count))
+    times, find = np.empty((4, count)), search.path
     for k, (source, target) in enumerate(pairs.tolist()):
         ends = np.array([source]), np.array([0]), np.array([target])
         meeting.levels_at(*ends)
         times[0, k], (level,) = meeting.start(*ends).finish()
         until = Until(targets=ends[2])
         search.search(source, until=until)
+        began = time.perf_counter()
         found = search.search(source, until=until)
-        times[1, k] = found.seconds
+        times[1, k], times[3, k] = found.seconds, time.perf_counter() - began
         if int(found.level[target]) != level:
             raise ValidationError(f"{source} to {target}: another level from both ends")
+        began = time.perf_counter()
+        shortest = None if find is None else find(source, target)
+        times[2, k] = time.perf_counter() - began
+        if shortest is None:
+            times[2, k] += times[3, k]
+        elif len(shortest.vertices) != level + 1:
+            raise ValidationError(f"{source} to {target}: the path is not shortest")
     middle = np.median(times, axis=1) * 1e6
     return {
         "pairs": count,
         "both_ends_us": float(middle[0]),
         "to_target_us": float(middle[1]),
         "ratio": float(np.median(times[0] / times[1])),
+        "path_us": float(middle[2]),
+        "path_ratio": float(np.median(times[2] / times[3])),
     }
 
 
@@ -351,6 +362,7 @@ def pairs_table(rows: list[dict[str, Any]]) -> None:
         for method, figures_of in row["pairs"].items()
     ]
     names = ("graph", "tuples", "pairs", "both ends µs", "to target µs", "ratio")
+    names += ("path µs", "ratio by the host")
     if lines:
         print_table(names, lines)
 

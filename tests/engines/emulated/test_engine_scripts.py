@@ -149,6 +149,13 @@ def test_pairs_from_both_ends(scripts, monkeypatch):
     variant = bench.prepared(made.graph, bench.FAST, bench.IDS)
     measured = bench.of_pairs(variant, root, 5, 1)
     assert measured["pairs"] == 5
+    assert measured["path_us"] > 0
+    find = variant.search.path
+    assert find is not None
+    variant.search.path = lambda *_: SimpleNamespace(vertices=[])
+    with pytest.raises(ValidationError, match="the path is not shortest"):
+        bench.of_pairs(variant, root, 5, 1)
+    variant.search.path = find
     start = bench.MeetingSearches.start
 
     def deeper(*args):
