@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,24 +26,28 @@ from distbfs.report.energy import energy_figures, energy_lines, energy_values, j
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
 from distbfs.timing import Trace
-from distbfs.types import Root, World
+from distbfs.types import Root
 
 SECONDS = 2.0
 
 
-def energy_of(
-    world: World,
-    run: Callable[[], object],
-    searches: int,
-    edges: int,
-    uuids: Sequence[str],
-) -> dict[str, Any]:
-    """Return the energy of ``run``, repeated for SECONDS (collective).
+def searches_energy(
+    session: Session, roots: Sequence[Root], edges: Sequence[int]
+) -> dict[str, Any] | None:
+    """Return the energy of searches repeated for SECONDS, None without (collective).
 
-    searches, edges: numbers of one run over all ranks; edges as TEPS counts them
-    uuids: this rank's GPUs (``cuda.uuid()``), if any; the CPUs of each host are
-    measured by one of its ranks in any case
+    The CPUs of each host are measured by one of its ranks.
+    edges: number of edges that each search traversed, as TEPS counts them
+    roots: roots of these searches and of others
     """
+    made, world = roots[: len(edges)], session.world
+    if not made:
+        return None
+
+    def run() -> None:
+        for root in made:
+            session.search(root)
+
     hosts = getattr(world, "hosts", ["localhost"] * world.size)
     first = hosts.index(hosts[world.rank]) == world.rank
     began = time.perf_counter()
@@ -51,32 +55,13 @@ def energy_of(
     world.barrier()
     taken = time.perf_counter() - began
     repeats = world.broadcast(max(1, int(-(-SECONDS // max(taken, 1e-6)))))
-    with measured(uuids, cpus=first) as energy:
+    with measured(gpus_of(session), cpus=first) as energy:
         for _ in range(repeats):
             run()
         world.barrier()
     every = gather_texts(world, json.dumps(energy_values(energy)))
     values = joined([json.loads(text) for text in every])
-    return energy_figures(values, repeats * searches, repeats * edges)
-
-
-def searches_energy(
-    session: Session, roots: Sequence[Root], edges: Sequence[int]
-) -> dict[str, Any] | None:
-    """Return the energy of repeated searches, None without searches (collective).
-
-    edges: number of edges that each search traversed, as TEPS counts them
-    roots: roots of these searches and of others
-    """
-    made = roots[: len(edges)]
-
-    def run() -> None:
-        for root in made:
-            session.search(root)
-
-    if not made:
-        return None
-    return energy_of(session.world, run, len(made), sum(edges), gpus_of(session))
+    return energy_figures(values, repeats * len(made), repeats * sum(edges))
 
 
 def joules_of(figures: dict[str, Any] | None) -> float | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from distbfs.cli.command import input_path
 from distbfs.cli.graphs import SearchedGraph, open_graph
-from distbfs.cli.measures import energy_of, print_energy
 from distbfs.cli.options.multisearch import APPS, MultisearchOptions
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -26,7 +24,6 @@ from distbfs.cli.shared import (
     stop_requests,
 )
 from distbfs.cli.sources import NamedVertices, side_lines
-from distbfs.device import cuda
 from distbfs.errors import (
     DistbfsError,
     InputError,
@@ -36,7 +33,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch import domain_members
-from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
+from distbfs.multisearch.application import Application, Facts, Take, Task
 from distbfs.multisearch.base import ProblemRunner, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
@@ -164,8 +161,6 @@ def print_facts(values: Facts, app: Application) -> None:
     if rows:
         click.echo()
         print_table(("vertex", app.name), rows)
-    if "energy" in values:
-        print_energy(values["energy"])
 
 
 LOST = "; what was done is lost"
@@ -210,11 +205,6 @@ def run(asked: MultisearchOptions) -> None:
         seconds = clock() - began
         if task.unfinished is not None:
             task.unfinished.remove()
-        energy = None
-        if asked.energy:
-            alone = replace(task, output=None, unfinished=None, say=unsaid)
-            again = partial(application.run, alone, **own)
-            energy = app_energy(task, application, facts, again)
     values = {
         "store": str(asked.graph),
         "app": asked.app,
@@ -225,7 +215,6 @@ def run(asked: MultisearchOptions) -> None:
         "found": facts,
         "seconds": seconds,
         **({"tails": searcher.tails} if searcher.tails else {}),
-        **({"energy": energy} if energy is not None else {}),
     }
     terminal.result(values, lambda: print_facts(values, application), output)
     world.barrier()
@@ -282,21 +271,6 @@ def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Facts | 
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(f"{error}{lost}") from error
     return None
-
-
-def app_energy(
-    task: Task, app: Application, facts: Facts, again: Callable[[], Facts]
-) -> dict[str, Any]:
-    """Return the energy of an application, run again without output (collective).
-
-    The edges of all searches are not counted.
-    """
-    searcher, sources = task.searcher, task.sources
-    if app.takes == "pairs":
-        sources = np.unique(task.pairs[:, 0])
-    count = int(facts.get("searches") or facts.get("samples") or len(sources))
-    uuids = [cuda.uuid()] if searcher.engine == "xbfs" else []
-    return energy_of(searcher.world, again, count, 0, uuids)
 
 
 def check_input(

@@ -24,7 +24,6 @@ from graphs import Tuples, random_tuples
 from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
-from distbfs.cli import measures
 from distbfs.multisearch import searchers as sharing
 from distbfs.plan import memory
 from distbfs.search.holding import Source
@@ -587,15 +586,3 @@ def test_every_application_is_in_the_help():
     text = " ".join(here("multisearch", "--help").out.split())
     for name in registry.APPS:
         assert name in text
-
-
-@pytest.mark.parametrize(
-    "ranks", [1, pytest.param(2, marks=[needs_mpi, pytest.mark.thorough])]
-)
-def test_energy_is_told_or_why_there_is_none(stores, monkeypatch, ranks):
-    monkeypatch.setattr(measures, "SECONDS", 0.1)
-    words = ("--divide", "sources", "--engine", "openmp", "--energy")
-    done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
-    report = done.values["energy"]
-    assert report["searches"] % GRAPH.n == 0 < report["searches"]
-    assert report["missing"] or report["cpus"]

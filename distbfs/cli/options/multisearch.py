@@ -15,13 +15,7 @@ from distbfs.cli.command import (
     borrowed,
     command_of,
 )
-from distbfs.cli.options import (
-    EnergyOption,
-    FileOptions,
-    PatienceOption,
-    ReverseOption,
-    Speech,
-)
+from distbfs.cli.options import FileOptions, PatienceOption, ReverseOption, Speech
 from distbfs.multisearch.application import Application, Option
 from distbfs.multisearch.base import WAYS, RunOptions
 from distbfs.multisearch.result_files import FILES
@@ -60,9 +54,7 @@ def endings() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultisearchOptions(
-    FileOptions, EnergyOption, ReverseOption, PatienceOption, Speech
-):
+class MultisearchOptions(FileOptions, ReverseOption, PatienceOption, Speech):
     """Run an APPLICATION of many searches on GRAPH, a store or a file as for bfs.
 
     {apps}
