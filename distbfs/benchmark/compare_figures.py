@@ -94,7 +94,8 @@ def print_comparison(values: Mapping[str, Any]) -> None:
     for comparison in comparisons:
         if len(comparisons) > 1:
             graph = comparison["graph"]
-            click.echo(f"{graph['title']}: n {graph['n']}, m {graph['m']}")
+            sizes = f"{graph['vertices']} vertices, {graph['edges']} edges"
+            click.echo(f"{graph['title']}: {sizes}")
         print_engines(comparison["engines"])
 
 

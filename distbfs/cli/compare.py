@@ -215,11 +215,13 @@ def compare_on(
                         entry.open, chosen.tolist(), compared["nedge"]
                     )
                     figures |= {"energy": energy, "joules": joules_of(energy)}
+        stored = entries[0].open.edges
         about = {
             "title": title,
             "source": facts,
-            "n": entries[0].open.layout.n,
-            "m": entries[0].open.edges,
+            "vertices": entries[0].open.layout.n,
+            "edges": stored if sessions.directed else stored // 2,
+            "stored_edges": stored,
             "directed": sessions.directed,
         }
     return {"graph": about, **compared}

@@ -56,9 +56,8 @@ def name_of_graph(graph: Mapping[str, Any]) -> str:
 
 
 def size_of_graph(graph: Mapping[str, Any]) -> str:
-    """Describe the size of a graph in words, from its n and its m stored edges."""
-    edges = graph["m"] if graph.get("directed") else graph["m"] // 2
-    return f"{graph['n']} vertices, {edges} edges"
+    """Describe the size of a graph in words."""
+    return f"{graph['vertices']} vertices, {graph['edges']} edges"
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:

@@ -316,6 +316,9 @@ class Client(ABC):
             "a connection to a service cannot be pickled or copied; connect again"
         )
 
+    def __repr__(self) -> str:
+        return f"<distbfs.{type(self).__name__} of {self._address}>"
+
     def __enter__(self) -> Self:
         return self
 

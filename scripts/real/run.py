@@ -103,8 +103,8 @@ def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
             {
                 "graph": name,
                 "directed": GRAPHS[name].directed,
-                "n": compared["graph"]["n"],
-                "m": compared["graph"]["m"],
+                "n": compared["graph"]["vertices"],
+                "m": compared["graph"]["stored_edges"],
                 "threads": int(threads),
                 "median_seconds": seconds,
                 "over": over,

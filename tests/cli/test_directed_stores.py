@@ -519,7 +519,7 @@ def test_compare_of_a_directed_graph(store, tmp_path):
     plot = tmp_path / "bars.svg"
     values = here(*words, "--plot", plot, "--json").values
     matrix = matrix_of(GRAPH)
-    assert (values["graph"]["directed"], values["graph"]["m"]) == (True, matrix.nnz)
+    assert (values["graph"]["directed"], values["graph"]["edges"]) == (True, matrix.nnz)
     assert f"{matrix.nnz} edges" in plot.read_text()
     reach = (np.isfinite(shortest_path(matrix, unweighted=True))).sum(axis=1)
     drawn = reach[values["sources"]]
@@ -572,7 +572,7 @@ def test_a_service_along_reversed_edges(store):
             capture_output=True,
             text=True,
             timeout=120,
-            env=environment(),
+            env=clean_environment(environment()),
             check=True,
         )
         answers.append(json.loads(done.stdout.splitlines()[1])["distance"])

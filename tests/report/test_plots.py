@@ -10,7 +10,7 @@ from distbfs.errors import LibraryMissing, UsageError
 from distbfs.report import plots
 
 VALUES = {
-    "graph": {"title": "kronecker 20", "n": 1 << 20, "m": 31_000_000},
+    "graph": {"title": "kronecker 20", "vertices": 1 << 20, "edges": 15_500_000},
     "baseline": "openmp",
     "engines": [
         {"engine": "openmp", "median_seconds": 0.002, "speedup": 1.0},
@@ -115,7 +115,7 @@ def compared(title, threads):
     """Return a comparison of two engines and a library."""
     rows = [("openmp", k, 4e-3 / k) for k in threads] + [("scipy", None, 6e-3)]
     return {
-        "graph": {"title": title, "n": 9, "m": 20},
+        "graph": {"title": title, "vertices": 9, "edges": 10},
         "baseline": "openmp",
         "engines": [
             {

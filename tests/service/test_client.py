@@ -60,6 +60,7 @@ def test_numbers_of_numpy(tmp_path):
             client.call("distances", source=3, targets=[1j])
         assert caught.value.code == "bad_request"
         assert client.health() == {"state": "ready"}
+        assert repr(client) == f"<distbfs.SocketClient of {path}>"
 
 
 def test_vertices_that_count_from_1(tmp_path):
