@@ -86,6 +86,8 @@ static inline void push_batch(search_state *s, shared_level *l, edge_batch *b, i
     }
     for (int64_t k = 0; k < open; k++) { /* several may have one end */
         uint32_t v = b->ends[k];
+        __builtin_prefetch(g->offsets + v); /* all of them before the first is looked at */
+        __builtin_prefetch(g->vertices + v);
         int first = l ? claim(g->visited, v) : !test(g->visited, v);
         if (!l) set(g->visited, v);
         fresh[count] = v, b->from[count] = b->from[k];
