@@ -45,7 +45,8 @@ def errors_of_all(
 ) -> Iterator[None]:
     """Raise an error of one rank on all of them, at the end (collective).
 
-    kind: the class of these errors; its subclasses stay as they are
+    kind: the class of these errors; its subclasses stay as they are, and the message
+    names the rank unless all ranks have the same
     """
     problem: DistbfsError | None = None
     try:
@@ -57,7 +58,7 @@ def errors_of_all(
         names = [one.__name__ for one in type(problem).__mro__]
         text = f"{next(name for name in names if hasattr(errors, name))} {problem}"
     texts = gather_texts(world, text)
-    if problem is not None and world.size == 1:
+    if problem is not None and len(set(texts)) == 1:
         raise problem
     for rank, other in enumerate(texts):
         if other:

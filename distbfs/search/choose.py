@@ -34,7 +34,8 @@ from distbfs.options import (
     check_range,
 )
 from distbfs.plan.memory import Beside, nothing_beside
-from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.agreement import errors_of_all
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import (
     BETWEEN_OPTIONS,
     HostDevices,
@@ -132,13 +133,25 @@ def choose(
 
 def check_devices(world: World) -> None:
     """Raise DeviceMissing on all ranks if one of them has no device (collective)."""
-    reason = ""
-    try:
+    with errors_of_all(world, DeviceMissing):
         cuda.cupy()
-    except DeviceMissing as error:
-        reason = str(error)
-    if reason := first_reason(world, reason):
-        raise DeviceMissing(reason)
+
+
+def first_usable(
+    world: World, names: Sequence[str], make: Callable[[str], Any], why: str = ""
+) -> tuple[Any, str]:
+    """Return what all ranks can make of the first name, or else the next (collective).
+
+    The text, by default ``why``, tells why the last name before it was passed over.
+    """
+    try:
+        with errors_of_all(world):
+            made = make(names[0])
+    except (CompilerMissing, DeviceMissing, LaunchError) as error:
+        if not names[1:]:
+            raise
+        return first_usable(world, names[1:], make, str(error))
+    return made, why
 
 
 def because(*reasons: str) -> str:
@@ -343,22 +356,20 @@ def make_host_engine(
     ``auto`` means openmp or, if any rank lacks a compiler, reference; ``say`` then
     receives the reason.
     """
-    if options.engine != "auto":
-        check_options(options)
-        return kind_of(options.engine)(options), options
-    named = replace(options, engine="openmp")
-    check_options(named)
-    reason = ""
-    try:
-        engine = kind_of("openmp")(named)
-    except CompilerMissing as error:
-        reason = str(error)
-    reason = first_reason(world, reason)
-    if not reason:
-        return engine, named
-    say(f"engine reference: {reason}")
-    named = replace(options, engine="reference", method="")
-    return kind_of("reference")(named), named
+    auto = options.engine == "auto"
+
+    def made(name: str) -> tuple[Any, SearchOptions]:
+        named = replace(options, engine=name)
+        if auto and name == "reference":
+            named = replace(named, method="")
+        check_options(named)
+        return kind_of(name)(named), named
+
+    names = ("openmp", "reference") if auto else (options.engine,)
+    engine, why = first_usable(world, names, made)
+    if why:
+        say(f"engine reference: {why}")
+    return engine
 
 
 def check_options(options: SearchOptions) -> None:
@@ -383,30 +394,16 @@ def choose_runner(name: str, world: World | None = None) -> tuple[Any, str]:
 
     world: ranks that must all be able to use it, each on its own device (collective)
     """
+    ranks = world or SoloWorld()
 
     def made(name: str) -> Any:
+        if name == "xbfs":
+            check_devices(ranks)
+        if name == "xbfs" and world is not None:
+            take_devices(world, share=False)
         return registry.lookup(registry.RUNNERS, "engine", name)()
 
-    if name not in ("auto", "xbfs"):
-        return made(name), ""
-    runner, why = None, ""
-    try:
-        cuda.cupy()
-        runner = made("xbfs")
-    except (DeviceMissing, UsageError) as error:
-        if name == "xbfs":
-            raise
-        why = str(error).partition(";")[0]
-    if world is not None and not (why := first_reason(world, why)):
-        try:
-            take_devices(world, share=False)
-        except LaunchError as error:
-            if name == "xbfs":
-                raise
-            why = str(error).partition(";")[0]
-    if not why:
-        return runner, "there is a CUDA device" if name == "auto" else ""
-    try:  # a rank without a usable device follows the others
-        return made("openmp"), why
-    except CompilerMissing as error:
-        return made("reference"), str(error)
+    if name != "auto":
+        return first_usable(ranks, [name], made)
+    runner, why = first_usable(ranks, list(registry.RUNNERS)[::-1], made)
+    return runner, why.partition(";")[0] or "there is a CUDA device"

@@ -377,8 +377,7 @@ def test_without_a_compiler_the_reference_serves_and_says_so(stores, output, ran
     done = on(ranks, *words, "--json", DISTBFS_CC="none")
     assert done.values["engine"] == "reference"
     spoken = [line for line in done.err.splitlines() if "DISTBFS_CC" in line]
-    rank = "rank 0: " if ranks > 1 else ""
-    why = f"{rank}no C compiler: DISTBFS_CC is 'none'"
+    why = "no C compiler: DISTBFS_CC is 'none'"
     assert spoken == [f"distbfs: engine reference: {why}"]
     check_results(GRAPH, output, SOURCES)
 

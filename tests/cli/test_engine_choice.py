@@ -72,7 +72,7 @@ def test_that_there_is_no_device_is_not_told_at_every_search(
 @needs_mpi
 def test_the_line_says_why_on_ranks():
     words = ("graph500", "--scale", 5, "--roots", 2)
-    assert "; auto: rank 0: no CUDA device" in on(2, *words, "-v").err
+    assert "; auto: no CUDA device" in on(2, *words, "-v").err
     assert on(2, *words, "-q").err == ""
 
 
