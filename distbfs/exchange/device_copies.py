@@ -231,16 +231,15 @@ def copies_between(
     return None
 
 
-def mailbox_bytes(most: int) -> int:
-    """Return a mailbox's size in bytes; most: bytes that a device may have to send."""
-    return 2 * min(aligned(most), HALF_BYTES)
-
-
 def mailboxes(
     world: World, devices: Sequence[int], counts: Sequence[int], most: int
 ) -> MailboxCopies | None:
-    """Return copies through mailboxes, None if memory runs out (collective)."""
-    half = int(world.allreduce(np.array([mailbox_bytes(most) // 2]), "max")[0])
+    """Return copies through mailboxes, None if memory runs out (collective).
+
+    most: bytes that a device of this rank may have to send
+    """
+    half = min(aligned(most), HALF_BYTES)
+    half = int(world.allreduce(np.array([half]), "max")[0])
     short = False
     for device in devices:
         with on_device(device):

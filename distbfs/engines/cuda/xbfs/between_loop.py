@@ -19,7 +19,6 @@ from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
 
 if TYPE_CHECKING:
-    from distbfs.device.timed_graph import TimedGraph
     from distbfs.engines.base import Targets
     from distbfs.engines.cuda.xbfs.between_share import BetweenShare
     from distbfs.exchange.base import SymmetricMemory
@@ -112,11 +111,6 @@ class BetweenLoop:
             )
         return self._launches[masked]
 
-    def _recorded(self) -> TimedGraph:
-        """Return the kernel and the kernel of results as a CUDA graph."""
-        launch = self._launch(masked=self._search.masked)
-        return launch.record(then=self._search.results, back=self._told)
-
     def note(self, rows: int) -> None:
         """Make later searches note when the stages of up to ``rows`` levels end."""
         with self._search.device:
@@ -164,7 +158,8 @@ class BetweenLoop:
             search.take_counters(self._searches & 1, self._controls)
             params.set(b=search.params)
             params.hidden, params.parents = hidden, parents
-            graph = self._recorded()
+            launch = self._launch(masked=search.masked)
+            graph = launch.record(then=search.results, back=self._told)
             graph.set_arguments()
             self._searches += 1
             self._world.barrier()  # devices wait for each other from here on
