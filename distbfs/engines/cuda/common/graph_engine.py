@@ -20,11 +20,11 @@ from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
     WHOLE,
     LevelRecord,
-    NoOptions,
     Until,
     WholeResult,
 )
 from distbfs.engines.cuda.common.arguments import arguments
+from distbfs.engines.cuda.common.device_engine import DeviceEngine
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
@@ -174,7 +174,7 @@ class ById:
         return WholeResult(level, parents, 1, seconds, 1, alone)
 
 
-class GraphEngine(ABC):
+class GraphEngine(DeviceEngine, ABC):
     """Base of engines that only search a graph of one part on one device.
 
     A subclass defines ``name``, ``methods``, ``source`` (the paper) and ``directions``,
@@ -182,25 +182,18 @@ class GraphEngine(ABC):
     ``Engine``.
     """
 
-    name: ClassVar[str]
-    methods: ClassVar[tuple[str, ...]]
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
-    own: ClassVar[type] = NoOptions
-    on_device = whole_graphs = directed = True
+    whole_graphs = directed = True
     domains = masks = sets = False
-    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
-        self.method = options.method or self.methods[0]
-        self.options = options
         self.own_options: Any = self.own(**dict(options.own))
-        self.check()
-        cuda.cupy()
+        super().__init__(options)
 
     def check(self) -> None:
         """Raise UsageError for option values that the engine does not support."""
-        check_choice("method", self.method, self.methods)
+        super().check()
         check_choice("direction", self.options.direction, self.directions)
 
     @abstractmethod
@@ -230,12 +223,3 @@ class GraphEngine(ABC):
         with cuda.memory_of("a search"):
             search = self.by_number(graph)
         return ById(graph, search, results, parents=o.parents)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the engine's hardware and settings, for reports."""
-        return {
-            "engine": self.name,
-            "method": self.method,
-            "threads": 1,
-            **cuda.describe(),
-        }

@@ -7,44 +7,23 @@ Section IV.
 
 from __future__ import annotations
 
-from typing import Any
-
-from distbfs.device import cuda
-from distbfs.engines.base import NoOptions
+from distbfs.engines.cuda.common.device_engine import DeviceEngine
 from distbfs.engines.cuda.pan.search import CudaPart
-from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
+from distbfs.options import FACTOR_OPTIONS
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 
-METHOD = "parts"
 
-
-class PanEngine:
+class PanEngine(DeviceEngine):
     """Its options are direction and the factors of dd, dn and nd."""
 
     name = "pan"
-    methods = (METHOD,)
+    methods = ("parts",)
     takes = FACTOR_OPTIONS
     needless = ()
-    own = NoOptions
-    on_device = domains = sets = True
+    domains = sets = True
     whole_graphs = directed = masks = False
-    devices = 1
-
-    def __init__(self, options: SearchOptions) -> None:
-        check_choice("method", options.method or METHOD, self.methods)
-        cuda.cupy()
-        self.options = options
 
     def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
         """Prepare the search of one part in device memory, level by level."""
         return CudaPart(part, placement, parents=self.options.parents)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the engine's hardware and settings, for reports."""
-        return {
-            "engine": self.name,
-            "method": METHOD,
-            "threads": 1,
-            **cuda.describe(),
-        }

@@ -14,7 +14,7 @@ from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
-from distbfs.engines.base import NoOptions
+from distbfs.engines.cuda.common.device_engine import DeviceEngine
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.limits import one_way
@@ -29,7 +29,7 @@ from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_d
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
-from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
+from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.layout import Layout
 from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
@@ -66,22 +66,15 @@ def common_kernels() -> list[Wanted]:
     return made
 
 
-class XbfsEngine:
+class XbfsEngine(DeviceEngine):
     """Has directions auto, push and pull; internal_ids; on one device, stepwise."""
 
     name = "xbfs"
     methods = METHODS
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
-    own = NoOptions
-    on_device = whole_graphs = domains = sets = masks = directed = True
+    whole_graphs = domains = sets = masks = directed = True
     devices = MOST_PARTS
-
-    def __init__(self, options: SearchOptions) -> None:
-        self.method = options.method or METHODS[0]
-        check_choice("method", self.method, METHODS)
-        cuda.cupy()
-        self.options = options
 
     def on_graph(self, graph: DeviceGraph) -> FastSearch:
         """Prepare the searches of a graph in device memory."""
@@ -209,12 +202,3 @@ class XbfsEngine:
             arrays.cut_ranges()
             arrays.set_limits(domain.edges, arrays.mean_next, pull_shares.BETWEEN)
         return SharedMemory(arrays, share, share.normals)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the devices and options of the engine, for reports."""
-        return {
-            "engine": self.name,
-            "method": self.method,
-            "threads": 1,
-            **cuda.describe(),
-        }
