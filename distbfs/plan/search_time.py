@@ -76,8 +76,8 @@ STREAMED_PARTNER = {
 # times of searches of arcs over those of the same tuples both ways: on one device, on
 # those of a domain, between domains
 ARCS = Constant(1.29, ON_H200)
-ARCS_SHARED = Constant(1.40, ON_H200)
-ARCS_BETWEEN = Constant(1.07, ON_H200)
+ARCS_SHARED = Constant(1.27, ON_H200)
+ARCS_BETWEEN = Constant(1.17, ON_H200)
 LINK = Constant(51e9, ON_H200)  # bytes a second that kernels read of host memory
 VISITS = Constant(37e6, ON_H200)  # lines a second that they read of it at random
 LINE = 128  # bytes that a read of host memory brings
