@@ -605,7 +605,7 @@ def test_auto_knows_one_launch_for_domains_of_one_device(
 @pytest.mark.parametrize("share_device", [False, True])
 @pytest.mark.parametrize("domain", [1, 2])
 def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
-    """Ranks of a host copy parents from each other; through it if they share devices."""
+    """Ranks of a host copy parents from each other, or, on one device, through it."""
     forms, ended = [], []
 
     def noted(device, form, *known, **options):
