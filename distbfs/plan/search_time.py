@@ -73,10 +73,9 @@ STREAMED_PARTNER = {
     "nccl": Constant(2e-6, ASSUMED),
     "nvshmem": Constant(1.9e-9, BESIDE),
 }
-# times of searches of arcs over those of the same tuples both ways: on one device, on
-# those of a domain, between domains
-ARCS = Constant(1.29, ON_H200)
-ARCS_SHARED = Constant(1.27, ON_H200)
+# times of searches of arcs over those of the same tuples both ways: by one domain, as
+# measured on two devices; between domains
+ARCS = Constant(1.27, ON_H200)
 ARCS_BETWEEN = Constant(1.17, ON_H200)
 LINK = Constant(51e9, ON_H200)  # bytes a second that kernels read of host memory
 VISITS = Constant(37e6, ON_H200)  # lines a second that they read of it at random
@@ -354,7 +353,7 @@ def predict_search(
     terms |= outside
     arcs = None
     if directed:
-        arcs = ARCS_BETWEEN if domains > 1 else ARCS if devices == 1 else ARCS_SHARED
+        arcs = ARCS_BETWEEN if domains > 1 else ARCS
         terms["arcs"] = (arcs - 1) * sum(terms.values())
     return SearchTime(tuples, work, layout, device, exchange, sent, terms, link, arcs)
 

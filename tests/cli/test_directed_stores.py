@@ -395,7 +395,7 @@ def test_a_directed_graph_that_is_not_there_is_expected(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("devices", "domain", "factor"), [(1, 1, 1.29), (2, 2, 1.27), (2, 1, 1.17)]
+    ("devices", "domain", "factor"), [(1, 1, 1.27), (2, 2, 1.27), (2, 1, 1.17)]
 )
 def test_the_time_of_arcs(devices, domain, factor):
     """It is that of the symmetric graph, times what was measured."""
