@@ -11,6 +11,8 @@ import os
 import re
 import secrets
 import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from distbfs.locks import ForkLock
 
 HIDDEN = re.compile(r"\.partial-[0-9a-f]{16}")  # names of the folders
 LOCK = ".lock"  # a file in each
+DASH = Path("-")  # stdout, as an output
 
 _paths: set[Path] = set()
 _lock = ForkLock()
@@ -113,3 +116,14 @@ def sweep(parent: Path) -> None:
                 shutil.rmtree(parent / name, ignore_errors=True)
             finally:
                 os.close(handle)
+
+
+@contextmanager
+def copied_to_stdout() -> Iterator[Path]:
+    """Yield the path of a file in a temporary folder; copy it to stdout at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stdout")
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.flush()

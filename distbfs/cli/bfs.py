@@ -340,7 +340,7 @@ def run(asked: BfsOptions) -> None:
     terminal = open_terminal(asked)
     world, output = terminal.world, asked.output
     check_trace(asked.trace)
-    place = terminal.stdout_place(output, asked.edges, asked.records)
+    place = terminal.stdout_place(output, asked.edges, asked.records, asked.trace)
     if output is not None:
         check_ending(output, (*ENDINGS, *TABLES))
     options = terminal.search_options(asked)

@@ -147,6 +147,7 @@ def run(asked: CompareOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
     world, plot = terminal.world, asked.plot
+    place = terminal.stdout_place(plot)
     counts = parse_threads(asked.threads, share_of_cores(world))
     others = parse_libraries(asked.libraries)
     entries = parse_entries(asked.engines, asked.baseline, counts, others)
@@ -175,7 +176,7 @@ def run(asked: CompareOptions) -> None:
         else:
             draw_panels(values, plot)
         terminal.say(f"wrote {plot}")
-    terminal.result(values, lambda: print_all(values))
+    terminal.result(values, lambda: print_all(values), place)
 
 
 def compare_on(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from distbfs.cli.options.export import ExportOptions
 from distbfs.cli.shared import AT_ONCE, Terminal, open_terminal, stop_requests
-from distbfs.errors import DistbfsError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
+from distbfs.leftovers import DASH
 from distbfs.report.tables import print_fields
-from distbfs.search.result_table import DASH
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import Ids
@@ -32,22 +27,6 @@ def run(asked: ExportOptions) -> None:
         if terminal.world.rank == 0:
             write(terminal, opened, writer, output, force=asked.force)
         terminal.world.barrier()
-
-
-@contextmanager
-def spooled() -> Iterator[Path]:
-    """Yield a path to write to; at the end, copy the file to stdout."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "graph")
-        try:
-            yield path
-        except DistbfsError:
-            raise
-        except OSError as error:
-            raise system_error(error, folder) from error
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.flush()
 
 
 def write(
@@ -67,8 +46,7 @@ def write(
             written += len(pairs)
             done(written)
 
-    place = spooled() if output == DASH else placed(output, force=force)
-    with terminal.progress("writing", m) as done, place as at:
+    with terminal.progress("writing", m) as done, placed(output, force=force) as at:
         kept = ids if writer.keeps_ids else None
         graph = Edges(manifest.n, m, chunks, kept, manifest.directed)
         writer.write(at, graph)

@@ -175,7 +175,7 @@ def run(asked: Graph500Options) -> int:
         refuse_build_options(context)
     terminal = open_terminal(asked)
     check_trace(asked.trace)
-    world, place = terminal.world, terminal.stdout_place(asked.records)
+    world, place = terminal.world, terminal.stdout_place(asked.records, asked.trace)
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
     options = terminal.search_options(asked)
     store = None if graph is None else open_store(graph)

@@ -210,6 +210,7 @@ def part_table(
 def run(asked: InfoOptions) -> None:
     """Run the command."""
     terminal, degrees, plot = open_terminal(asked), asked.degrees, asked.plot
+    place = terminal.stdout_place(plot)
     if plot is not None:
         if not degrees:
             raise UsageError("--plot draws the figures of --degrees; give both")
@@ -236,7 +237,7 @@ def run(asked: InfoOptions) -> None:
         if asked.verbose and store is not None:
             print_storage(values)
 
-    terminal.result(values, show)
+    terminal.result(values, show, place)
 
 
 SWEEPS = 4  # searches, each from the vertex that the last one found farthest

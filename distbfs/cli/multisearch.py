@@ -32,6 +32,7 @@ from distbfs.errors import (
     UsageError,
 )
 from distbfs.formats.ids import IdMap
+from distbfs.leftovers import DASH
 from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task
 from distbfs.multisearch.base import ProblemRunner, RunOptions
@@ -57,7 +58,7 @@ from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, choose_runner
 from distbfs.search.result_file import ENDINGS, partial_name
-from distbfs.search.result_table import DASH, ending_of
+from distbfs.search.result_table import ending_of
 from distbfs.timing import clock
 from distbfs.types import Array, Ids, World
 

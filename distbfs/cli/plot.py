@@ -8,17 +8,25 @@ import click
 
 from distbfs.benchmark.compare_figures import comparisons_of
 from distbfs.benchmark.compare_plots import KINDS, USUAL, draw_panels
-from distbfs.cli.options.plot import EngineFigure, RankFigure
-from distbfs.errors import DistbfsError, InputError
+from distbfs.cli.options.plot import EngineFigure, Figure, RankFigure
+from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
+from distbfs.leftovers import DASH
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
+
+
+def check_output(asked: Figure) -> None:
+    """Raise an error, before drawing, if the figure cannot be written."""
+    if asked.as_json and asked.output == DASH:
+        raise UsageError("- is stdout, for one output alone, without --json")
+    check_target(asked.output)
 
 
 def draw_ranks(asked: RankFigure) -> None:
     """Run ``plot trace``."""
     file, output = asked.file, asked.output
-    check_target(output)
+    check_output(asked)
     events = read_trace(file)
     draw_trace(events, output, asked.begin, asked.end, file.name)
     if asked.as_json:
@@ -33,7 +41,7 @@ def draw_ranks(asked: RankFigure) -> None:
 def draw_engines(asked: EngineFigure) -> None:
     """Run ``plot compare``."""
     file, output = asked.file, asked.output
-    check_target(output)
+    check_output(asked)
     text = read_text(file)
     try:
         values = json.loads(text)

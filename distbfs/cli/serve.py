@@ -25,6 +25,7 @@ from distbfs.cli.shared import (
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.formats.ids import first_of
 from distbfs.formats.text import STDIN
+from distbfs.leftovers import DASH
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.search.session import Session
@@ -113,8 +114,9 @@ def run(asked: ServeOptions) -> None:
     terminal, path = open_terminal(asked), asked.graph
     world, limits = terminal.world, Limits(**asked.limits)
     streams = asked.socket is None and asked.http is None
-    if asked.as_json and streams:
-        raise UsageError("--json needs --socket or --http: stdout carries the answers")
+    if streams and (asked.as_json or asked.trace == DASH):
+        more = "--json" if asked.as_json else "--trace -"
+        raise UsageError(f"{more} needs --socket or --http: stdout carries the answers")
     if path == STDIN and streams:
         raise UsageError("GRAPH - needs --socket or --http: stdin carries the requests")
     check_trace(asked.trace)

@@ -29,6 +29,7 @@ from distbfs.device.control_groups import usable_cores
 from distbfs.errors import UsageError, legible
 from distbfs.formats.inputs import is_parts
 from distbfs.formats.writing import check_place
+from distbfs.leftovers import DASH
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Tell, progress_bar, untold
 from distbfs.ranks.abort import json_line
@@ -38,7 +39,6 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import prepare, source_of
 from distbfs.search.opening import Opening
-from distbfs.search.result_table import DASH
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Stop, TupleSource

@@ -47,7 +47,7 @@ def open_raw(path: Path) -> BufferedReader:
     A terminal or a socket counts as a pipe if it is standard input.
     """
     if isinstance(path, CopiedPath):
-        return path.open_copy()
+        return Path(f"/proc/self/fd/{path.content.fileno()}").open("rb")
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -94,10 +94,6 @@ class CopiedPath(type(Path())):  # type: ignore[misc]  # the class of paths of t
         copy = cls(path)
         copy.content = content
         return copy
-
-    def open_copy(self) -> BufferedReader:
-        """Open the copy; this may be called several times."""
-        return Path(f"/proc/self/fd/{self.content.fileno()}").open("rb")
 
 
 @contextmanager

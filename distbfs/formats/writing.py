@@ -103,12 +103,15 @@ def writer_for(path: Path, name: str = "") -> Writer:
 
 
 def check_place(path: Path, *, force: bool = True) -> None:
-    """Raise UsageError if no file can be written; ``force``: replacing is allowed."""
+    """Raise UsageError if no file can be written; ``force``: replacing is allowed.
+
+    Stdout, ``leftovers.DASH``, can always be written.
+    """
+    if path == leftovers.DASH:
+        return
     # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
-    if str(path) == "-":
-        raise UsageError("- is stdout; give the name of a file")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:
@@ -121,22 +124,25 @@ def check_place(path: Path, *, force: bool = True) -> None:
 def placed(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end, rename it to ``path``.
 
-    A device or pipe is written directly. Raises UsageError if the file may not be
-    written, now or at the end, ResourceError if the disk is full. After an error,
-    nothing is left behind.
+    A device or pipe is written directly; for ``leftovers.DASH``, the file is copied to
+    stdout at the end. Raises UsageError if the file may not be written, now or at the
+    end, ResourceError if the disk is full. After an error, nothing is left behind.
     """
     check_place(path, force=force)
     try:
-        if path.exists() and not path.is_file():
+        if path == leftovers.DASH:
+            with leftovers.copied_to_stdout() as partial:
+                yield partial
+        elif path.exists() and not path.is_file():
             yield path
-            return
-        leftovers.sweep(path.parent)
-        with leftovers.hidden_folder(path.parent) as folder:
-            partial = folder / path.name
-            yield partial
-            with partial.open("rb") as done:
-                os.fsync(done.fileno())
-            give_name(partial, path, force=force)
+        else:
+            leftovers.sweep(path.parent)
+            with leftovers.hidden_folder(path.parent) as folder:
+                partial = folder / path.name
+                yield partial
+                with partial.open("rb") as done:
+                    os.fsync(done.fileno())
+                give_name(partial, path, force=force)
     except DistbfsError:
         raise
     except OSError as error:

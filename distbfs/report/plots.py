@@ -8,6 +8,7 @@ from typing import Any
 
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.formats.writing import check_place, placed
+from distbfs.leftovers import DASH
 
 KINDS = (".png", ".svg", ".pdf")
 PLAIN = 10_000  # below which counts are written without powers
@@ -31,7 +32,7 @@ def new_figure(width: float, height: float) -> Any:
 
 def check_target(path: Path) -> None:
     """Raise an error, before a long run, if its plot could not be drawn."""
-    if path.suffix not in KINDS:
+    if path != DASH and path.suffix not in KINDS:
         kinds = ", ".join(KINDS)
         raise UsageError(f"{path}: a plot ends in '{path.suffix}'; allowed: {kinds}")
     check_place(path)
@@ -44,7 +45,7 @@ def write(figure: Any, path: Path) -> None:
 
     # TrueType, as journals require
     with placed(path, force=True) as partial, rc_context({"pdf.fonttype": 42}):
-        figure.savefig(partial)
+        figure.savefig(partial, format="svg" if path == DASH else None)
 
 
 def name_of_graph(graph: Mapping[str, Any]) -> str:

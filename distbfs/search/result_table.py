@@ -17,9 +17,9 @@ from distbfs.formats.columns import load
 from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, placed, text_file
+from distbfs.leftovers import DASH
 from distbfs.types import Array, Ids
 
-DASH = Path("-")  # CSV on standard output
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
 PARQUET = (".parquet", ".pq")
 TABLES = (".csv", ".tsv", *PARQUET)
@@ -46,8 +46,7 @@ def check_ending(
     path: Path, endings: tuple[str, ...], what: str = "results", *, force: bool = True
 ) -> None:
     """Raise UsageError for a place or an ending that is not allowed."""
-    if path != DASH:
-        check_place(path, force=force)
+    check_place(path, force=force)
     if ending_of(path) not in endings:
         raise UsageError(
             f"{path}: the ending '{path.suffix}' names no format of {what}; allowed: "

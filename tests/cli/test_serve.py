@@ -387,6 +387,15 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert set(report["ranks"]["0"]) >= {"search", "counts"}
     assert (tmp_path / "t.png").stat().st_size > 5000
     assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
+    piped = alone(*ask[:-1], "-")
+    assert {x["name"] for x in json.loads(piped.out)["traceEvents"]} == names
+    figure = alone("plot", "trace", file, "-o", "-")
+    assert figure.out.startswith("<?xml")
+    assert figure.out.endswith("</svg>\n")
+    said = here("plot", "trace", file, "-o", "-", "--json").refusal
+    assert "- is stdout, for one output alone" in said
+    said = here(*ask[:-1], "-", "--records", "-").refusal
+    assert "- is stdout, for one output alone" in said
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
 
 
@@ -449,6 +458,7 @@ def test_what_is_refused(stores, tmp_path):
         (["--http", 0, "--http-host", "::"], "add --allow-remote"),
         (["--http", 0, "--token-file", tmp_path / "file"], "others may read"),
         (["--json"], "--json needs --socket"),
+        (["--trace", "-"], "--trace - needs --socket"),
         (["--trace", tmp_path], "give the name of a file"),
         (["--internal-ids", "--engine", "openmp"], "answers in input ids"),
         (["--no-levels"], "a service answers with levels; leave out --no-levels"),

@@ -76,7 +76,7 @@ class PatienceOption:
 class TraceOption:
     """The phases of searches.
 
-    trace: File for the phases of all ranks, in Chrome's trace format.
+    trace: File for the phases of all ranks, in Chrome's trace format; - is stdout.
     """
 
     trace: Path | None = option(OUTPUT)

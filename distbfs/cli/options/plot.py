@@ -16,11 +16,13 @@ from distbfs.options import INPUT, OUTPUT, option
 class Figure:
     """A figure from a file.
 
-    output: Figure: .png, .svg or .pdf.
+    output: Figure: .png, .svg or .pdf; - is SVG on stdout.
+    as_json: Print the values drawn: of a trace, the seconds of each phase.
     """
 
     file: Path = argument(InputPath())
     output: Path = option(OUTPUT, "-o", required=True)
+    as_json: bool = option(OUTPUT, "--json", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +31,10 @@ class RankFigure(Figure):
 
     begin: Milliseconds from which to draw.
     end: Milliseconds up to which to draw.
-    as_json: Print the seconds of each phase.
     """
 
     begin: float = option(INPUT, default=0.0, low=0)
     end: float | None = option(INPUT, low=0)
-    as_json: bool = option(OUTPUT, "--json", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +44,9 @@ class EngineFigure(Figure):
     Bars for each graph and engine; lines where engines ran with several threads.
 
     kind: What to draw, one panel each.  [time, speedup, efficiency]
-    as_json: Print the values drawn.
     """
 
     kind: tuple[str, ...] = option(OUTPUT, default=(), allowed=tuple(KINDS))
-    as_json: bool = option(OUTPUT, "--json", default=False)
 
 
 @click.group("plot", invoke_without_command=True)
