@@ -7,4 +7,4 @@ from distbfs.engines.openmp import whole
 
 @pytest.fixture(autouse=True)
 def _no_graph_is_small(monkeypatch):
-    monkeypatch.setattr(whole, "team_rates", lambda: None)
+    monkeypatch.setattr(whole, "team_rates", lambda _: None)

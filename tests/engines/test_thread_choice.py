@@ -15,7 +15,7 @@ TRIALS = 6
 
 @pytest.fixture(autouse=True)
 def _rates_are_kept(monkeypatch, _no_graph_is_small):
-    monkeypatch.setattr(whole, "team_rates", lambda: np.zeros((65, 3)))
+    monkeypatch.setattr(whole, "team_rates", lambda _: np.zeros((65, 3)))
 
 
 def layers(width, count=12):

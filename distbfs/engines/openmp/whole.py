@@ -97,15 +97,17 @@ def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
         "next": ArrayPlan(np.uint64, words),
         "found_by": by_number,
         "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
+        "rates": ArrayPlan(np.float64, 65 * 3),
     }
 
 
-def team_rates() -> Array | None:
-    """Return what a search keeps of how fast one thread and all are; see levels.h.
+def team_rates(rates: Array) -> Array | None:
+    """Clear what a search keeps of how fast one thread and all are; see levels.h.
 
-    None: nothing, and all threads take what is not small.
+    Returns the array, or None: nothing is kept, and all threads take what is not small.
     """
-    return np.zeros((65, 3))
+    rates[:] = 0
+    return rates
 
 
 class OpenMPWhole:
@@ -189,7 +191,7 @@ class OpenMPWhole:
             mean_next=mean,
             depth=NO_LIMIT,
             reached=-1,
-            rates=team_rates(),
+            rates=team_rates(arrays.pop("rates")),
             names=arrays["vertices"],
             offsets=part.nn.offsets,
             columns=part.nn.columns,

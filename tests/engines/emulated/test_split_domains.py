@@ -172,7 +172,7 @@ def test_what_fits_in_neither_is_said_by_all_ranks(monkeypatch):
 
     monkeypatch.setattr(rows, "pinned", refuse)
     said = refusals(lambda _: Room(least, None, NOTHING))
-    assert said == "rank 0: tails of rows: 1 bytes of host memory cannot be pinned"
+    assert said == "tails of rows: 1 bytes of host memory cannot be pinned"
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
