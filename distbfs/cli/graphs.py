@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from distbfs.build.host.parts import BuildSummary
-from distbfs.cli.options import SPREAD, FileOptions, StoreOptions
+from distbfs.cli.options import SPREAD, FileOptions, ReverseOption, StoreOptions
 from distbfs.cli.shared import (
     AT_ONCE,
     Terminal,
@@ -93,7 +93,8 @@ def open_graph(
     threads: number of threads of a rank that builds the graph
     """
     graph = graph_of(terminal, stack, path, reading, threads)
-    return graph.reversed() if getattr(reading, "reverse", False) else graph
+    backwards = isinstance(reading, ReverseOption) and reading.reverse
+    return graph.reversed() if backwards else graph
 
 
 def graph_of(

@@ -30,6 +30,12 @@ def paths(rows):
     return sorted([int(x) for x in row] for row in rows)
 
 
+# how many vertices and edges each library says
+SIZES = {
+    "distbfs": lambda graph: (graph.num_vertices, graph.num_edges),
+    "igraph": lambda graph: (graph.vcount(), graph.ecount()),
+    "rustworkx": lambda graph: (graph.num_nodes(), graph.num_edges()),
+}
 # task: the call of each library, and a function of its answer to compare
 TASKS = {
     "graph of edges": {
@@ -41,11 +47,7 @@ answer.extend_from_edge_list(edges)""",
         "cugraph": """
 answer = cugraph.Graph()
 answer.from_cudf_edgelist(frame, source="src", destination="dst")""",
-        "same": {
-            "distbfs": lambda graph: (graph.num_vertices, graph.num_edges),
-            "igraph": lambda graph: (graph.vcount(), graph.ecount()),
-            "rustworkx": lambda graph: (graph.num_nodes(), graph.num_edges()),
-        },
+        "same": SIZES,
     },
     "graph of a file": {
         "distbfs": "answer = distbfs.Graph.from_file(path)",
@@ -55,11 +57,7 @@ answer.from_cudf_edgelist(frame, source="src", destination="dst")""",
 frame = cudf.read_csv(path, names=["src", "dst"], dtype=["int32", "int32"])
 answer = cugraph.Graph()
 answer.from_cudf_edgelist(frame, source="src", destination="dst")""",
-        "same": {
-            "distbfs": lambda graph: (graph.num_vertices, graph.num_edges),
-            "igraph": lambda graph: (graph.vcount(), graph.ecount()),
-            "rustworkx": lambda graph: (graph.num_nodes(), graph.num_edges()),
-        },
+        "same": SIZES,
     },
     "breadth-first search": {
         "distbfs": "answer = distbfs.bfs(graph, 0).level",
