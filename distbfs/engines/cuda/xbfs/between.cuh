@@ -66,6 +66,7 @@ struct Between : Member {
     const u32 *has_leaves;      /* [normals / 32], delegates that have some */
     u64 *below;                 /* [1], LEAVES of the newest frontier */
     u32 *open;                  /* [1], numbers that are not visited */
+    u32 *asking;                /* [2], those with outer edges in that are seen: all; not visited */
     u32 *does;                  /* [2], see Does; which half of report is next */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
     u64 *report;                /* [2][2 * COUNTS + 2 * shares], pinned: of all shares; own; sizes */

@@ -151,6 +151,7 @@ class BetweenShare(ShareSearch):
         self._control = made.pop("counts")
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
         self._mask = made["found"]
+        self._asking = cp.zeros(2, np.uint32)
         self.mask: Any = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
@@ -165,6 +166,7 @@ class BetweenShare(ShareSearch):
             sizes=self.sizes,
             below=cp.zeros(1, np.uint64),
             open=cp.zeros(1, np.uint32),
+            asking=self._asking,
             does=cp.zeros(2, np.uint32),
             device=cp.zeros(_size("DeviceControl"), np.uint8),
             mail=cp.zeros(3 * _size("Mail"), np.uint8),
@@ -261,6 +263,7 @@ class BetweenShare(ShareSearch):
         ends = cp.diff(outer.offsets) if seen is None else seen.ends
         some = self._rows_with(ends > 0)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
+        self._asking[0] = cp.count_nonzero(ends)  # of edges in, which come last
 
     def _load(self, *, counting: bool) -> None:
         """Choose the kernels; prepare their launches on the first call.

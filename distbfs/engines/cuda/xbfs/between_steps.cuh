@@ -24,6 +24,15 @@ INLINE u32 root_here(const Between &b) {
 #endif
 }
 
+/* Whether pulls look at a number that is not visited. */
+INLINE bool is_pulled(const Params &p, u32 v) {
+#if DIRECTED
+    return !bit_of(p.unentered, v);
+#else
+    return true;
+#endif
+}
+
 INLINE void zero(u64 *words, u64 count) {
     for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < count; i += (u64)gridDim.x * THREADS)
         words[i] = 0;
@@ -41,8 +50,10 @@ INLINE void forget(const Between &b) {
     zero(b.sizes, 2 * b.shares);
     empty_boxes(b);
     if (blockIdx.x || threadIdx.x) return;
-    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, p.active - searched, 0, 1, START};
-    if (DIRECTED && p.bare_count) s.left = p.active - p.bare_count;
+    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, p.active, 0, 1, START};
+    if (DIRECTED) s.left -= p.bare_count;
+    b.asking[1] = b.asking[0];
+    if (searched) s.left -= is_pulled(p, root), b.asking[1] -= bit_of(IN_EDGES(b).has_outer, root);
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];
@@ -61,8 +72,9 @@ INLINE void forget(const Between &b) {
         p.direct[root] = 0;
         if (p.parents) p.parent[root] = position_here(b, root);
     }
+    *b.open = s.left;
 #if SEVERAL /* `level` asks all devices of the domain */
-    *b.open = s.left, s.left = 0;
+    s.left = 0;
     b.device->joint.now = b.device->joint.complete = 0;
 #endif
     *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
@@ -121,14 +133,13 @@ struct Items {
     }
 };
 
-/* This thread's share of what is counted between two levels. */
+/* This thread's share of what is counted after a pull. */
 INLINE void count_words(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
-    const bool pulled = s.phase == PULLING;
-    const u32 *now = newest(p, s), *before = pulled ? now - p.stride : now;
+    const u32 *now = newest(p, s), *before = now - p.stride;
     for (u32 q = blockIdx.x * THREADS + threadIdx.x; q < p.words / 4; q += gridDim.x * THREADS) {
         const uint4 now4 = ((const uint4 *)now)[q], outer4 = ((const uint4 *)b.has_outer)[q];
-        const uint4 before4 = pulled ? ((const uint4 *)before)[q] : now4;
+        const uint4 before4 = ((const uint4 *)before)[q];
         const uint4 asks4 = DIRECTED ? ((const uint4 *)IN_EDGES(b).has_outer)[q] : outer4;
         const u32 seen[4] = {now4.x, now4.y, now4.z, now4.w};
         const u32 outer[4] = {outer4.x, outer4.y, outer4.z, outer4.w};
@@ -150,14 +161,22 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
             if (delegates) b.known[w] = seen[k];
         }
     }
-    if (pulled) return;
+}
+
+/* The same of a queue, but of LEFT and OPEN_OUTER what they are less by than before. */
+INLINE void count_queue(const Between &b, const State &s, u32 *count) {
+    const Params &p = b.own;
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + idle_of(b, at);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
         const u32 v = queued(p, at, size, i);
         if (v >= p.active) continue; /* see `lone` */
         count[v < b.normals ? DELEGATES : NORMALS]++;
-        if (v < b.normals) count[LEAVES] += b.leaves[v];
+        count[LEFT] += is_pulled(p, v);
         count[OUTER] += bit_of(b.has_outer, v);
+        count[OPEN_OUTER] += bit_of(IN_EDGES(b).has_outer, v);
+        if (v >= b.normals) continue;
+        count[LEAVES] += b.leaves[v];
+        atomicOr(b.known + (v >> 5), 1u << (v & 31));
     }
 }
 
@@ -169,15 +188,22 @@ INLINE void count_found(const Between &b, const State &s) {
     if (threadIdx.x < FAILED) sums[threadIdx.x] = 0;
 #pragma unroll
     for (int k = 0; k < FAILED; k++) count[k] = 0;
-    count_words(b, s, count);
+    const bool pulled = s.phase == PULLING;
+    if (pulled) count_words(b, s, count);
+    else count_queue(b, s, count);
     count_leaves(b, s, count);
     if (p.targets) count[MISSED] = missed(b, s);
     /* mutant: lone(b, s) -> 0 : test_between_kernels::test_levels_and_parents */
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
-    if (blockIdx.x == 0 && threadIdx.x == 0 && s.depth)
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
         /* mutant: leaves_of_level(b, s) -> 0ull : test_a_last_level_of_leaves_alone */
-        atomicAdd(b.counts + NORMALS, leaves_of_level(b, s));
+        if (s.depth) atomicAdd(b.counts + NORMALS, leaves_of_level(b, s));
+        if (!pulled) {
+            atomicAdd(b.counts + LEFT, (u64)*b.open);
+            atomicAdd(b.counts + OPEN_OUTER, (u64)b.asking[1]);
+        }
+    }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < FAILED; k++) {
@@ -185,8 +211,11 @@ INLINE void count_found(const Between &b, const State &s) {
         if ((threadIdx.x & 31) == 0 && sum) atomicAdd(sums + k, sum);
     }
     __syncthreads();
-    if (threadIdx.x < FAILED && sums[threadIdx.x])
-        atomicAdd(b.counts + threadIdx.x, (u64)sums[threadIdx.x]);
+    if (threadIdx.x < FAILED && sums[threadIdx.x]) {
+        const bool less = !pulled && (threadIdx.x == LEFT || threadIdx.x == OPEN_OUTER);
+        const u64 sum = sums[threadIdx.x];
+        atomicAdd(b.counts + threadIdx.x, less ? 0 - sum : sum);
+    }
 }
 
 /* What was counted becomes the frontier, by one thread when all blocks have counted. */
@@ -194,9 +223,9 @@ INLINE void make_frontier(const Between &b, State s) {
     const Params &p = b.own;
     const u32 left = (u32)__ldcg(b.counts + LEFT);
     *b.below = __ldcg(b.counts + LEAVES);
+    *b.open = left, b.asking[1] = (u32)__ldcg(b.counts + OPEN_OUTER);
     if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
 #if SEVERAL /* `level` asks all devices of the domain */
-    *b.open = left;
     b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);
 #else
     s.left = left;
@@ -240,24 +269,25 @@ INLINE u32 chosen(const Between &b, const u64 *sums) {
  * those: position, which of the owned ones it is. */
 INLINE void ask_for_parents(const Between &b) {
     const Params &p = b.own;
-    const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
+    const u32 lane = threadIdx.x & 31, all = gridDim.x * THREADS, *now = newest(p, *p.state);
     for (u32 i = b.owned_from + blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_to;
-         i += gridDim.x * THREADS) {
-        const u32 c = i < b.owned_to ? b.owned[i] : 0, at = position_here(b, c);
-        /* mutant: c) && !has_parent(b, c) -> c)
-         * : test_what_is_sent_is_what_the_model_of_th_counts */
-        const bool wanted = i < b.owned_to && bit_of(now, c) && !has_parent(b, c);
-        for (u32 k = 0; k < b.domains; k += EACH) {
-            bool ok[EACH];
-            u32 part[EACH];
-            u64 item[EACH];
+         i += EACH * all) {
+        bool wanted[EACH];
+        u64 item[EACH];
 #pragma unroll
-            for (int j = 0; j < EACH; j++) {
-                ok[j] = wanted && k + j < b.domains && k + j != b.domain;
-                part[j] = share_at(b, ok[j] ? k + j : 0, at);
-                item[j] = (u64)at << 32 | i;
-            }
-            post(b, ok, part, item, lane);
+        for (int k = 0; k < EACH; k++) {
+            const u32 of = i + k * all, c = of < b.owned_to ? b.owned[of] : 0;
+            /* mutant: c) && !has_parent(b, c) -> c)
+             * : test_what_is_sent_is_what_the_model_of_th_counts */
+            wanted[k] = of < b.owned_to && bit_of(now, c) && !has_parent(b, c);
+            item[k] = (u64)position_here(b, c) << 32 | of;
+        }
+        for (u32 domain = 0; domain < b.domains; domain++) {
+            if (domain == b.domain) continue;
+            u32 part[EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++) part[k] = share_at(b, domain, (u32)(item[k] >> 32));
+            post(b, wanted, part, item, lane);
         }
     }
 }
@@ -298,13 +328,17 @@ struct ParentAnswers {
     const Between &b;
     __device__ __forceinline__ void operator()(const u64 *item, const u32 *, const bool *ok,
                                                u32) const {
+        bool mine[EACH];
+        u32 c[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            const u32 c = ok[k] ? b.owned[item[k] >> b.id_bits] : 0;
-            const bool mine = ok[k] && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
-            const u32 slot = take_place(mine, b.filled);
-            if (mine) name_parent(b, c, slot, answered(b, item[k]));
+            c[k] = ok[k] ? b.owned[item[k] >> b.id_bits] : 0;
+            mine[k] = ok[k] && atomicCAS(b.own.parent + c[k], unknown(b), NONE) == unknown(b);
         }
+        u32 slot = take_places<EACH>(mine, b.filled);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (mine[k]) name_parent(b, c[k], slot++, answered(b, item[k]));
     }
 };
 
