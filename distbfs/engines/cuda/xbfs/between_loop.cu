@@ -5,8 +5,9 @@
  * blocks have put theirs.  Every share signals every other one twice a level: with its boxes and
  * mask, where it found delegates, and with its counts; a third time with answers, where the
  * level asks.  A signal is turn << 1 | bit, and turns rise from search to search, so nothing is
- * cleared; what came is not overwritten before its reader has told its counts.  All shares
- * choose alike from the same counts, as `choose` does in between.cu, whose steps these are.
+ * cleared; each word of counts has its turn in it, and is a signal itself.  What came is not
+ * overwritten before its reader has told its counts.  All shares choose alike from the same
+ * counts, as `choose` does in between.cu, whose steps these are.
  * A share that is waited for longer than `patience` ends the search on all that wait for it.
  * Where a frontier between hosts is wide, what it finds is on its way while the inner graph is
  * searched: blocks put it and go on.
@@ -27,6 +28,7 @@
 #define MOST_SHARES 64
 #define CHUNK 2048         /* words that a block puts at a time */
 #define POLLS 1024         /* between two looks at the clock */
+#define DATED 16           /* bits of a word of counts that have its turn */
 #define FAILURE (~0ull)    /* of a signal: its writer gives up */
 
 /* Signals, each with a word for each writer. */
@@ -55,7 +57,8 @@ struct Loop {
     u64 *replied;          /* [others][reply_slot], symmetric: their answers */
     u32 *masks;            /* [other domains][dwords], symmetric: delegates that they found */
     u64 *dated;            /* [other domains][pieces], symmetric: turns of these, see Piece */
-    u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
+    u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn, and
+                              << DATED, and the turn */
     u64 *signals;          /* [SIGNALS][shares], symmetric */
     u64 *turn;             /* [1], of the last level */
     u64 *masked;           /* [1], the last turn in which this share found delegates */
@@ -116,31 +119,39 @@ INLINE u32 element_of(const Loop &n, u32 share) {
 #endif
 }
 
-/* Wait for a signal of every share that gives it; a whole block calls it. */
-INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
-    const Between &b = n.b;
-    if (threadIdx.x == 0) heard.fault = 0;
-    __syncthreads();
-    const u32 t = threadIdx.x;
-    if (t < b.shares && signals(n, kind, t)) {
-        const u64 *word = signal_at(n, kind, t);
-        u64 since = 0, x;
-        u32 polls = 0;
-        while ((x = look_system(word)) >> 1 < turn) {
-            if (++polls % POLLS) continue;
-            const u64 now = nanoseconds();
-            if (!since) since = now;
-            else if (now - since > b.patience) {
-                x = FAILURE;
-                break;
-            }
-        }
-        if (x == FAILURE) heard.fault = 1 + t;
-        heard.signal[t] = x;
+/* Wait until there(x) for what is at a word of a share, by one thread; FAILURE: in vain. */
+template <class There>
+INLINE u64 wait_for(const Loop &n, u32 kind, u32 share, const u64 *word, const There &there) {
+    u64 since = 0, x;
+    u32 polls = 0;
+    while (!there(x = look_system(word))) {
+        if (++polls % POLLS) continue;
+        const u64 now = nanoseconds();
+        if (!since) since = now;
+        if (now - since > n.b.patience || look_system(signal_at(n, kind, share)) == FAILURE)
+            return FAILURE;
     }
+    return x;
+}
+
+/* Whether nobody was waited for in vain; a whole block calls it. */
+INLINE bool is_fine(const Loop &n, const Heard &heard) {
     __syncthreads();
     if (heard.fault && threadIdx.x == 0) n.told[FAULT] = heard.fault;
     return !heard.fault;
+}
+
+/* Wait for a signal of every share that gives it; a whole block calls it. */
+INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
+    if (threadIdx.x == 0) heard.fault = 0;
+    __syncthreads();
+    const u32 t = threadIdx.x;
+    if (t < n.b.shares && signals(n, kind, t)) {
+        const auto there = [&](u64 x) { return x >> 1 >= turn; };
+        heard.signal[t] = wait_for(n, kind, t, signal_at(n, kind, t), there);
+        if (heard.signal[t] == FAILURE) heard.fault = 1 + t;
+    }
+    return is_fine(n, heard);
 }
 
 /* Signal the shares that wait for it, after what was put and is seen; one thread. */
@@ -354,19 +365,26 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
 /* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
 INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
     const Between &b = n.b;
+    const u64 date = turn & ((1 << DATED) - 1);
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
     for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
         const u32 t = i / COUNTS, c = i - t * COUNTS;
-        const u64 x = __ldcg(b.counts + c);
+        const u64 x = __ldcg(b.counts + c) << DATED | date;
         u64 *to = tallies + b.share * COUNTS + c;
         if (t == b.share) *to = x;
         else put_word(to, x, element_of(n, t));
     }
-    all_put();
-    if (threadIdx.x == 0) tell(n, TALLIES, turn << 1);
     if (threadIdx.x == THREADS - 1) make_frontier(b, s); /* while the others' are on their way */
-    if (!hear(n, TALLIES, turn, heard)) return false;
-    sum_counts(b, tallies, sums);
+    if (threadIdx.x == 0) heard.fault = 0;
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
+        const u32 t = i / COUNTS;
+        const auto there = [&](u64 x) { return x << (64 - DATED) == date << (64 - DATED); };
+        if (t != b.share && wait_for(n, TALLIES, t, tallies + i, there) == FAILURE)
+            heard.fault = 1 + t;
+    }
+    if (!is_fine(n, heard)) return false;
+    sum_counts(b, tallies, sums, DATED);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
         /* mutant: -= sums[DELEGATES] / b.domains -> = 0

@@ -241,15 +241,15 @@ INLINE void make_frontier(const Between &b, State s) {
 }
 
 /* The sums over all shares of what each has counted, in `sums`, shared; of UNKNOWN the largest.
- * One block. */
-INLINE void sum_counts(const Between &b, const u64 *gathered, u64 *sums) {
+ * One block.  below: bits of each word that are no part of a count */
+INLINE void sum_counts(const Between &b, const u64 *gathered, u64 *sums, u32 below = 0) {
     for (u32 c = threadIdx.x >> 5; c < COUNTS; c += WARPS) {
         const bool largest = c == UNKNOWN;
         const auto with = [&](u64 x, u64 y) { return !largest ? x + y : x > y ? x : y; };
         u64 all = 0;
         /* mutant: b.shares -> 32 : test_counts_of_more_parts_than_a_warp_has_lanes */
         for (u32 i = threadIdx.x & 31; i < b.shares; i += 32)
-            all = with(all, __ldcg(gathered + i * COUNTS + c));
+            all = with(all, (u64)((long long)__ldcg(gathered + i * COUNTS + c) >> below));
         for (int s = 16; s; s >>= 1) all = with(all, __shfl_xor_sync(ALL, all, s));
         if ((threadIdx.x & 31) == 0) sums[c] = all;
     }
