@@ -50,10 +50,14 @@ def looped(source, sizes, *, before=None, **options):
 
 
 @each_pair(
-    "parts, threshold, direction, name",
-    *((2, 3, 5), (0, 4, LARGE), ("auto", "push", "pull"), list(GRAPHS)),
+    "few, parts, threshold, direction, name",
+    *((0, 20, 4096), (2, 3, 5), (0, 4, LARGE), ("auto", "push", "pull"), list(GRAPHS)),
 )
-def test_levels_and_parents(device, id_bits, parts, threshold, direction, name):
+def test_levels_and_parents(
+    device, id_bits, monkeypatch, few, parts, threshold, direction, name
+):
+    """few: edges that one block pushes while the others wait."""
+    monkeypatch.setattr(between_loop, "FEW", few)
     source = GRAPHS[name]
     sent = looped(source, parts, threshold=threshold, direction=direction)
     if direction == "push":
