@@ -12,11 +12,12 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -206,18 +207,30 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
+def compiled(
+    source: Path,
+    arch: str,
+    variant: Mapping[str, str],
+    library: nvshmem.Nvshmem | None,
+) -> str:
+    """Compile a kernel; return "ok" or the reason. The result is kept in the cache."""
+    call = partial(nvrtc.cubin, source, arch, variant, library=library)
+    return tried(call)[1] or "ok"
+
+
 def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
-    Each variant of a source is compiled, by as many threads as there are cores; the
-    results are kept in the cache. If NVSHMEM is missing, the reason begins with
-    LEFT_OUT.
+    Each variant of a source is compiled, the longest sources first, in as many processes
+    as there are cores: threads would wait for each other in NVRTC. If NVSHMEM is
+    missing, the reason begins with LEFT_OUT.
     """
     root = Path(distbfs.__file__).parent
-    outcomes: dict[str, str | Future[tuple[Any, str]]] = {}
-    pool = ThreadPoolExecutor(usable_cores())
+    files = sorted(root.rglob("*.cu"), key=lambda x: -len(sources.closure_code(x)))
+    outcomes: dict[str, str | Future[str]] = {}
+    pool = ProcessPoolExecutor(usable_cores(), get_context("spawn"))
     try:
-        for source in sorted(root.rglob("*.cu")):
+        for source in files:
             library = None
             if nvshmem.is_linked(source):
                 library, missing = tried(nvshmem.nvshmem)
@@ -227,11 +240,10 @@ def kernel_compilations(arch: str) -> dict[str, str]:
             for variant in sources.variants(source):
                 words = [f"{key}={value}" for key, value in variant.items()]
                 name = " ".join([str(source.relative_to(root)), *words])
-                call = partial(nvrtc.cubin, source, arch, variant, library=library)
-                outcomes[name] = pool.submit(tried, call)
+                outcomes[name] = pool.submit(compiled, source, arch, variant, library)
         return {
-            name: said if isinstance(said, str) else said.result()[1] or "ok"
-            for name, said in outcomes.items()
+            name: said if isinstance(said, str) else said.result()
+            for name, said in sorted(outcomes.items())
         }
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -372,11 +373,15 @@ def test_kernels_that_are_linked(kernels, monkeypatch):
     )
     libraries = {}
 
+    def threads(cores, _):  # they see patches
+        return ThreadPoolExecutor(cores)
+
     def cubin(source, arch, variant, library):
         libraries[source.name] = library
 
     monkeypatch.setattr(probing.nvshmem, "nvshmem", lambda: "NVSHMEM")
     monkeypatch.setattr(probing.nvrtc, "cubin", cubin)
+    monkeypatch.setattr(probing, "ProcessPoolExecutor", threads)
     done = here("doctor", "--compile", "sm_90")
     assert done.out == "3 of 3 kernels compile for sm_90\n"
     assert libraries == {"good.cu": None, "put.cu": "NVSHMEM"}
