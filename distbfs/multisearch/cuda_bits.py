@@ -14,11 +14,7 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
-from distbfs.graph.device_graph import (
-    DeviceGraph,
-    Tails,
-    degree_class,
-)
+from distbfs.graph.device_graph import DeviceGraph, Tails
 from distbfs.multisearch.numpy_runner import check_sources
 from distbfs.types import DeviceArray, Ids
 
@@ -49,32 +45,6 @@ def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> 
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     check_sources(ids, graph.n, what)
     return ids
-
-
-def above(graph: DeviceGraph, degree: int) -> int:
-    """Estimate how many vertices, which come first, have at least ``degree`` edges.
-
-    In a directed graph, outgoing and incoming edges count, by whose sum its vertices
-    are numbered. The number is exact if no edge was repeated and ``degree`` is the
-    least of a degree class.
-    """
-    if degree < len(graph.at_least):
-        return int(graph.at_least[max(degree, 1)])
-    low, high = 0, int(graph.at_least[-1])  # trees come last, whatever their degrees
-    wanted = int(degree_class(np.array([degree]))[0])
-    while low < high:
-        middle = (low + high) // 2
-        have = degree_class(sum_of_rows(graph, middle))[0]
-        low, high = (middle + 1, high) if have >= wanted else (low, middle)
-    return low
-
-
-def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
-    """Return a vertex's number of outgoing and incoming edges together, int64 [1]."""
-    count: Ids = graph.row_lengths(number, number + 1)
-    if graph.directed:
-        count = count + graph.row_lengths(number, number + 1, incoming=True)
-    return count
 
 
 class TailReads:

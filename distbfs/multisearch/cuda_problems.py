@@ -16,10 +16,11 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import uints
+from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import above, check_ids
+from distbfs.multisearch.cuda_bits import check_ids
 from distbfs.multisearch.cuda_program import (
     SOURCE,
     Program,

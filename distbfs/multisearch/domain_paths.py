@@ -1,4 +1,4 @@
-"""Brandes' dependencies of searches over parts on devices (bits_paths.cu).
+"""Brandes' dependencies of searches over parts on devices (paths.cu).
 
 Searches of one traversal (``domain_bits``) have found the levels. For 32 of them at a
 time, or 8 where memory is short, a sweep over the levels counts the shortest paths to
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.cuda.share_rows import GRANULE
-from distbfs.device import cuda, programs
+from distbfs.device import cuda
 from distbfs.device.array_table import (
     ArrayPlan,
     ArrayTable,
@@ -33,9 +33,9 @@ from distbfs.device.array_table import (
     total_bytes,
 )
 from distbfs.device.structures import structure
+from distbfs.engines.cuda.common.paths import SOURCE, Sweeps
 from distbfs.errors import ResourceError, SearchStopped
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS
 from distbfs.multisearch.domain_members import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
 from distbfs.ranks.agreement import errors_of_all
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 WIDTHS = (8, 32)  # searches at a time
 ITEM = 2  # words of 64 bits
-SOURCE = KERNELS / "bits_paths.cu"
 
 
 @dataclass(frozen=True)
@@ -197,9 +196,8 @@ class PathShare(Sender):
         )
         starts = asked[0].first if asked else np.zeros(1, np.int64)
         super().__init__(params, ITEM, starts, member.domain.lanes, width)
-        names = "list_levels", "carry", "collect", "take", "settle_delegates"
-        self.prepare(programs.Module(SOURCE, WIDTH=width), *names)
-        self._begins: list[int] = []  # where levels begin in ``order``
+        self._sweeps = Sweeps(params, width)
+        self.prepare(self._sweeps.module, "collect", "take", "settle_delegates")
 
     def _turn(self, *, back: bool) -> None:
         """Begin a sweep: backward along rows out, forward along rows in."""
@@ -219,34 +217,17 @@ class PathShare(Sender):
 
     def begin(self, deepest: int, first: int) -> None:
         """Read the levels of the searches from number ``first`` on; list vertices."""
-        cp, params = cuda.cupy(), self._params
         digits = self.share.digits_of(deepest, first, self._width)
-        cursor = cp.zeros(deepest + 1, np.uint64)
-        params.set(digit=digits, digits=len(digits) - 1, cursor=cursor, order=None)
-        self._steps["list_levels"]()
-        begins = np.append(0, np.cumsum(cursor.get()))
+        self._params.set(digit=digits, digits=len(digits) - 1)
         with cuda.memory_of("lists of betweenness"):
-            order = cp.empty(max(int(begins[-1]), 1), np.uint32)
-        cursor = cp.asarray(begins.astype(np.uint64))
-        params.set(cursor=cursor, order=order)
-        self._steps["list_levels"]()
-        self._begins = begins.astype(int).tolist()
-        for bits in params.held["bits"]:  # of searches before these
-            # mutant: cuda.clear -> print : test_domain_paths::test_domains_of_all_kinds
-            cuda.clear(bits, cp.cuda.get_current_stream())
+            self._sweeps.begin(deepest)
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
         """Sum up values of the level before, or after it if ``back``."""
         if begins:
             # mutant: back=back -> back=False : test_directed_bits::test_dependencies
             self._turn(back=back)
-        p, old = self._params, level + 2 if back else level - 2
-        p.level, p.back, p.begins = level, back, begins
-        p.begin, p.end = self._begins[level : level + 2]
-        p.old_begin, p.old_end = p.begin, p.begin
-        if 0 <= old < len(self._begins) - 1:
-            p.old_begin, p.old_end = self._begins[old : old + 2]
-        self._steps["carry"]()
+        self._sweeps.carry(level, back=back, begins=begins)
 
     def collect(self) -> None:
         """Collect the messages; start copying their sizes to the host."""

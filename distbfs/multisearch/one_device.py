@@ -13,6 +13,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
+from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
@@ -20,7 +21,6 @@ from distbfs.multisearch.cuda_bits import (
     NO_LIMIT,
     THREADS,
     WIDE_DEGREE,
-    above,
 )
 from distbfs.multisearch.domain_share import Share
 

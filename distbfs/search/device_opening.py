@@ -12,8 +12,8 @@ import numpy as np
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.counts import DeviceCounter
 from distbfs.engines.cuda.common.device_rows import DeviceRows
+from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup

@@ -25,7 +25,7 @@ from distbfs.device.nvrtc import KernelRefused
 from distbfs.device.nvshmem import nvshmem
 from distbfs.device.sources import source_closure, variants
 from distbfs.device.structures import ASK, Declarations, Record, uints
-from distbfs.engines.cuda.common import host_loop
+from distbfs.engines.cuda.common import host_loop, paths
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
@@ -34,7 +34,6 @@ from distbfs.engines.cuda.xbfs import share_search as fast
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import (
     bits,
-    cuda_bits,
     cuda_program,
     domain_paths,
     domain_share,
@@ -95,9 +94,9 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"MOST_PARTS == {shared.MOST_PARTS} && TURNS == {domain_share.TURNS}",
         f"sizeof(Tally) == {8 * domain_share.TALLY_WORDS}",
     ],
-    "bits_paths.cu": [
+    "paths.cu": [
         f"MOST_PARTS == {shared.MOST_PARTS} && ITEM == {domain_paths.ITEM}",
-        f"THREADS == {cuda_bits.THREADS}",
+        f"THREADS == {paths.THREADS}",
     ],
     "cuda.cu": [
         f"32 >> ALONE_SHIFT == {states.WIDTHS[0]} && ALONE_CODE == {states.DEEP_CODE}",

@@ -89,13 +89,6 @@ LOADS = {
     "build/cuda/inner.py": [("build/cuda", ("inner.cu",), {})],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/programs.py": [("device", ("reached.cu", "take.cu"), {})],
-    "engines/cuda/common/counts.py": [
-        (
-            "engines/cuda/common",
-            ("counts.cu",),
-            {"LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
-        )
-    ],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
     "engines/cuda/common/host_loop.py": [
         (
@@ -105,6 +98,14 @@ LOADS = {
                 *("baselines/virtual_warp.cu", "cs406/frontier.cu", "cs406/layer.cu"),
             ),
             {},
+        )
+    ],
+    "engines/cuda/common/paths.py": [
+        (
+            "engines/cuda/common",
+            ("paths.cu",),
+            {"WIDTH": PATH_WIDTHS, "VALUE": ("f64",)},
+            {"WIDTH": (1,), "VALUE": ("u64", "f64")},
         )
     ],
     "engines/cuda/pan/search.py": [
@@ -252,9 +253,6 @@ LOADS = {
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
-    ],
-    "multisearch/domain_paths.py": [
-        ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import distbfs
-from distbfs.engines.cuda.common.counts import DeviceCounter
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
@@ -37,14 +36,3 @@ def test_counts(name, dtype):
             for _ in range(3):
                 counts = session.search(root).path_counts(dtype).get()
                 np.testing.assert_allclose(counts, wanted, rtol=1e-12)
-
-
-@pytest.mark.parametrize("table_edges", [0, 1 << 40])
-def test_codes_in_shared_memory_or_not(table_edges):
-    with distbfs.open(SOURCES["kronecker"], engine="xbfs", devices=1) as session:
-        result = session.search(1)
-        wanted = result.path_counts().get()
-        counter = DeviceCounter(session.held.graph, table_edges)
-        counts, passed = counter.counts(result.level, result.depth, "uint64")
-    assert passed == 0
-    np.testing.assert_array_equal(counts.get(), wanted)

@@ -156,7 +156,7 @@ def test_more_levels_than_planned():
         for some in roots:
             searches.run(some, Wanted(levels=True))
             sums.append(by_id(world, members, searches.dependencies(None)))
-            listed = sum(paths._begins[-1] for paths in searches._paths._shares)
+            listed = sum(paths._sweeps._begins[-1] for paths in searches._paths._shares)
             assert world.allreduce(np.array([listed]))[0] == source.n
         return sums
 

@@ -12,8 +12,9 @@ from shortest_paths import diamonds, path_counts
 
 import distbfs
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.counts import LONG, DeviceCounter
+from distbfs.engines.cuda.common import paths
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.errors import UsageError
 
 
@@ -32,7 +33,7 @@ def layers(*sizes):
 
 GRAPHS = {
     **{x: NAMED[x] for x in ("one-vertex", "loops", "two-components", "kronecker")},
-    "long-rows": layers(2, LONG + 90, 2),
+    "long-rows": layers(2, 218, 2),
     "large-counts": layers(16, 17, 3, 20),
     "deep": diamonds(63),
     "deeper": Tuples(400, range(399), range(1, 400)),
@@ -40,9 +41,9 @@ GRAPHS = {
 }
 
 
-def counted(graph, level, dtype="uint64", table_edges=0):
+def counted(graph, level, dtype="uint64"):
     cp = cuda.cupy()
-    counter = DeviceCounter(graph, table_edges)
+    counter = DeviceCounter(graph)
     for _ in range(2):  # the second time arrays hold the first
         counts, passed = counter.counts(cp.asarray(level), int(level.max()), dtype)
     assert passed == 0
@@ -55,15 +56,16 @@ WAYS = [("i1", "uint64", False), ("i4", "uint64", True), ("i4", "float64", False
 
 @pytest.mark.full_blocks(levels="i1")
 @pytest.mark.parametrize(("levels", "dtype", "wide"), WAYS)
-def test_counts(device, levels, dtype, wide):
+def test_counts(device, levels, dtype, wide, monkeypatch):
     for k, (name, source) in enumerate(GRAPHS.items()):
+        monkeypatch.setattr(paths, "HUB_DEGREE", (2048, 12)[k % 3 == 2])
         made = HostGraph(source, wide)
         for root in {int(source.degrees.argmax()), 0}:
             level = source.distances(root)
             if level.max() > 126 and levels == "i1":
                 continue
             level = level.astype(levels)
-            counts = counted(made.graph, level, dtype, (0, 1 << 20)[k % 3 == 2])
+            counts = counted(made.graph, level, dtype)
             assert counts.dtype == dtype
             wanted = path_counts(source.matrix, level)
             np.testing.assert_array_equal(counts, wanted, f"{name} from {root}")
@@ -89,19 +91,20 @@ def test_any_directed_graph(device, matrix):
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 def test_long_rows_of_edges_in_alone(device, dtype):
-    """Of a directed graph: a pull looks at a long row where no row of edges out is."""
+    """Of a directed graph: a row of edges in is long where no row of edges out is."""
     wide = 20 * 10  # grandchildren, each with an edge to one vertex
     u = [*[0] * 20, *np.repeat(range(1, 21), 10), *range(21, 21 + wide)]
     matrix = matrix_of(22 + wide, u, [*range(1, 21 + wide), *[21 + wide] * wide])
     level = np.repeat([0, 1, 2, 3], [1, 20, wide, 1]).astype(np.int32)
     graph = graph_of_part("xbfs-paper", part_of(matrix, dtype=dtype))
-    assert wide > LONG > np.diff(matrix.indptr).max()
+    assert wide > 9 * np.diff(matrix.indptr).max()
     np.testing.assert_array_equal(counted(graph, level), path_counts(matrix, level))
 
 
 @pytest.mark.parametrize("leaves", [0, 9])
-def test_counts_beyond_64_bits(device, leaves):
-    """In a pull, and in a push to a vertex that has many edges to leaves."""
+def test_counts_beyond_64_bits(device, leaves, monkeypatch):
+    """By a warp, and by a block for a vertex that has many edges to leaves."""
+    monkeypatch.setattr(paths, "HUB_DEGREE", 10)
     chain, end = diamonds(64), 3 * 64
     u = [*chain.u, *[end] * leaves]
     source = Tuples(end + 1 + leaves, u, [*chain.v, *range(end + 1, end + 1 + leaves)])

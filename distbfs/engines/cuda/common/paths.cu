@@ -1,7 +1,7 @@
 /* Shortest paths of up to 32 searches over the rows of a domain of devices, which may be one of
  * several: their numbers forward, and Brandes' dependencies backward.
  *
- * Method: searches of one traversal (bits_domain.cu) have found all levels.  Own vertices are
+ * Method: searches of one traversal, or one search, have found all levels.  Own vertices are
  * listed by level, on each level that a search finds them on, but hubs, which are few.  A sweep
  * forward makes the number of paths to each vertex, level by level, as the sum over its
  * neighbours one level before; a sweep backward makes (1 + dependency) / paths, from the sum of
@@ -17,39 +17,42 @@
  * and waits for all before the next.  No sum depends on the order of threads.
  *
  * Data: vertices are numbers, columns are positions (positions.cuh).  A row of values has WIDTH
- * float64, one a search; bits of a word are searches, too.  Values and bits are replicas by
+ * numbers, one a search; bits of a word are searches, too.  Values and bits are replicas by
  * position of the vertices of all devices, on every device.  A value is valid where the bits of
  * its level have been set.  An item has two words of 64 bits: where << 32 | search, and the
  * value; `where` is the position of a delegate, else the index of a target at who asked.
- * Sums are in float64, which is infinite beyond 1.8e308 paths, and then not a number.
+ * Sums in float64 are infinite beyond 1.8e308 paths, and then not a number; those in 64 bits, of
+ * the sweep forward alone, note where they pass these.
  *
  * Sources: Brandes 2001; Then et al. 2014 (the searches); Pan, Pearce, Owens 2018 (delegates).
  *
- * variants: WIDTH=8,32
+ * variants: WIDTH=8,32 VALUE=f64 | WIDTH=1 VALUE=u64,f64
  */
-#include "../engines/cuda/common/base.cuh"
-#include "../engines/cuda/common/positions.cuh"
+#include "base.cuh"
+#include "positions.cuh"
 
 #define THREADS 1024
 #define WARPS 32
 #define GROUP (32 / WIDTH) /* edges that a warp follows at a time */
 #define MOST_PARTS 8
 #define ITEM 2
+#define EXACT ((VALUE)1 / 2 == 0)
 #define RUN 3 /* of a long list, a warp takes runs of 2^RUN vertices */
 
 struct Paths {
     Uints row;            /* [active + 1] */
     const u32 *adj;       /* [m + pad], positions */
-    const u32 *digit;     /* [1 + digits][active]: reached, then binary digits of the level */
-    double *values;       /* [positions][WIDTH] */
+    const u32 *digit;     /* [1 + digits][active]: reached, then binary digits of the level; of
+                             one search: its levels, NONE where unreached */
+    VALUE *values;        /* [positions][WIDTH] */
     u32 *bits[2];         /* [positions]: searches that have a vertex on a level, by parity */
-    double *paths;        /* [active][WIDTH] */
+    VALUE *paths;         /* [active][WIDTH], or values where there is no sweep backward */
     double *sums;         /* [active], of dependencies */
     long long shift[MOST_PARTS]; /* bytes from values and bits here to those of a part */
     u64 magic;            /* ceil(2^32 / parts) */
     const u64 *outer_row; /* [active - normals + 1], the outer edges of normals */
     const u32 *outer_adj; /* [outer edges], indices of targets */
-    double *far;          /* [targets][WIDTH], their values */
+    VALUE *far;           /* [targets][WIDTH], their values */
     u32 *far_bits;        /* [targets], searches that have them on the level before */
     const u32 *asked;     /* [asked_first[shares]], numbers of vertices, by who asks */
     const u32 *target;    /* the same, their indices of targets there */
@@ -58,6 +61,7 @@ struct Paths {
     u64 *sizes;           /* [shares + lanes], items of each */
     u32 *order;           /* [listed], numbers by level without hubs; null: to be counted */
     u64 *cursor;          /* [levels]: 0, then how many are on each, or where they begin */
+    u32 *passed;          /* [1], the first level where a sum passes 64 bits, or 0 */
     u64 begin, end;       /* of the level that is made, in `order` */
     u64 old_begin, old_end; /* of the one that was made two levels before */
     const u64 *items;     /* [count][ITEM], what has arrived */
@@ -74,12 +78,20 @@ struct Paths {
 
 /* Searches that have v on a level. */
 INLINE u32 on_level(const Paths &p, u32 v, u32 level) {
+    if (WIDTH == 1) return p.digit[v] == level;
     u32 bits = p.digit[v];
     for (u32 k = 0; k < p.digits; k++) {
         const u32 set = p.digit[(u64)(k + 1) * p.active + v];
         bits &= level >> k & 1 ? set : ~set;
     }
     return bits;
+}
+
+INLINE VALUE plus(const Paths &p, VALUE a, VALUE b) {
+    const VALUE sum = a + b;
+    /* mutant: sum < b -> false : test_path_counts::test_counts_beyond_64_bits */
+    if (EXACT && sum < b) atomicCAS(p.passed, 0u, p.level);
+    return sum;
 }
 
 /* All devices of the domain learn which searches have v on the level that is made, which are
@@ -97,9 +109,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) list_levels(const Paths
     for (u64 base = p.hubs + ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; base < p.active;
          base += warps * 32) {
         const u32 v = (u32)base + lane;
-        u32 left = v < p.active ? p.digit[v] : 0;
+        u32 left = v < p.active ? WIDTH == 1 ? p.digit[v] != NONE : p.digit[v] : 0;
         while (__any_sync(ALL, left)) {
-            int level = left ? 0 : -1;
+            int level = !left ? -1 : WIDTH == 1 ? (int)p.digit[v] : 0;
             for (u32 k = 0; left && k < p.digits; k++) {
                 const u32 set = p.digit[(u64)(k + 1) * p.active + v];
                 level |= (set >> (__ffs(left) - 1) & 1) << k;
@@ -116,10 +128,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) list_levels(const Paths
 /* The sum of neighbours at, at + step … of a row, 32 edges each time, in the searches of `want`
  * that have them on the level before.  Each lane has the sum of search lane % WIDTH, of every
  * GROUP-th of these neighbours.  All lanes of a warp call it. */
-INLINE double follow(const u32 *adj, const u32 *bits, const double *values, u64 at, u64 end,
-                     u64 step, u32 want) {
+INLINE VALUE follow(const Paths &p, const u32 *adj, const u32 *bits, const VALUE *values, u64 at,
+                    u64 end, u64 step, u32 want) {
     const u32 lane = lane_id(), search = lane % WIDTH, group = lane / WIDTH;
-    double sum = 0;
+    VALUE sum = 0;
     for (; at < end; at += step) {
         u32 u = 0, both = 0;
         if (at + lane < end) {
@@ -129,9 +141,9 @@ INLINE double follow(const u32 *adj, const u32 *bits, const double *values, u64 
         u32 left = __ballot_sync(ALL, both != 0);
         while (left) {
             const u32 k = (__ffs(left) - 1) / GROUP * GROUP;
-            left &= ~(((1u << GROUP) - 1) << k);
+            left &= ~(((2u << (GROUP - 1)) - 1) << k);
             const u32 w = __shfl_sync(ALL, u, k + group), hit = __shfl_sync(ALL, both, k + group);
-            if (hit >> search & 1) sum += values[(u64)w * WIDTH + search];
+            if (hit >> search & 1) sum = plus(p, sum, values[(u64)w * WIDTH + search]);
         }
     }
     return sum;
@@ -139,47 +151,47 @@ INLINE double follow(const u32 *adj, const u32 *bits, const double *values, u64 
 
 /* The sum over the neighbours of v, of every `warps`-th 32 of them from `warp` on; the same in
  * all lanes of a search.  All lanes of a warp call it. */
-INLINE double sum_of(const Paths &p, u32 v, u32 want, u32 warp, u32 warps) {
+INLINE VALUE sum_of(const Paths &p, u32 v, u32 want, u32 warp, u32 warps) {
     if (p.begins) return p.back || warp ? 0 : 1; /* one path from a source to itself */
     const u32 before = p.level & 1 ^ 1;
-    double sum = follow(p.adj, p.bits[before], p.values, p.row[v] + (u64)warp * 32, p.row[v + 1],
-                        (u64)warps * 32, want);
+    VALUE sum = follow(p, p.adj, p.bits[before], p.values, p.row[v] + (u64)warp * 32, p.row[v + 1],
+                       (u64)warps * 32, want);
     if (p.several && v >= p.normals) {
         const u64 *row = p.outer_row + (v - p.normals);
-        sum += follow(p.outer_adj, p.far_bits, p.far, row[0] + (u64)warp * 32, row[1],
+        sum += follow(p, p.outer_adj, p.far_bits, p.far, row[0] + (u64)warp * 32, row[1],
                       (u64)warps * 32, want);
     }
 #pragma unroll
-    for (u32 s = WIDTH; s < 32; s <<= 1) sum += __shfl_xor_sync(ALL, sum, s);
+    for (u32 s = WIDTH; s < 32; s <<= 1) sum = plus(p, sum, __shfl_xor_sync(ALL, sum, s));
     return sum;
 }
 
 /* v has its complete sum, in the lane of each search; all lanes of a warp call it. */
-INLINE void settle(const Paths &p, u32 v, u32 want, double sum) {
+INLINE void settle(const Paths &p, u32 v, u32 want, VALUE sum) {
     const u32 lane = lane_id();
     double dependency = 0;
     if (lane < WIDTH && want >> lane & 1) {
-        double *paths = p.paths + (u64)v * WIDTH + lane, value = sum;
-        if (p.back) {
+        VALUE *paths = p.paths + (u64)v * WIDTH + lane, value = sum;
+        if (!EXACT && p.back) {
             dependency = *paths * sum;
             value = (1 + dependency) / *paths;
         } else *paths = sum;
         const u64 at = (u64)position_of(p, v) * WIDTH + lane;
         for (u32 k = 0; k < p.parts; k++) of_part(p, p.values, k)[at] = value;
     }
-    if (!p.back) return;
+    if (EXACT || !p.back) return;
     dependency = warp_sum(dependency);
     if (lane == 0) p.sums[v] += dependency;
 }
 
-INLINE void finish(const Paths &p, u32 v, u32 want, double sum) {
+INLINE void finish(const Paths &p, u32 v, u32 want, VALUE sum) {
     if (!p.several || p.begins || v >= p.normals) settle(p, v, want, sum);
     else if (lane_id() < WIDTH && want >> lane_id() & 1)
         p.values[(u64)position_of(p, v) * WIDTH + lane_id()] = sum;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
-    __shared__ double room[WARPS][WIDTH];
+    __shared__ VALUE room[WARPS][WIDTH];
     const u32 lane = lane_id(), own = threadIdx.x >> 5;
     const u32 warp = own * gridDim.x + blockIdx.x, warps = gridDim.x * WARPS;
     for (u64 i = p.old_begin + thread_of(THREADS); i < p.old_end; i += threads_of(THREADS))
@@ -190,12 +202,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
         const u32 want = on_level(p, v, p.level);
         if (threadIdx.x == 0) announce(p, v);
         if (!want) continue; /* the same for all threads of the block */
-        double sum = sum_of(p, v, want, own, WARPS);
+        VALUE sum = sum_of(p, v, want, own, WARPS);
         if (lane < WIDTH) room[own][lane] = sum;
         __syncthreads();
         if (own == 0) {
             sum = 0;
-            for (u32 k = 0; k < WARPS && lane < WIDTH; k++) sum += room[k][lane];
+            for (u32 k = 0; k < WARPS && lane < WIDTH; k++) sum = plus(p, sum, room[k][lane]);
             finish(p, v, want, sum);
         }
         __syncthreads();
@@ -263,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) take(const Paths p) {
     for (u64 t = thread_of(THREADS); t < p.count; t += threads_of(THREADS)) {
         const u64 *item = p.items + t * ITEM;
         const u32 where = (u32)(item[0] >> 32), search = (u32)item[0] & 31;
-        const double value = *(const double *)(item + 1);
+        const VALUE value = *(const VALUE *)(item + 1);
         /* mutant: += -> = : test_rows_of_every_length */
         if (p.delegates) p.values[(u64)where * WIDTH + search] += value;
         else {

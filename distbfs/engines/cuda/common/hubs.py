@@ -1,0 +1,34 @@
+"""The number of vertices of a device's graph whose rows are long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distbfs.graph.device_graph import DeviceGraph, degree_class
+from distbfs.types import Ids
+
+
+def above(graph: DeviceGraph, degree: int) -> int:
+    """Estimate how many vertices, which come first, have at least ``degree`` edges.
+
+    In a directed graph, outgoing and incoming edges count, by whose sum its vertices
+    are numbered. The number is exact if no edge was repeated and ``degree`` is the
+    least of a degree class.
+    """
+    if degree < len(graph.at_least):
+        return int(graph.at_least[max(degree, 1)])
+    low, high = 0, int(graph.at_least[-1])  # trees come last, whatever their degrees
+    wanted = int(degree_class(np.array([degree]))[0])
+    while low < high:
+        middle = (low + high) // 2
+        have = degree_class(sum_of_rows(graph, middle))[0]
+        low, high = (middle + 1, high) if have >= wanted else (low, middle)
+    return low
+
+
+def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
+    """Return a vertex's number of outgoing and incoming edges together, int64 [1]."""
+    count: Ids = graph.row_lengths(number, number + 1)
+    if graph.directed:
+        count = count + graph.row_lengths(number, number + 1, incoming=True)
+    return count
