@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -49,20 +49,6 @@ PIECE = 1 << 21  # edges given to a function at once
 FEWEST = 1
 
 
-class Walk(Protocol):
-    """Traverses a graph for a batch of searches."""
-
-    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (rows, vertices) of each level, ascending by row.
-
-        level: int32 [b, n], -1 everywhere at first; when a level is yielded, it already
-        holds the next one
-        """
-
-    def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
-
-
 class Searches:
     """A batch of searches as functions see it; see the module.
 
@@ -71,7 +57,9 @@ class Searches:
     frontiers: for each level (rows, vertices), in the order of discovery
     """
 
-    def __init__(self, n: int, sources: Ids, first: int, walk: Walk | None) -> None:
+    def __init__(
+        self, n: int, sources: Ids, first: int, walk: NumpyWalk | None
+    ) -> None:
         self.n, self.sources, self.first = n, sources, first
         self.level = np.full((len(sources), n), -1, dtype=np.int32)
         self.depth_now = 0
@@ -94,14 +82,20 @@ class Searches:
 
 
 class NumpyWalk:
-    """Traverses level by level in NumPy."""
+    """Traverses a whole graph for a batch of searches, level by level in NumPy.
+
+    rows: rows of neighbours by id; see ``rows_by_id``
+    """
 
     def __init__(self, rows: CSR) -> None:
-        """Store the rows of neighbours by id."""
         self._rows, self.n = rows, rows.rows
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
-        """Yield the frontier of each level; see ``Walk``."""
+        """Yield (rows, vertices) of each level, ascending by row.
+
+        level: int32 [b, n], -1 everywhere at first; when a level is yielded, it already
+        holds the next one
+        """
         i, u = np.arange(len(sources)), sources
         level[i, u] = 0
         depth = 0
@@ -119,11 +113,11 @@ class NumpyWalk:
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
         """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
-        ends = np.cumsum(
-            self._rows.offsets[u + 1].astype(np.int64) - self._rows.offsets[u]
-        )
+        rows = self._rows
+        lengths = rows.offsets[u + 1] - rows.offsets[u]
+        ends = np.cumsum(lengths, dtype=np.int64)
         for first, last in cuts(ends):
-            place, column = self._rows.edges_of(u[first:last])
+            place, column = rows.edges_of(u[first:last])
             piece = first + place
             yield i[piece], u[piece], column.astype(np.int64)
 
@@ -271,7 +265,7 @@ def sum_by_vertex(name: str, level: Array, reached: Array) -> Array:
 
 def run_batches(
     problem: Problem,
-    walk: Walk,
+    walk: NumpyWalk,
     n: int,
     sources: Ids,
     options: RunOptions,

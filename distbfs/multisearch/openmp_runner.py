@@ -6,25 +6,25 @@ Others find levels in the same way; then their functions are called for each fro
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.device.calls import LongCall
 from distbfs.errors import UsageError
+from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.bit_batches import Search, run_in_batches, wanted_of
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
     CheckedRunner,
+    NumpyWalk,
     Outputs,
     check_memory,
-    cuts,
+    rows_by_id,
     run_batches,
 )
 from distbfs.multisearch.part_loop import Wanted
@@ -46,6 +46,11 @@ class HostGraph:
         self.part, self.n = part, part.layout.n
         self._held: tuple[tuple[int, int], BitSearch] | None = None
 
+    @cached_property
+    def rows(self) -> CSR:
+        """The rows of neighbours by id, for problems with functions."""
+        return rows_by_id(self.part)
+
     def searches(self, count: int, threads: int) -> BitSearch:
         """Return a BitSearch for up to ``bits.MOST_SEARCHES`` searches at once."""
         key = (bits.width_for(count), threads)
@@ -55,69 +60,28 @@ class HostGraph:
         return self._held[1]
 
 
-class CompiledWalk:
-    """Sorts levels of bit-parallel searches into frontiers; lists their edges in C."""
+class BitWalk(NumpyWalk):
+    """Sorts levels of bit-parallel searches into frontiers."""
 
     def __init__(
         self, graph: HostGraph, threads: int, limit: int | None, stop: Stop | None
     ) -> None:
-        self._graph, self._part, self._threads = graph, graph.part, threads
-        self._limit, self._stop = limit, stop
-        path = Path(__file__).with_name("edges.c")
-        wide = self._part.nn.offsets.itemsize == 8
-        self._library = cc.load(path, OFFSET="uint64_t" if wide else "uint32_t")
+        super().__init__(graph.rows)
+        self._graph, self._threads = graph, threads
+        self._wanted = Wanted(levels=True, limit=limit, stop=stop)
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
-        """Yield the frontier of each level; see ``arrays.Walk``."""
+        """Yield the frontier of each level; see ``NumpyWalk``."""
         search = self._graph.searches(len(sources), self._threads)
-        search.run(sources, Wanted(levels=True, limit=self._limit, stop=self._stop))
+        search.run(sources, self._wanted)
         search.levels(out=level)
-        counts = np.ascontiguousarray(search.counts().T)  # [levels, b]
-        ends = np.cumsum(counts.ravel())
-        at = (ends - counts.ravel()).astype(np.int64)
-        row, vertex = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
-        LongCall(self._library)(
-            self._library.sort_levels,
-            cc.pointer(level),
-            *map(ctypes.c_int64, level.shape),
-            cc.pointer(at),
-            cc.pointer(row),
-            cc.pointer(vertex),
-            ctypes.c_int(self._threads),
-        )
+        sizes = search.counts().sum(axis=0).tolist()
+        order = np.argsort(search.levels().ravel(), kind="stable")  # of a narrow type
+        rows, vertices = np.divmod(order[len(order) - sum(sizes) :], self.n)
         first = 0
-        for size in counts.sum(axis=1).tolist():
-            yield row[first : first + size], vertex[first : first + size]
+        for size in sizes:
+            yield rows[first : first + size], vertices[first : first + size]
             first += size
-
-    def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
-        graph, number = self._part.nn, self._part.numbers[u].astype(np.int64)
-        ends = np.cumsum(
-            graph.offsets[number + 1].astype(np.int64)
-            - graph.offsets[number].astype(np.int64)
-        )
-        i, u = np.ascontiguousarray(i), np.ascontiguousarray(u)
-        for first, last in cuts(ends):
-            before = int(ends[first - 1]) if first else 0
-            out = np.empty((3, int(ends[last - 1]) - before), dtype=np.int64)
-            held = (
-                graph.offsets,
-                graph.columns,
-                self._part.vertices,
-                self._part.numbers,
-            )
-            self._library.fill_edges(
-                *map(cc.pointer, held),
-                cc.pointer(i[first:last]),
-                cc.pointer(u[first:last]),
-                cc.pointer(ends[first:last]),
-                ctypes.c_int64(before),
-                ctypes.c_int64(last - first),
-                *map(cc.pointer, out),
-                ctypes.c_int(self._threads),
-            )
-            yield out[0], out[1], out[2]
 
 
 class OpenMPRunner(CheckedRunner):
@@ -148,7 +112,7 @@ class OpenMPRunner(CheckedRunner):
             facts = run_in_batches(problem, sources, outputs, search)
             values = outputs.results()
             return Results(values, {**self.describe(), "method": "bits", **facts})
-        walk = CompiledWalk(graph, self._threads, options.depth, options.stop)
+        walk = BitWalk(graph, self._threads, options.depth, options.stop)
         values, facts = run_batches(
             problem, walk, n, sources, options, bits.MOST_SEARCHES
         )

@@ -254,7 +254,6 @@ LOADS = {
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
     ],
-    "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [
         ("multisearch", ("bits_outer.cu",), {"PIECES": LANES})
     ],
