@@ -2,8 +2,7 @@
 
 If the whole graph fits the memory of each rank, every rank holds it and searches from a
 share of the sources. Otherwise the ranks search the parts of the store together, with
-up to 512 sources in one traversal or, with engine reference, one source after the
-other.
+up to 512 sources in one traversal.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ from distbfs.multisearch.numpy_runner import (
     Outputs,
     check_sources,
 )
+from distbfs.multisearch.part_loop import PartSearches
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.traversals import SomeSearches, traversals_of
+from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -206,10 +206,9 @@ class WholeSearcher:
 
 
 class PartsSearcher:
-    """The ranks search the parts of a graph together.
+    """The ranks search the parts of a graph together, by bit-parallel traversals.
 
-    Engines "openmp" and "xbfs" run bit-parallel traversals; others search from one
-    source after the other.
+    Raises UsageError for engines other than "openmp" and "xbfs".
     """
 
     def __init__(
@@ -225,9 +224,8 @@ class PartsSearcher:
 
     @property
     def smallest(self) -> int:
-        """Number of sources in a batch; 1 if they are searched one by one."""
-        most = self._traversals.most
-        return min(self.options.batch or most, most)
+        """Number of sources in a batch."""
+        return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
 
     def share(self, sources: Ids) -> Ids:
         """Return all sources: the ranks search together."""
@@ -319,7 +317,7 @@ class PartsSearched:
 
     adds_up = False
 
-    def __init__(self, searcher: PartsSearcher, searches: SomeSearches) -> None:
+    def __init__(self, searcher: PartsSearcher, searches: PartSearches) -> None:
         self._searcher, self._searches = searcher, searches
         self.deepest = searches.deepest
         self.counts, self.tail_counts = searches.counts, searches.tail_counts

@@ -5,24 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.device.arrays import host_array
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
-from distbfs.multisearch.numpy_runner import sum_by_vertex
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.plan.memory import may_fill, readable
 from distbfs.ranks.agreement import first_reason
-from distbfs.search.choose import Request
-from distbfs.search.holding import Source
-from distbfs.search.open import open_source
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.share_rows import ShareRows
@@ -32,17 +26,11 @@ if TYPE_CHECKING:
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids
 
-SomeSearches: TypeAlias = "PartSearches | SessionSearch"
 SPAN = 4096  # depth assumed in planning memory
 
 
 class Traversals(ABC):
-    """Searches a session's parts from several sources at once; methods are collective.
-
-    most: largest number of sources at once
-    """
-
-    most = bits.MOST_SEARCHES
+    """Searches a session's parts from several sources; methods are collective."""
 
     def __init__(self, session: Session) -> None:
         self._session, self._world = session, session.world
@@ -50,7 +38,7 @@ class Traversals(ABC):
     @abstractmethod
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[SomeSearches, int]:
+    ) -> tuple[PartSearches, int]:
         """Search from the first of the sources; return the searches, their number.
 
         sources: ids; options: only ``batch``, ``memory`` and ``threads`` count here;
@@ -74,75 +62,12 @@ class Traversals(ABC):
     def reversed(self) -> Traversals:
         """Return searches along reversed edges of a directed graph.
 
-        These searches must not run at the same time. Raises UsageError if that is not
-        possible.
+        These searches must not run at the same time.
         """
 
     def _inside(self, sources: Ids) -> Ids:
         """Return the internal ids of the first sources, as many as run at once."""
-        return self._session.vertices.inside(sources[: self.most])
-
-
-class InTurn(Traversals):
-    """Runs searches of the session, one after the other."""
-
-    most = 1
-
-    def run(
-        self,
-        sources: Ids,
-        options: RunOptions,  # noqa: ARG002
-        wanted: Wanted,
-    ) -> tuple[SessionSearch, int]:
-        """Search from the first source; see ``Traversals``."""
-        return SessionSearch(self._session, int(sources[0]), wanted), 1
-
-    def reversed(self) -> InTurn:
-        """Return searches along reversed edges, of parts in host memory."""
-        session, held = self._session, self._session.held
-        if not held.parts:
-            raise UsageError(
-                f"engine {session.options.engine} does not search along reversed edges "
-                "of a directed graph one after the other; allowed: --divide sources"
-            )
-        turned = replace(held, parts=reversed_parts(held.parts))
-        source = Source(session.n, session.layout.parts, directed=True)
-        options = session.options
-        opened = open_source(self._world, source, options, Request(), held=[turned])
-        session.at_close.append(opened.close)
-        return InTurn(opened)
-
-
-class SessionSearch:
-    """The results of one search in the form of a traversal; see ``PartSearches``."""
-
-    def __init__(self, session: Session, root: int, wanted: Wanted) -> None:
-        self._result = session.search(
-            root, parents=False, depth_limit=wanted.limit, stop=wanted.stop
-        )
-        self._counts = self._result.level_counts()
-        self.deepest = len(self._counts) - 1
-
-    def counts(self) -> Array:
-        """Return the number of vertices by level, int64 [1, levels]."""
-        return self._counts[None]
-
-    def levels(self, search: int) -> list[Array]:  # noqa: ARG002
-        """Return the levels of each part by local id."""
-        return [host_array(level) for level, _ in self._result.shards]
-
-    def sums(self, name: str) -> list[Array]:
-        """Return sums of ``base.SUMS`` of each part by local id."""
-        return [sum_by_vertex(name, x[None], x[None] >= 0) for x in self.levels(0)]
-
-    def tail_counts(self) -> dict[str, int]:
-        """Return {}: the session's records have the counts of reads."""
-        return {}
-
-
-def reversed_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return parts with all edges reversed."""
-    return [part.reversed() for part in parts]
+        return self._session.vertices.inside(sources[: bits.MOST_SEARCHES])
 
 
 class OnHosts(Traversals):
@@ -178,7 +103,7 @@ class OnHosts(Traversals):
     def reversed(self) -> OnHosts:
         """Return searches along reversed edges; see ``Traversals``."""
         self._searches = None  # they take as much memory
-        return OnHosts(self._session, reversed_parts(self._parts))
+        return OnHosts(self._session, [part.reversed() for part in self._parts])
 
     def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
@@ -314,7 +239,8 @@ def traversals_of(session: Session) -> Traversals:
     """Return the traversals of a session's parts (collective).
 
     With engine openmp, they search parts in host memory; with engine xbfs, rows on
-    devices. Other engines search from one source after the other.
+    devices. Raises UsageError on all ranks for other engines, or if a rank has none of
+    these.
     """
     held, engine, world = session.held, session.options.engine, session.world
     members: Sequence[ShareRows] = []
@@ -328,9 +254,13 @@ def traversals_of(session: Session) -> Traversals:
             )
 
             members = [ShareRows.of_graph(held.graph)]
-    in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
-    ways = np.array([bool(members), in_parts])
+    ways = np.array([bool(members), bool(held.parts) and engine == "openmp"])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
         return DeviceTraversals(session, members)
-    return OnHosts(session, held.parts) if on_hosts else InTurn(session)
+    if on_hosts:
+        return OnHosts(session, held.parts)
+    raise UsageError(
+        f"engine {engine} does not search these parts from many sources; allowed: "
+        "engine openmp or xbfs, or the whole graph on each rank (--divide sources)"
+    )

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def by_level(session: Session, traversals: Traversals) -> BatchSearcher:
     def search(sources: Ids, **wanted: Any) -> PartSearches:
         asked = Wanted(levels=True, counts=False, **wanted)
         searches, _ = traversals.run(sources, RunOptions(batch=MOST), asked)
-        return cast("PartSearches", searches)
+        return searches
 
     def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         return search(sources, stop=stop).levels_at(rows, inside(vertices))
@@ -181,8 +181,7 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
             return BatchSearcher(meeting.start, meeting.near, ahead=True)
         if graph is not None or not alone:
             # what looks back would read columns of tails in host memory at each vertex
-            traversals = traversals_of(session)
-            return None if traversals.most == 1 else by_level(session, traversals)
+            return by_level(session, traversals_of(session))
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None

@@ -422,6 +422,10 @@ def test_directed_stores(tmp_path):
             ["apsp", "--divide", "parts", "--engine", "openmp", "--domain", "1"],
             "--domain is for parts on devices, not in host memory",
         ),
+        (
+            ["apsp", "--divide", "parts", "--engine", "reference"],
+            "engine reference does not search these parts from many sources; allowed:",
+        ),
         (["nothing"], "'nothing' is not one of 'apsp'"),
     ],
 )

@@ -50,10 +50,10 @@ def whole(world: Ranks, source: Tuples, name: str = "openmp") -> WholeSearcher:
     return WholeSearcher(world, runner, part, RunOptions(threads=1))
 
 
-def in_parts(world: Ranks, source: Tuples, name: str = "openmp") -> PartsSearcher:
+def in_parts(world: Ranks, source: Tuples) -> PartsSearcher:
     """The ranks hold two parts each."""
     parts, _ = build(source, 2 * world.size, world, threshold=2)
-    options = SearchOptions(engine=name, parents=False, threads=1)
+    options = SearchOptions(engine="openmp", parents=False, threads=1)
     session = open_parts(world, parts, options)
     return PartsSearcher(session, RunOptions())
 
@@ -62,7 +62,6 @@ WAYS = {
     "openmp": whole,
     "reference": lambda world, source: whole(world, source, "reference"),
     "parts": in_parts,
-    "parts-in-turn": lambda world, source: in_parts(world, source, "reference"),
 }
 
 
@@ -77,8 +76,7 @@ def test_ranks_find_what_one_finds(
     on: Searcher = WAYS[way](world, source)
     alone = whole(SoloWorld(), source)
     pairs = np.random.default_rng(2).integers(0, source.n, (6, 2))
-    # searches of parts take turns and many exchanges: fewer of them
-    for count in (0, 3 % source.n, source.n)[: 2 if way == "parts-in-turn" else 3]:
+    for count in (0, 3 % source.n, source.n):
         sources = np.random.default_rng(count).permutation(source.n)[:count]
         wanted = levels(alone, sources)
         found = levels(on, sources)
@@ -105,7 +103,7 @@ def test_ranks_find_what_one_finds(
         np.testing.assert_allclose(
             betweenness(on, sources), betweenness(alone, sources), atol=1e-12
         )
-        if "parts" not in way:
+        if way != "parts":
             np.testing.assert_allclose(
                 betweenness(on, sources, endpoints=True),
                 betweenness(alone, sources, endpoints=True),
@@ -115,8 +113,6 @@ def test_ranks_find_what_one_finds(
             np.testing.assert_allclose(
                 functions, alone.run(PROBLEM, sources)["value"], rtol=1e-12
             )
-    if way == "parts-in-turn" and name == "random":
-        return
     found, wanted = diameter(on), diameter(alone)
     for told in ("radius", "diameter", "connected", "vertices"):
         assert found[told] == wanted[told]
@@ -127,22 +123,20 @@ def test_ranks_find_what_one_finds(
         assert not len(reached)
 
 
-@pytest.mark.parametrize("engine", ["openmp", "reference"])
 @pytest.mark.parametrize("form", ["tuples", "delegates", "normals", "store"])
 @pytest.mark.parametrize("seed", range(4))
 def test_arcs_in_parts(
     world: Ranks,
     seed: int,
     form: str,
-    engine: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """All applications, against NetworkX; delegates are some vertices, all, or none."""
     n, u, v = tuples(seed)
-    n = min(n, 25 if engine == "openmp" else 9)  # searches in turn take longer
+    n = min(n, 25)
     inside = (u < n) & (v < n)
     source = Tuples(n, u[inside], v[inside])
-    ways: dict[str, Any] = {"engine": engine, "threads": 1}
+    ways: dict[str, Any] = {"engine": "openmp", "threads": 1}
     ways["comm"] = getattr(world, "comm", None)
     if form == "store":
         folder = Path(world.broadcast(str(tmp_path_factory.mktemp("directed"))))
@@ -171,12 +165,8 @@ def test_a_level_that_does_not_fit_is_known_on_all_ranks(
     """Only the last source is too deep, which only one rank may search from."""
     on = WAYS[way](world, LONG)
     sources = np.array([128, 129, 127, 0])
-    if way == "parts-in-turn":  # 257 levels take a while on many ranks
-        sources = sources[-1:]
     with pytest.raises(TooDeep):
         stream(on, sources, "int8", lambda *_: None)
-    if way == "parts-in-turn":
-        return
     found = levels(on, sources)
     assert found.dtype == np.int16
     if world.rank == 0:
