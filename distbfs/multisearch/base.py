@@ -7,10 +7,11 @@ declare no others.
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -131,7 +132,7 @@ class Results:
         return self.values[name]
 
 
-class ProblemRunner(Protocol):
+class ProblemRunner(ABC):
     """Runs problems over whole graphs: one part without delegates.
 
     ``__init__`` raises CompilerMissing or DeviceMissing if it cannot run here.
@@ -140,6 +141,7 @@ class ProblemRunner(Protocol):
     name: str
     methods: tuple[str, ...]
 
+    @abstractmethod
     def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
         """Return a whole graph in the form that the runner needs.
 
@@ -158,19 +160,44 @@ class ProblemRunner(Protocol):
         functions, whose name and line the message has; ResourceError if memory runs
         out.
         """
+        check_problem(problem)
+        check_sources(sources, graph.n)
+        if options.method and options.method not in self.methods:
+            allowed = ", ".join(self.methods)
+            raise UsageError(
+                f"method '{options.method}' of engine {self.name}; allowed: {allowed}"
+            )
+        return self._run(problem, graph, sources, options)
 
-    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:
+    @abstractmethod
+    def _run(
+        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem that has been checked, from vertices of the graph."""
+
+    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:  # noqa: ARG002
         """Return a function from a vertex id to levels, [n] by id, on a device.
 
-        An array stays valid until the next call. Returns None if many searches run at
-        once.
+        An array stays valid until the next call. Returns None, as by default, if many
+        searches run at once.
         """
+        return None
 
-    def where(self, graph: Any) -> str:
+    def where(self, graph: Any) -> str:  # noqa: ARG002
         """Describe the rows of a graph that are in host memory, "" if none are."""
+        return ""
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return engine and devices of problems, for reports (JSON values)."""
+
+
+def check_sources(sources: Ids, n: int, what: str = "source") -> None:
+    """Raise UsageError about ``what`` unless all ids, int64 [k], are vertices."""
+    outside = sources[(sources < 0) | (sources >= n)]
+    if len(outside):
+        allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
+        raise UsageError(f"{what} {outside[0]} is not a vertex; {allowed}")
 
 
 def check_problem(problem: Problem) -> None:

@@ -15,7 +15,7 @@ from distbfs.device import cuda
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.graph.device_graph import DeviceGraph, Tails
-from distbfs.multisearch.numpy_runner import check_sources
+from distbfs.multisearch.base import check_sources
 from distbfs.types import DeviceArray, Ids
 
 KERNELS = Path(__file__).parent

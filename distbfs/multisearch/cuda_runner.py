@@ -16,6 +16,7 @@ from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import (
     KEPT,
+    ProblemRunner,
     Results,
     RunOptions,
 )
@@ -24,7 +25,7 @@ from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import bytes_beside, lanes_that_fit
-from distbfs.multisearch.numpy_runner import CheckedRunner, Outputs, kept_value
+from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
@@ -38,7 +39,7 @@ NEVER = (1 << 63) - 1  # edges: more than any frontier has
 PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
 
-class CudaRunner(CheckedRunner):
+class CudaRunner(ProblemRunner):
     """Runs problems on the current device; methods but "bits" use a block a search."""
 
     name = "xbfs"

@@ -21,12 +21,12 @@ from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
+from distbfs.multisearch.base import check_sources
 from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, Share
-from distbfs.multisearch.numpy_runner import check_sources
 from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted

@@ -21,8 +21,7 @@ in NumPy.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,17 +32,17 @@ from distbfs.graph.csr import CSR
 from distbfs.multisearch.base import (
     KEPT,
     SUMS,
+    ProblemRunner,
     Results,
     RunOptions,
     call,
     check_depth,
-    check_problem,
     check_results,
 )
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
-from distbfs.types import AnyArray, Array, Ids
+from distbfs.types import Array, Ids
 
 PIECE = 1 << 21  # edges given to a function at once
 FEWEST = 1
@@ -308,45 +307,7 @@ def run_batches(
     return outputs.results(), {"batches": len(batches), "levels": levels}
 
 
-class CheckedRunner(ABC):
-    """The common part of problem runners; see ``ProblemRunner``."""
-
-    name: str
-    methods: tuple[str, ...]
-
-    def where(self, graph: Any) -> str:  # noqa: ARG002
-        """Return "": only graphs on devices have rows in host memory."""
-        return ""
-
-    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:  # noqa: ARG002
-        """Return None: many searches run at once."""
-        return None
-
-    def run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
-    ) -> Results:
-        """Run a problem; see ``ProblemRunner``."""
-        check_problem(problem)
-        check_sources(sources, graph.n)
-        if options.method and options.method not in self.methods:
-            allowed = ", ".join(self.methods)
-            raise UsageError(
-                f"method '{options.method}' of engine {self.name}; allowed: {allowed}"
-            )
-        return self._run(problem, graph, sources, options)
-
-    @abstractmethod
-    def _run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
-    ) -> Results:
-        """Run a problem that has been checked, from vertices of the graph."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return engine and devices; see ``ProblemRunner``."""
-
-
-class ReferenceRunner(CheckedRunner):
+class ReferenceRunner(ProblemRunner):
     """NumPy on one thread."""
 
     name = "reference"
@@ -373,11 +334,3 @@ def check_memory(runner: Any, options: RunOptions | None) -> None:
     for name in MEMORY_OPTIONS:
         if options is not None and getattr(options, name) is not None:
             raise UsageError(f"{name} is not an option of engine {runner.name}")
-
-
-def check_sources(sources: Ids, n: int, what: str = "source") -> None:
-    """Raise UsageError about ``what`` unless all ids, int64 [k], are vertices."""
-    outside = sources[(sources < 0) | (sources >= n)]
-    if len(outside):
-        allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-        raise UsageError(f"{what} {outside[0]} is not a vertex; {allowed}")

@@ -16,11 +16,10 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
-from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.base import ProblemRunner, Results, RunOptions
 from distbfs.multisearch.bit_batches import Search, run_in_batches, wanted_of
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
-    CheckedRunner,
     NumpyWalk,
     Outputs,
     check_memory,
@@ -84,7 +83,7 @@ class BitWalk(NumpyWalk):
             first += size
 
 
-class OpenMPRunner(CheckedRunner):
+class OpenMPRunner(ProblemRunner):
     """C code; method "bits" runs problems that allow it, "arrays" all others."""
 
     name = "openmp"

@@ -7,9 +7,10 @@ up to 512 sources in one traversal.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,10 @@ from distbfs.multisearch.base import (
     RunOptions,
     agreeing,
     check_problem,
-)
-from distbfs.multisearch.bit_batches import add_counts, run_in_batches, wanted_of
-from distbfs.multisearch.numpy_runner import (
-    Outputs,
     check_sources,
 )
+from distbfs.multisearch.bit_batches import add_counts, run_in_batches, wanted_of
+from distbfs.multisearch.numpy_runner import Outputs
 from distbfs.multisearch.part_loop import PartSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.traversals import traversals_of
@@ -50,10 +49,12 @@ from distbfs.types import AnyArray, Array, Ids, World, slice_bounds
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
-class Searcher(Protocol):
+class Searcher(ABC):
     """Runs problems over one graph on all ranks; applications use this interface.
 
     world: the ranks; n: number of vertices; directed: whether the graph is directed
+    engine: name of the engine
+    part: the whole graph, in input ids, if each rank holds it, else None
     tails: counts of the reads of tails in host memory by traversals, on all ranks;
     their names are those of ``TAIL_COUNTS``; empty if no row has a tail
     """
@@ -62,27 +63,32 @@ class Searcher(Protocol):
     n: int
     directed: bool
     options: RunOptions
+    engine: str
+    part: Part | None = None
     tails: dict[str, int]
 
     @property
-    def part(self) -> Part | None:
-        """The whole graph, in input ids, if each rank holds it, else None."""
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine."""
+    def apart(self) -> int:
+        """Number of ranks that search apart from each other, from their own sources."""
+        return 1
 
     def share(self, sources: Ids) -> Ids:
         """Return this rank's sources, int64 [k]: all if the ranks search together."""
+        return sources
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return a function that searches from one vertex; see ``ProblemRunner``."""
+        """Return a function that searches from one vertex; see ``ProblemRunner``.
 
-    def dependencies(self, sources: Ids) -> Array | None:
+        Returns None if the ranks search together.
+        """
+        return None
+
+    def dependencies(self, sources: Ids) -> Array | None:  # noqa: ARG002
         """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
 
         Returns None if a problem must compute them instead.
         """
+        return None
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -93,30 +99,43 @@ class Searcher(Protocol):
         vertex, summed over the ranks. Of results per pair, rank 0 gets all rows and the
         others none. Raises TooDeep on all ranks if a level does not fit.
         """
+        check_problem(problem)
+        check_sources(sources, self.n)
+        return self._run(problem, sources, options or self.options)
+
+    @abstractmethod
+    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+        """Run a problem that has been checked; see ``run``."""
 
     def at_once(self, itemsize: int) -> int:
         """Return how many sources to run at once if pairwise results have a size."""
+        fits = ROWS_BYTES // max(self.n * itemsize * self.apart, 1)
+        step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
+        return min(step, bits.MOST_SEARCHES) * self.apart
 
+    @abstractmethod
     def turned(self) -> Searcher:
-        """Return a searcher along reversed edges: itself for undirected graphs.
-
-        Raises UsageError if that is not possible.
-        """
+        """Return a searcher along reversed edges: itself for undirected graphs."""
 
     @property
     def smallest(self) -> int:
         """Number of sources in a batch of all ranks."""
+        most = bits.MOST_SEARCHES
+        return min(self.options.batch or most, most) * self.apart
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings, for reports (JSON values)."""
 
 
-class WholeSearcher:
+class WholeSearcher(Searcher):
     """Every rank holds the whole graph and takes a share of the sources.
 
     part: one part without delegates, in input ids
     where: description of the rows in host memory; "" if none are
     """
+
+    part: Part
 
     def __init__(
         self, world: World, runner: ProblemRunner, part: Part, options: RunOptions
@@ -131,22 +150,19 @@ class WholeSearcher:
         """Return a function that searches from one vertex; see ``ProblemRunner``."""
         return self.runner.levels_from(self.graph)
 
+    @property
+    def apart(self) -> int:
+        """All ranks search apart."""
+        return self.world.size
+
     def share(self, sources: Ids) -> Ids:
         """Return this rank's sources, int64 [k]."""
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
 
-    def dependencies(self, sources: Ids) -> None:
-        """Return None; see ``Searcher``."""
-
-    def run(
-        self, problem: Problem, sources: Ids, options: RunOptions | None = None
-    ) -> Results:
-        """Run a problem; see ``Searcher``."""
-        check_problem(problem)
-        check_sources(sources, self.n)
-        options, share = options or self.options, self.share(sources)
+    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
         with agreeing(self.world):
+            share = self.share(sources)
             results = self.runner.run(problem, self.graph, share, options)
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
@@ -180,17 +196,6 @@ class WholeSearcher:
             joined = held.reshape(-1, self.n) if self.n else plain
         return joined.view(np.bool_) if flag else joined
 
-    def at_once(self, itemsize: int) -> int:
-        """Return the number of sources to run at once: up to 512 a rank."""
-        fits = ROWS_BYTES // max(self.n * itemsize * self.world.size, 1)
-        step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
-        return min(step, bits.MOST_SEARCHES) * self.world.size
-
-    @property
-    def smallest(self) -> int:
-        """Number of sources in a batch of all ranks."""
-        return (self.options.batch or bits.MOST_SEARCHES) * self.world.size
-
     def turned(self) -> WholeSearcher:
         """Return a searcher along reversed edges."""
         if not self.directed:
@@ -205,7 +210,7 @@ class WholeSearcher:
         return {**self.runner.describe(), "divided": "sources"}
 
 
-class PartsSearcher:
+class PartsSearcher(Searcher):
     """The ranks search the parts of a graph together, by bit-parallel traversals.
 
     Raises UsageError for engines other than "openmp" and "xbfs".
@@ -216,23 +221,11 @@ class PartsSearcher:
     ) -> None:
         self.world, self.options, self._session = session.world, options, session
         self.n, self.engine = session.layout.n, session.options.engine
-        self.part, self.directed = None, directed
+        self.directed = directed
         self.tails: dict[str, int] = {}
         self._traversals = traversals_of(session)
         self._turned: PartsSearcher | None = None
         self._along = True  # edges, not reversed ones
-
-    @property
-    def smallest(self) -> int:
-        """Number of sources in a batch."""
-        return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
-
-    def share(self, sources: Ids) -> Ids:
-        """Return all sources: the ranks search together."""
-        return sources
-
-    def levels_from(self) -> None:
-        """Return None: the ranks search together."""
 
     def dependencies(self, sources: Ids) -> Array | None:
         """Return the sum of the dependencies of sources; see ``Searcher``.
@@ -252,13 +245,7 @@ class PartsSearcher:
         block = self._session.vertices.block(totals, np.float64)
         return np.concatenate(self.world.allgather(block))
 
-    def run(
-        self, problem: Problem, sources: Ids, options: RunOptions | None = None
-    ) -> Results:
-        """Run a problem that needs no functions; see ``Searcher``."""
-        check_problem(problem)
-        check_sources(sources, self.n)
-        options = options or self.options
+    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
         if not problem.bits:
             raise UsageError(
                 f"problem {problem.name} has functions and needs the whole graph on "
@@ -291,11 +278,6 @@ class PartsSearcher:
         """Join the blocks of all ranks to [n] on rank 0; return [0] on others."""
         values = gather_on_first(self.world, block)
         return block[:0] if values is None or self.world.rank else values
-
-    def at_once(self, itemsize: int) -> int:
-        """Return the number of sources to run at once: lanes of 64 if they fit."""
-        fits = max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
-        return fits // bits.LANE * bits.LANE or fits
 
     def turned(self) -> PartsSearcher:
         """Return a searcher along reversed edges, of the same parts."""

@@ -8,7 +8,6 @@ from graphs import (
     NO_VERTEX,
     Tuples,
     build,
-    complete,
     grid,
     kronecker,
     random_tuples,
@@ -55,10 +54,10 @@ def searcher(source, name="openmp", directed=False, **options):
     return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
 
 
-def in_parts(source, engine="openmp"):
+def in_parts(source):
     """The same interface over a session of four parts."""
     parts, _ = build(source, 4, threshold=2)
-    ways = SearchOptions.named(engine=engine, exchange="host", parents=False)
+    ways = SearchOptions.named(engine="openmp", exchange="host", parents=False)
     session = open_parts(SoloWorld(), parts, ways)
     return sharing.PartsSearcher(session, RunOptions())
 
@@ -66,7 +65,6 @@ def in_parts(source, engine="openmp"):
 WAYS = {
     **{name: lambda source, name=name: searcher(source, name) for name in HOSTS},
     "parts": in_parts,
-    "parts-in-turn": lambda source: in_parts(source, "reference"),
 }
 
 
@@ -76,23 +74,10 @@ def way(request, monkeypatch):
     return WAYS[request.param]
 
 
-# for searches in turn, each of which goes through all its levels in Python
-SMALLER = {
-    "binary-tree": Tuples(9, [(k - 1) // 2 for k in range(1, 9)], range(1, 9)),
-    "grid": grid(3),
-    "two-components": Tuples(8, [0, 1, 4, 5], [1, 2, 5, 6]),
-    "star": Tuples(12, [0] * 11, range(1, 12)),
-    "complete": complete(8),
-    "two-hubs": Tuples(10, [0] * 4 + [5] * 4 + [0], [*range(1, 5), *range(6, 10), 5]),
-}
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_small_graphs(name, way):
     source = NAMED[name]
-    if way is WAYS["parts-in-turn"]:
-        source = SMALLER.get(name, source)
     check_applications(way(source), source)
 
 
