@@ -81,6 +81,10 @@ class WrongTypeError(UsageError, TypeError):
     """An argument is of a type that is not accepted.  Exit code 2."""
 
 
+class TooDeep(UsageError):  # noqa: N818
+    """A level does not fit the dtype that was requested.  Exit code 2."""
+
+
 class InputError(DistbfsError, ValueError):
     """A file or graph cannot be used.  Exit code 2."""
 

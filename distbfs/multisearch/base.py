@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, TooDeep, UsageError
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import (
     ADVANCED,
@@ -30,7 +29,7 @@ from distbfs.options import (
 )
 from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill, readable
-from distbfs.types import AnyArray, Array, Ids, Stop, World
+from distbfs.types import AnyArray, Array, Ids, Stop
 
 KEPT = {
     "level": ("pair", "iu"),
@@ -262,10 +261,6 @@ def check_depth(depth: int, dtype: str) -> None:
         )
 
 
-class TooDeep(UsageError):  # noqa: N818
-    """A level does not fit the dtype that was requested."""
-
-
 def check_results(shape: tuple[int, int], dtype: Any) -> None:
     """Raise OutOfMemory for results of searches that this machine cannot hold.
 
@@ -304,25 +299,3 @@ def located(function: Callable[..., Any], error: Exception) -> str:
     where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
     text = " ".join(str(error).split())
     return f"{where}{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-@contextmanager
-def agreeing(world: World) -> Iterator[None]:
-    """Raise one rank's error, preferably SearchStopped, on all ranks (collective)."""
-    failure: TooDeep | SearchStopped | None = None
-    try:
-        yield
-    except (TooDeep, SearchStopped) as error:
-        failure = error
-    elsewhere = (
-        SearchStopped("the searches were stopped on another rank"),
-        TooDeep("a level does not fit, on another rank"),
-    )
-    raised = np.array([type(failure) is type(other) for other in elsewhere])
-    seen = world.allreduce(raised, "or").tolist()
-    try:
-        for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
-            if raises:
-                raise failure if own and failure is not None else other
-    finally:
-        del failure  # its traceback has this frame, and arrays of those below

@@ -23,7 +23,6 @@ from distbfs.multisearch.base import (
     ProblemRunner,
     Results,
     RunOptions,
-    agreeing,
     check_problem,
     check_sources,
 )
@@ -41,6 +40,7 @@ from distbfs.plan.memory import (
     may_fill,
     readable,
 )
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.search.holding import Source
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
@@ -161,7 +161,7 @@ class WholeSearcher(Searcher):
         return sources[first:last]
 
     def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
-        with agreeing(self.world):
+        with errors_of_all(self.world):
             share = self.share(sources)
             results = self.runner.run(problem, self.graph, share, options)
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])

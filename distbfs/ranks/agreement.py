@@ -58,12 +58,15 @@ def errors_of_all(
         names = [one.__name__ for one in type(problem).__mro__]
         text = f"{next(name for name in names if hasattr(errors, name))} {problem}"
     texts = gather_texts(world, text)
-    if problem is not None and len(set(texts)) == 1:
-        raise problem
-    for rank, other in enumerate(texts):
-        if other:
-            name, _, message = other.partition(" ")
-            raise getattr(errors, name)(f"rank {rank}: {message}") from problem
+    try:
+        if problem is not None and len(set(texts)) == 1:
+            raise problem
+        for rank, other in enumerate(texts):
+            if other:
+                name, _, message = other.partition(" ")
+                raise getattr(errors, name)(f"rank {rank}: {message}") from problem
+    finally:
+        del problem  # its traceback has this frame, and arrays of those below
 
 
 def first_difference(world: World, facts: Mapping[str, object]) -> str:

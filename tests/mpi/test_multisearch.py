@@ -13,7 +13,7 @@ from sessions import open_parts
 from wholes import check_applications, check_betweenness
 
 import distbfs
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
 from distbfs.multisearch.apps.closeness import closeness
@@ -23,7 +23,7 @@ from distbfs.multisearch.apps.harmonic import NEARNESS, harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions

@@ -27,7 +27,7 @@ from wholes import (
 )
 
 import distbfs
-from distbfs.errors import UsageError
+from distbfs.errors import TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps import components
@@ -39,7 +39,7 @@ from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wholes import all_levels, whole
 
-from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, SUMS, TooDeep
+from distbfs.errors import SearchStopped, TooDeep
+from distbfs.multisearch.base import MOST, SUMS
 from distbfs.multisearch.bits import LANE, BitSearch, bytes_needed, width_for
 from distbfs.multisearch.part_loop import Wanted
 

@@ -23,10 +23,11 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
-from distbfs.multisearch.base import RunOptions, agreeing
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.partition.part import Part
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
         share = searcher.share(sources)
-        with agreeing(searcher.world):
+        with errors_of_all(searcher.world):
             value = dependencies(searcher.part, share, searcher.options)
         value = searcher.world.allreduce(value)
     elif value is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from distbfs.errors import TooDeep
 from distbfs.multisearch.application import (
     Application,
     Facts,
@@ -15,7 +16,7 @@ from distbfs.multisearch.application import (
     Task,
     unsaid,
 )
-from distbfs.multisearch.base import MOST, TooDeep, check_results
+from distbfs.multisearch.base import MOST, check_results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.types import Array, Ids
 

@@ -14,7 +14,7 @@ from wholes import whole
 import distbfs
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, TooDeep, UsageError
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
@@ -23,7 +23,7 @@ from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
