@@ -10,6 +10,7 @@ and misses on a Kronecker graph of scale 20; shares are of frontier vertices.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
 import engine_runs
@@ -18,7 +19,7 @@ from engine_runs import Make, scaled
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import degrees_of
-from distbfs.engines.cuda.papers.bfs4k.search import COUNTS, Bfs4kSearch
+from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kSearch
 from distbfs.errors import ValidationError
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.geometric import Geometric
@@ -62,13 +63,11 @@ def repeats(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
     counts = {}
     for name, claim in ((CLAIM, True), (HASH, False)):
         search = Bfs4kSearch(graph, claim=claim)
-        sums = dict.fromkeys((*COUNTS, "frontier", "found"), 0)
+        sums: Counter[str] = Counter()
         for number in numbers:
             for record in search.search(number, records=True).records:
-                sums["frontier"] += record.frontier
-                sums["found"] += record.found
-                for count in COUNTS:
-                    sums[count] += record.extra[count]
+                found = {"frontier": record.frontier, "found": record.found}
+                sums.update({**record.extra, **found})
         roots = len(numbers)
         in_queue = sums["frontier"] - sums["found"] - roots
         counts[name] = {

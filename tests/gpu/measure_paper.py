@@ -29,7 +29,6 @@ AXES: list[dict[str, object]] = [
     {"direction": "push", "frontier": "single-scan"},
     {"direction": "pull"},
     {"parents": False},
-    {"stepwise": True},
 ]
 
 
@@ -68,9 +67,7 @@ def table(scale, count):
         print(options)
         for r in found.records:
             print(" ", *(f"{key}={value}" for key, value in vars(r).items()))
-    print(
-        "blocks:", searches[0][1]._program(counting=False).grid / cuda.multiprocessors()
-    )
+    print("blocks:", searches[0][1].grid / cuda.multiprocessors())
 
 
 if __name__ == "__main__":

@@ -52,11 +52,10 @@ def roots_of(matrix, count):
     return [int(out.argmax()), int(into.argmax()), *some.tolist()]
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize(("frontier", "direction"), PAIRS)
-def test_every_frontier(frontier, direction, asynchronous, stepwise):
-    form = {"frontier": frontier, "direction": direction, "stepwise": stepwise}
+def test_every_frontier(frontier, direction, asynchronous):
+    form = {"frontier": frontier, "direction": direction}
     for name in ("kronecker", "random", "layers"):
         matrix = large(name)
         search = whole(matrix, **form, asynchronous=asynchronous)

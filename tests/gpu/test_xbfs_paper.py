@@ -33,13 +33,10 @@ def roots_of(host, count=3):
 
 
 @pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels"])
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize("balance", paper.BALANCES)
 @pytest.mark.parametrize(("frontier", "direction"), PAIRS)
-def test_every_combination(
-    frontier, direction, balance, asynchronous, stepwise, parents
-):
+def test_every_combination(frontier, direction, balance, asynchronous, parents):
     for name in SMALL:
         host = made(name)
         search = PaperSearch(
@@ -49,7 +46,6 @@ def test_every_combination(
             asynchronous=asynchronous,
             direction=direction,
             parents=parents,
-            stepwise=stepwise,
         )
         for root in roots_of(host):
             found = search.search(root)
@@ -60,17 +56,15 @@ def test_every_combination(
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 0.001, 0.02, 0.4, 1.0])
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize("frontier", paper.FRONTIERS)
-def test_switches_at_any_level(frontier, asynchronous, stepwise, alpha):
+def test_switches_at_any_level(frontier, asynchronous, alpha):
     for name in SMALL:
         host = made(name)
         search = PaperSearch(
             host.graph,
             frontier=frontier,
             asynchronous=asynchronous,
-            stepwise=stepwise,
             alpha=alpha,
             blocks=1,
         )
@@ -79,11 +73,10 @@ def test_switches_at_any_level(frontier, asynchronous, stepwise, alpha):
             host.check(root, search.search(root, records=True))
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
-def test_wide_offsets(stepwise):
+def test_wide_offsets():
     for name in SMALL:
         host = made(name, wide=True)
-        search = PaperSearch(host.graph, stepwise=stepwise)
+        search = PaperSearch(host.graph)
         for root in roots_of(host):
             host.check(root, search.search(root, records=True))
 
@@ -106,10 +99,9 @@ def test_asynchronous_pull_finds_the_next_level(balance):
         assert checks[True] < checks[False]
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
-def test_many_searches_in_a_row(stepwise):
+def test_many_searches_in_a_row():
     host = kronecker_graph(14)
-    search = PaperSearch(host.graph, stepwise=stepwise)
+    search = PaperSearch(host.graph)
     roots = np.random.default_rng(2).integers(0, host.active, 30).tolist()
     host.check(roots[0], search.search(roots[0]))
     pool = cuda.cupy().get_default_memory_pool()
@@ -123,5 +115,5 @@ def test_many_searches_in_a_row(stepwise):
 def test_memory_is_asked_for_in_one_line():
     graph = made("grid").graph
     huge = type(graph)(**{**vars(graph), "m": 1 << 50})
-    with pytest.raises(ResourceError, match="a search by the paper's method"):
+    with pytest.raises(ResourceError, match="a search"):
         PaperSearch(huge)

@@ -15,10 +15,10 @@ THREADS = 2 * bfs4k.THREADS  # that are resident on the emulated device
 GRID = {"k4": 0, "k5": 0}  # all levels by the grid, by virtual warps
 
 
-def records(made, number=0, *, claim=True, pulls=False, **knobs):
+def records(made, number=0, *, claim=True, **knobs):
     """Search by given knobs, without a second queue if not told; the records."""
     chosen = Knobs(**{"k2": 0, **knobs})
-    search = Bfs4kSearch(made.graph, knobs=chosen, claim=claim, pulls=pulls)
+    search = Bfs4kSearch(made.graph, knobs=chosen, claim=claim)
     found = search.search(number, records=True)
     made.check(number, found)
     return found.records
@@ -130,24 +130,6 @@ def test_repeats_are_dropped_by_the_table(device, claim):
     reached = int((made.levels(0) >= 0).sum())
     queued = sum(record.frontier for record in log)
     assert queued == reached + (0 if claim else missed)
-
-
-def test_only_dense_levels_are_pulled(device):
-    made = HostGraph(uniform(4000, 30_000))
-    for pulls in (True, False):
-        log = records(made, pulls=pulls, **GRID)
-        dense = [pulls and 32 * r.frontier >= made.active for r in log]
-        assert [r.direction == "pull" for r in log] == dense
-        assert any(dense) == pulls
-
-
-@pytest.mark.parametrize(("method", "pulls"), [("claim", True), ("hash", False)])
-def test_hash_pushes_as_published(device, method, pulls):
-    made = HostGraph(shuffled(bipartite(190, 260)))
-    options = SearchOptions.named(engine="bfs4k", method=method, knobs=Knobs(**GRID))
-    found = Bfs4kEngine(options).by_number(made.graph).search(0, records=True)
-    made.check(0, found)
-    assert any(record.direction == "pull" for record in found.records) == pulls
 
 
 @pytest.mark.parametrize(("method", "claims"), [("claim", True), ("hash", False)])

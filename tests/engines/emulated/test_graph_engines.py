@@ -174,16 +174,14 @@ def test_wrong_roots_and_parts(device, engine, method):
 @pytest.mark.parametrize("internal_ids", [False, True])
 @pytest.mark.parametrize("parents", [False, True])
 def test_memory_is_what_was_counted(device, engine, method, internal_ids, parents):
-    """But for counters and, of bfs4k, pieces of rows and records that come later."""
+    """But for counters, records and, of bfs4k, pieces of rows that come later."""
     graph = HostGraph(kronecker(11)).graph
     form = {"internal_ids": internal_ids, "parents": parents}
     kind = lookup(ENGINES, "engine", engine)
     maker = kind(SearchOptions(engine=engine, method=method, **form))
     table = maker.table(graph)
     results = results_table(graph.n, parents=parents)
-    later = {
-        name: table.pop(name) for name in ("piece", "records") if engine == "bfs4k"
-    }
+    later = {name: table.pop(name) for name in ("piece", "records") if name in table}
     most = total_bytes(table) + total_bytes({} if internal_ids else results)
     gc.collect()
     device.check("allocation")

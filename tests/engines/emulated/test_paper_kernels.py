@@ -52,10 +52,9 @@ def roots_of(matrix, count=3):
     return [int(out.argmax()), int(into.argmax()), *some.tolist()]
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize(("frontier", "direction"), PAIRS)
-def test_directed_graphs(device, frontier, direction, stepwise):
-    form = {"frontier": frontier, "direction": direction, "stepwise": stepwise}
+def test_directed_graphs(device, frontier, direction):
+    form = {"frontier": frontier, "direction": direction}
     for k, name in enumerate(("kronecker", "random", "layers")):
         matrix = large(name)
         search = whole(matrix, **form, asynchronous=k % 2 == 0)
@@ -118,10 +117,9 @@ def test_directions_follow_edges_out(device):
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_symmetric_graphs(device, name):
     host = HostGraph(SYMMETRIC[name], wide=name == "random")
-    for stepwise in (True, False):
-        for direction in paper.DIRECTIONS:
-            search = PaperSearch(host.graph, stepwise=stepwise, direction=direction)
-            root = 0 if stepwise == (direction == "pull") else host.active - 1
+    for direction in paper.DIRECTIONS:
+        search = PaperSearch(host.graph, direction=direction)
+        for root in (0, host.active - 1):
             host.check(root, search.search(root, records=root == 0))
 
 

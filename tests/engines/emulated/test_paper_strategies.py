@@ -86,26 +86,14 @@ def figure_7(host, root, frontier, direction):
     return modes, reasons
 
 
-# both in one launch, one or the other step by step
-FORMS = [
-    pytest.param(*pair, stepwise, asynchronous, id="-".join((*pair, *words)))
-    for k, pair in enumerate(PAIRS)
-    for stepwise, asynchronous in ((False, True), (False, False), (True, k % 2 == 0))
-    for words in [
-        ("stepwise" if stepwise else "resident", "async" if asynchronous else "sync")
-    ]
-]
-
-
-@pytest.mark.parametrize(("frontier", "direction", "stepwise", "asynchronous"), FORMS)
-def test_records_add_up(frontier, direction, stepwise, asynchronous):
+@pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
+@pytest.mark.parametrize(("frontier", "direction"), PAIRS)
+def test_records_add_up(frontier, direction, asynchronous):
     seen, reasons = set(), set()
     form = {"frontier": frontier, "direction": direction, "alpha": ALPHA}
     for k, name in enumerate(GRAPHS):
         host = made(name)
-        search = PaperSearch(
-            host.graph, **form, stepwise=stepwise, asynchronous=asynchronous
-        )
+        search = PaperSearch(host.graph, **form, asynchronous=asynchronous)
         for root in [roots_of(host)[(k + asynchronous) % 2]]:
             found = search.search(root, records=True)
             host.check(root, found)
@@ -285,7 +273,7 @@ def test_double_scan_queues_are_sorted(device):
     search.search(0)
     beyond = np.flatnonzero(host.levels(0) < 0)
     assert len(beyond) > 32
-    queue = search._params.held["queues"][0]
+    queue = search.params.held["queues"][0]
     np.testing.assert_array_equal(queue[: len(beyond)], beyond)
 
 

@@ -20,7 +20,7 @@ from distbfs.device import stop_word
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
-from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
+from distbfs.engines.cuda.common.host_loop import LoopEngine
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
@@ -344,25 +344,23 @@ def test_a_block_for_each_search(device, method):
 
 
 @pytest.mark.parametrize(
-    ("engine", "method", "stepwise"),
+    ("engine", "method"),
     [
-        (name, method, stepwise)
+        (name, method)
         for name in ENGINES
         for kind in [lookup(ENGINES, "engine", name)]
         if issubclass(kind, GraphEngine)
         for method in kind.methods
-        for stepwise in ([False, True] if "stepwise" in kind.takes else [False])
     ],
 )
-def test_every_engine_of_one_device(device, monkeypatch, engine, method, stepwise):
-    monkeypatch.setattr(bfs4k, "BETWEEN", 7)
+def test_every_engine_of_one_device(device, engine, method):
     kind = lookup(ENGINES, "engine", engine)
-    options = SearchOptions(engine=engine, method=method, stepwise=stepwise)
+    options = SearchOptions(engine=engine, method=method)
     source = shuffled(path(40))
     made = HostGraph(source)
     search = kind(options).on_graph(made.graph)
     root, deepest = far_root(source)
-    once = engine == "xbfs-paper" and not stepwise  # is asked while it runs
+    once = not issubclass(kind, LoopEngine)  # is asked while it runs
     assert stopped_at(search.search, root, stop=After(1 if once else 3)) < deepest
     hold(made, root, search.search(root, stop=never))
 

@@ -124,19 +124,17 @@ def by_number(made, search, number, until):
     hold(made, int(made.vertices[number]), found, until, in_ids=False)
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize(
     ("frontier", "direction"), [(f, d) for d in DIRECTIONS for f in ALLOWED[d]]
 )
-def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
-    turn = int(stepwise)
+def test_strategies_of_xbfs_paper(device, frontier, direction):
+    turn = 0
     for k, name in enumerate(SHAPES):
         made = host(name)
         search = PaperSearch(
             made.graph,
             frontier=frontier,
             direction=direction,
-            stepwise=stepwise,
             balance=BALANCES[k],
         )
         for number in (0, made.active - 1):
@@ -145,17 +143,16 @@ def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
                 by_number(made, search, number, until)
 
 
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
 @pytest.mark.parametrize("claim", [True, False], ids=["claim", "hash"])
 @pytest.mark.parametrize(
     "knobs", [Knobs(k5=0), Knobs(k5=4, k4=0), Knobs(k2=5, k3=1)], ids=str
 )
-def test_knobs_of_bfs4k(device, knobs, claim, stepwise):
+def test_knobs_of_bfs4k(device, knobs, claim):
     """Levels of the grid, of one block alone, and rows in pieces."""
-    turn = 2 * stepwise + claim
+    turn = int(claim)
     for name in SHAPES:
         made = host(name)
-        search = Bfs4kSearch(made.graph, knobs=knobs, claim=claim, stepwise=stepwise)
+        search = Bfs4kSearch(made.graph, knobs=knobs, claim=claim)
         for number in (0, made.active - 1):
             levels, turn = wanted_levels(made, made.vertices[number]), turn + 1
             for until in untils(levels, number)[turn % 6 :: 6]:

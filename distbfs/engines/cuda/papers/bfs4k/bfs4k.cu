@@ -7,14 +7,12 @@
  * frontier times K4 is below the resident threads, or by a warp whose rows are shorter
  * than its virtual warps (the paper does not), else by virtual warps of K1 to 32 lanes.
  * Rows of the vertices of highest degree (K2) go to a second queue in pieces.
- * Dense levels may be pulled instead (bfs4k_pull.cuh), which is not in the paper.
  * The device makes the choices that the paper makes on the host between kernels.
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
  * variants: OFFSET=u32,u64 COUNT=0,1 CLAIM=0,1
  */
-#include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"
 
 /* Reset the search and set the root. */
@@ -38,7 +36,7 @@ INLINE void begin_search(const Params &p) {
 INLINE void first_state(const Params &p, State &s) {
     const u32 degree = (u32)(p.row[p.root + 1] - p.row[p.root]);
     const bool hub = p.root < p.hubs;
-    s.depth = s.refused = s.left = 0, s.begun = 1;
+    s.depth = s.refused = s.stopped = 0;
     s.count = !hub, s.hubs = hub;
     s.pieces = hub ? pieces_in(p, degree) : 0;
 }
@@ -53,7 +51,7 @@ INLINE bool may_be_alone(const State &s) {
  * the level has the registers. */
 struct Run {
     State s;
-    u32 turn, budget, used, step;
+    u32 turn, used;
 };
 
 /* A level of the whole grid; returns what it was. */
@@ -67,15 +65,7 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
     GridSink sink = {p,    room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1),
                      mail};
     Tally tally;
-    if (pulls(p, s.count + s.hubs)) {
-        pull(p, sink, s.depth, tally, lane, warp);
-        sink.finish(lane, warp);
-        TALLY(tally, turned, sink.turned);
-        tell(p, tally, s.depth, lane);
-        return GRID_PULL;
-    }
     Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane, tally};
-
     const u32 turn = warp * gridDim.x + blockIdx.x; /* neighbours on other multiprocessors */
     visit.by_piece(pieces_of(p, now), s.pieces, turn, warps);
     const bool edges = discovers(p, threads, s.count);
@@ -102,6 +92,7 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
  * as it was before.  Each level has one __syncthreads. */
 INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
     __shared__ Mail mail[3];
+    __shared__ u32 stop[2]; /* the host's word, by depth & 1: some still read the last one */
     const u32 lane = lane_id(), warp = threadIdx.x >> 5;
     u64 *const tables = (u64 *)room;
     const Table table = {tables, p.table_alone};
@@ -110,6 +101,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
     u32 depth = parked->s.depth, count = parked->s.count, which = 0;
 
     if (threadIdx.x < 3) mail[threadIdx.x] = Mail{};
+    if (threadIdx.x < 2) stop[threadIdx.x] = 0;
     __syncthreads();
     {
         const Near near = near_of(p, rows, words, depth & 1);
@@ -152,11 +144,12 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
             visit.rows(u, row, degree, many, by_edge, size);
         }
         tell(p, tally, depth, lane);
+        if (p.stop && threadIdx.x == 0) stop[now] = (u32)look(p.stop);
         __syncthreads();
         if (threadIdx.x == 0) note(p, depth, by_edge ? BLOCK_EDGES : BLOCK_WARPS, count);
         depth++, count = (u32)own->size;
-    } while (depth - parked->s.depth != parked->budget && count && !own->pieces &&
-             count <= p.alone && own->edges <= EDGES * (u64)p.alone &&
+    } while (depth != (u32)p.goal.last && count && !own->pieces && count <= p.alone &&
+             own->edges <= EDGES * (u64)p.alone && !stop[(depth & 1) ^ 1] &&
              /* mutant: !reached(p.goal, p.level, (int)depth) -> true : test_knobs_of_bfs4k */
              !reached(p.goal, p.level, (int)depth));
     const u32 kept = count < p.alone ? count : p.alone;
@@ -164,7 +157,6 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         queue_of(p, depth & 1)[i] = near_of(p, rows, words, depth & 1).vertex[i];
     __syncthreads();
     if (threadIdx.x == 0) {
-        parked->budget -= depth - parked->s.depth;
         parked->s.depth = depth, parked->s.count = count;
         /* the grid comes next, before `alone` of Control is written again */
         parked->s.refused = own->edges > EDGES * (u64)p.alone ? count : 0;
@@ -189,25 +181,21 @@ INLINE void refill(const Params &p, const State &s, Mail *mail, u32 *room) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     extern __shared__ uint4 dynamic[];
     __shared__ u64 news[8];
+    __shared__ u32 stop; /* the host's word, as all have learnt it */
     __shared__ Run parked;
     u32 *room = (u32 *)dynamic;
     Control *c = p.control;
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    Run r = {*p.state, 0, p.budget, 0, 0};
-    if (blockIdx.x == 0)
-        for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
-    if (!r.s.begun) {
-        begin_search(p);
-        first_state(p, r.s);
+    Run r = {{}, c->turn, c->used};
+    begin_search(p);
+    first_state(p, r.s);
+    if (threadIdx.x == 0) stop = 0;
 #if COUNT
-        if (lead) p.records[p.record_capacity].nanoseconds = nanoseconds();
+    if (lead) p.records[p.record_capacity].nanoseconds = nanoseconds();
 #endif
-        grid_sum(&c->barrier, r.turn, 0);
-    }
-    const u32 wanted = (u32)p.goal.last - r.s.depth;
-    if (wanted < r.budget) r.budget = wanted;
+    grid_sum(&c->barrier, r.turn, 0); /* all have read the control, too */
     bool met = false;
-    while ((r.s.count || r.s.pieces) && r.budget && !met) {
+    while ((r.s.count || r.s.pieces) && r.s.depth != (u32)p.goal.last && !met && !stop) {
         Mail *mail = &c->mail[r.used % 3], *later = &c->mail[(r.used + 1) % 3];
         if (r.s.count > p.alone) r.s.refused = 0;
         if (p.alone && !r.s.pieces && r.s.count <= p.alone && may_be_alone(r.s)) {
@@ -216,21 +204,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 block_levels(p, &parked, room);
                 __syncthreads();
                 r = unpark(&parked);
-                r.s.left = r.budget;
                 if (threadIdx.x == 0) c->alone = r.s;
             }
-            grid_sum(&c->barrier, r.turn, 0, (const u64 *)&c->alone, sizeof(State) / 8, news);
+            grid_sum(&c->barrier, r.turn, 0, (const u64 *)&c->alone, sizeof(State) / 8, news,
+                     p.stop, &stop);
             r.s = *(const State *)news;
-            r.budget = r.s.left;
         } else {
             if (lead) *later = Mail{};
             r.used++;
             park(&parked, r);
             const u32 step = grid_level(p, &parked, room, mail);
             r = unpark(&parked);
-            grid_sum(&p.control->barrier, r.turn, 0, (const u64 *)mail, 3, news);
+            grid_sum(&c->barrier, r.turn, 0, (const u64 *)mail, 3, news, p.stop, &stop);
             if (lead) note(p, r.s.depth, step, r.s.count + r.s.hubs, r.s.pieces);
-            r.s.depth++, r.budget--;
+            r.s.depth++;
             r.s.count = (u32)news[0], r.s.pieces = (u32)news[1], r.s.hubs = (u32)news[2];
         }
 #if !CLAIM
@@ -247,9 +234,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         __syncthreads(); /* all have read the news */
         met = reached(p.goal, p.level, (int)r.s.depth);
     }
-    /* all must have read the state */
-    if (!r.turn) grid_sum(&c->barrier, r.turn, 0);
-    /* mutant: met && r.s.depth != (u32)p.goal.last -> met : test_knobs_of_bfs4k */
-    r.s.begun = (r.s.count || r.s.pieces) && !met && r.s.depth != (u32)p.goal.last;
-    if (lead) *p.state = r.s;
+    r.s.stopped = stop && (r.s.count || r.s.pieces) && !met && r.s.depth != (u32)p.goal.last;
+    if (lead) c->state = r.s, c->turn = r.turn, c->used = r.used;
 }

@@ -20,7 +20,7 @@
 #define CLAIM 1 /* 1: found vertices are claimed by an atomic; 0: plain writes, as published */
 #endif
 
-enum Step { BLOCK_EDGES, BLOCK_WARPS, GRID_EDGES, GRID_WARPS, GRID_PULL };
+enum Step { BLOCK_EDGES, BLOCK_WARPS, GRID_EDGES, GRID_WARPS };
 
 /* The next frontier; used in turn, each use clears the next. */
 struct Mail {
@@ -32,40 +32,38 @@ struct Mail {
 
 /* One level that was run (COUNT). */
 struct Record {
-    u64 step, frontier, checks, found, repeats, missed, conflicts;
-    u64 places, searches, turned; /* edges that threads had room for, binary searches for
-                                     them, vertices that local queues gave in turns */
+    u64 step, frontier, checks, found, repeats_found, repeats_missed, conflicts;
+    u64 places, searches, in_turns; /* edges that threads had room for, binary searches for
+                                       them, vertices that local queues gave in turns */
     u64 pieces, nanoseconds;
 };
 
-/* State that one launch leaves for the next in a search level by level. */
 struct State {
     u32 depth, count, pieces, hubs;
     u32 refused; /* vertices of a frontier that had too many edges for one block, or 0 */
-    u32 begun, left, pad; /* begun: levels are to follow; left: by block 0 of `budget` */
+    u32 stopped; /* the host has ended the search while levels were left */
 };
 
+/* Zero before the first search; the next one goes on where that one left. */
 struct Control {
     Barrier barrier;
     Mail mail[3];
-    State alone; /* what block 0 came to alone */
-    u64 pad[8];
+    State alone, state; /* what block 0 came to alone; of the end */
+    u32 turn, used; /* meetings, and mails used, of all searches so far */
 };
 
 struct Params {
     const OFFSET *row;   /* [active + 1] */
     const u32 *adj;      /* [m + pad] */
-    const OFFSET *in_row; /* [active + 1], the rows that pulls look at; the same of a */
-    const u32 *in_adj;   /* [m + pad]      symmetric graph */
     int *level;          /* [active], -1: unreached */
     u32 *parent;         /* [active], number or NONE; null: not wanted */
     u32 *visited;        /* [words], bits (CLAIM=1) */
     u32 *queue[2];       /* [capacity] */
     uint2 *piece[2];     /* [piece_capacity]: vertex, piece of its row */
-    Control *control, *other; /* [1] each; the other is cleared for the next launch */
-    State *state;        /* [1] */
+    Control *control;    /* [1] */
+    const u64 *stop;     /* [1], of the host: 1 to end a search; null: nobody asks */
     Record *records;     /* [record_capacity + 1] zeros; the last: the start (COUNT) */
-    u32 active, words, root, budget;
+    u32 active, words, root;
     u32 capacity, piece_capacity, record_capacity;
     u32 hubs;            /* K2: vertices of the highest degrees */
     u32 slice;           /* K3 x 32: neighbours of a long row in a piece, which a warp takes */
@@ -76,7 +74,6 @@ struct Params {
     u32 table, table_alone; /* log2 of its entries: of a group, of one block alone */
     u32 turns;           /* K7, 0: never */
     u32 extended;
-    u32 pulls;           /* whether dense levels are pulled */
     Goal goal;
 };
 

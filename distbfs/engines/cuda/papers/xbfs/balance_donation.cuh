@@ -21,7 +21,7 @@ INLINE u32 share_row(const Params &p, const u32 *row, u32 &start,
     while (start < stop && found == NONE) {
         const bool edge = start + lane_id() < stop;
         const u32 neighbour = edge ? __ldg(row + start + lane_id()) : 0;
-        const int status = edge ? Rule::load(p.status + neighbour) : UNVISITED;
+        const int status = edge ? Rule::load(p.level + neighbour) : UNVISITED;
         const u32 hits = __ballot_sync(ALL, edge && status == level - 1);
         if (hits) found = __shfl_sync(ALL, neighbour, __ffs(hits) - 1);
         if (Rule::ASYNCHRONOUS) {
@@ -54,7 +54,7 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
             const u32 pause = k + CHECKS_BEFORE_COUNT;
             while (k < pause && k < degree && found == NONE) {
                 const u32 neighbour = __ldg(p.in_adj + begin + k++);
-                const int status = Rule::load(p.status + neighbour);
+                const int status = Rule::load(p.level + neighbour);
                 if (status == level - 1)
                     found = neighbour;
                 else

@@ -59,7 +59,6 @@ class XbfsPaperEngine(GraphEngine):
     name = "xbfs-paper"
     methods = ("paper",)
     directions = DIRECTIONS
-    takes = ("stepwise", "internal_ids")
     own = PaperOptions
 
     def check(self) -> None:
@@ -72,13 +71,7 @@ class XbfsPaperEngine(GraphEngine):
         o, own = self.options, asdict(self.own_options)
         if own["balance"] == "auto":
             own["balance"] = default_balance(graph.m, graph.active)
-        return PaperSearch(
-            graph,
-            **own,
-            direction=o.direction,
-            parents=o.parents,
-            stepwise=o.stepwise,
-        )
+        return PaperSearch(graph, **own, direction=o.direction, parents=o.parents)
 
     def table(self, graph: DeviceGraph) -> ArrayTable:
         """Return the arrays of searches by number."""

@@ -25,7 +25,7 @@ template <class Take> INLINE void scan_segments(const Params &p, Take take) {
         for (int k = 0; k < WORDS; k++) {
             const u64 v = first + (u64)(word + k) * 32 + lane_id();
             const bool inside = word + k < p.segment && v < p.active;
-            status[k] = inside ? load_status(p.status + v) : 0;
+            status[k] = inside ? load_status(p.level + v) : 0;
         }
 #pragma unroll
         for (int k = 0; k < WORDS; k++) {

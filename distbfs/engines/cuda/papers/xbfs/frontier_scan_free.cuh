@@ -24,8 +24,8 @@ struct ScanFree {
     Tally &tally;
 
     __device__ __forceinline__ void operator()(bool edge, u32 from, u32 to) {
-        const bool won = edge && load_status(p.status + to) == UNVISITED &&
-                         atomicCAS(p.status + to, UNVISITED, level) == UNVISITED;
+        const bool won = edge && load_status(p.level + to) == UNVISITED &&
+                         atomicCAS(p.level + to, UNVISITED, level) == UNVISITED;
         if (won) {
             if (p.parent) p.parent[to] = from;
             tally.found++;

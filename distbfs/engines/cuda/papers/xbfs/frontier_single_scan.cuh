@@ -15,8 +15,8 @@ struct PlainWrite {
     Tally &tally;
 
     __device__ __forceinline__ void operator()(bool edge, u32 from, u32 to) {
-        if (!edge || load_status(p.status + to) != UNVISITED) return;
-        store_status(p.status + to, level);
+        if (!edge || load_status(p.level + to) != UNVISITED) return;
+        store_status(p.level + to, level);
         if (p.parent) p.parent[to] = from;
         if (p.work) tally.found++;
     }
@@ -34,7 +34,7 @@ template <class Take> INLINE void scan_status(const Params &p, Take take) {
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {
             const u64 v = base + (u64)k * stride + lane_id();
-            status[k] = v < p.active ? load_status(p.status + v) : UNVISITED;
+            status[k] = v < p.active ? load_status(p.level + v) : UNVISITED;
         }
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {

@@ -1,9 +1,7 @@
 /* XBFS as published: every frontier and balancing strategy, selectable.
  *
  * Method: the phases of a level are device functions of the headers; `search` runs all
- * levels in one cooperative launch whose blocks meet between phases, the other kernels
- * run one phase each for a loop on the host.  All launches have the same grid and THREADS
- * threads.
+ * levels in one cooperative launch of blocks of THREADS threads, which meet between phases.
  * Data: rows of neighbours by number; status int32 by number, -1 = unvisited; frontier
  * queues of numbers.  The structure Params gives the shape of every array.
  * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
@@ -26,7 +24,7 @@
 /* Reset the search. */
 INLINE void start(const Params &p) {
     for (u64 v = thread_of<u32>(THREADS); v < p.active; v += threads_of<u32>(THREADS)) {
-        store_status(p.status + v, v == p.root ? 0 : UNVISITED);
+        store_status(p.level + v, v == p.root ? 0 : UNVISITED);
         if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
     }
     if (thread_of<u32>(THREADS) != 0) return;
@@ -34,7 +32,7 @@ INLINE void start(const Params &p) {
     for (int k = 0; k < 4; k++) p.control->slots[k] = Slot{};
     if (!p.work) return;
     for (u32 k = 0; k < WORK; k++) p.work[k] = 0;
-    p.control->started = nanoseconds();
+    p.records[p.record_capacity].nanoseconds = nanoseconds();
 }
 
 /* Push: rows of fewer than CHUNK neighbours. */
@@ -47,7 +45,7 @@ INLINE void expand_rows(const Params &p, const State &s) {
     if (s.mode == SINGLE_SCAN)
         expand(p, queue, size, slot, Every{}, PlainWrite{p, s.level, tally});
     else if (s.mode == NO_QUEUE)
-        expand(p, queue, size, slot, JustFound{p.status, s.level - 1}, atomically);
+        expand(p, queue, size, slot, JustFound{p.level, s.level - 1}, atomically);
     else
         expand(p, queue, size, slot, Every{}, atomically);
     add_tally(p, tally, s.level);
@@ -143,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) search(const Params p) 
         if (p.stop && thread_of<u32>(THREADS) == 0)
             p.control->slots[state.level & 3].stop = (u32)look(p.stop);
         meet(p, turn);
-        const bool met = reached(p.goal, p.status, state.level);
+        const bool met = reached(p.goal, p.level, state.level);
         if (threadIdx.x == 0) {
             if (blockIdx.x == 0) close_level(p, state);
             state = next_state(p, state, met);
@@ -151,43 +149,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) search(const Params p) 
         __syncthreads();
     }
     if (thread_of<u32>(THREADS) == 0) p.control->state = state, p.control->turn = turn;
-}
-
-/* The same phases, one kernel each, for a loop on the host. */
-extern "C" __global__ void __launch_bounds__(THREADS) step_start(const Params p) {
-    start(p);
-    if (thread_of<u32>(THREADS) == 0) p.control->state = first_state(p);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_gather(const Params p) {
-    gather_frontier(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_adopt(const Params p) {
-    adopt_early(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_expand(const Params p) {
-    expand_rows(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_chunks(const Params p) {
-    expand_long_rows(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_scan(const Params p) {
-    scan_level(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_count(const Params p) {
-    count_unvisited(p);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_place(const Params p) {
-    place_unvisited(p, p.control->state);
-}
-extern "C" __global__ void __launch_bounds__(THREADS) step_pull(const Params p) {
-    pull(p, p.control->state);
-}
-/* One block: close the level and decide on the next. */
-extern "C" __global__ void __launch_bounds__(THREADS) step_end(const Params p) {
-    const State s = p.control->state;
-    const bool met = reached(p.goal, p.status, s.level);
-    __syncthreads(); /* all have read the state */
-    if (threadIdx.x != 0) return;
-    close_level(p, s);
-    p.control->state = next_state(p, s, met);
 }

@@ -81,16 +81,15 @@ INLINE void close_level(const Params &p, const State &s) {
         const bool pulled = s.mode == PULL, scanned = s.mode == SINGLE_SCAN;
         const u32 at = s.level - 1;
         Record *record = &p.records[at < p.record_capacity ? at : p.record_capacity - 1];
-        record->level = s.level;
-        record->mode = s.mode;
+        record->step = s.mode;
         record->frontier = pulled || s.gather ? slot->queued : s.size;
         record->checks = slot->checks;
-        record->found = scanned ? slot->tail - s.early : slot->found;
-        record->early = pulled ? slots[(s.level + 1) & 3].early : 0;
+        record->found_early = pulled ? slots[(s.level + 1) & 3].early : 0;
+        record->found = scanned ? slot->tail - s.early : slot->found + record->found_early;
         record->repeats = scanned ? slot->found - record->found : 0;
         record->handed_out = slot->ticket;
         record->donations = slot->donations;
-        record->nanoseconds = nanoseconds() - p.control->started;
+        record->nanoseconds = nanoseconds();
     }
     slots[(s.level + 3) & 3] = Slot{};
 }

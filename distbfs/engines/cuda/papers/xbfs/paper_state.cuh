@@ -47,17 +47,16 @@ struct State {
 
 /* One level that was run, where levels are counted. */
 struct Record {
-    u64 level, mode, frontier, checks, found, early, repeats;
-    u64 handed_out, donations, nanoseconds;
+    u64 step, frontier, checks; /* step: its mode */
+    u64 found, found_early;     /* found_early: those of the next level, which `found` includes */
+    u64 repeats, handed_out, donations, nanoseconds;
 };
 
 /* Zero before the first search; the next one begins with the turn that one left. */
 struct Control {
     Slot slots[4]; /* of a level: slots[level & 3] */
     State state;
-    u64 started; /* %globaltimer after the initialisation, if counted */
-    u32 turn;    /* meetings of all searches so far */
-    u32 unused;
+    u64 turn; /* meetings of all searches so far */
     Barrier barrier;
 };
 
@@ -66,7 +65,7 @@ struct Params {
     const u32 *adj;           /* [m], numbers */
     Uints in_row;             /* [active + 1], the rows that pulls look at: the same of */
     const u32 *in_adj;        /* [m]; a symmetric graph, else those of edges in */
-    int *status;              /* [active], level or -1 */
+    int *level;               /* [active], -1: unvisited; the status array */
     u32 *parent;              /* [active], numbers or NONE; null: not wanted */
     u32 *queues[2];           /* [active] each */
     u64 *chunks;              /* [2 m / CHUNK + 1], vertex << 32 | chunk of its row */
@@ -77,7 +76,7 @@ struct Params {
                                  with 2^w checks and more (Figure 9); null: levels
                                  are not counted, and have no records */
     Control *control;         /* [1] */
-    Record *records;          /* [record_capacity] */
+    Record *records;          /* [record_capacity + 1]; the last: the start */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
     u64 m;
     double alpha;

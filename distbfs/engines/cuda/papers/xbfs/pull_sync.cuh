@@ -23,7 +23,7 @@ INLINE void settle(const Params &p, u32 v, u32 degree, u32 found,
     const bool late = found == NONE;
     const u32 parent = late ? rule.same_level() : found;
     if (parent == NONE) return;
-    store_status(p.status + v, late ? level + 1 : level);
+    store_status(p.level + v, late ? level + 1 : level);
     if (p.parent) p.parent[v] = parent;
     if (p.in_row.at != p.row.at) degree = degree_of(p, v);
     if (late) {
@@ -44,7 +44,7 @@ INLINE void traverse(const Params &p, u32 v, int level, Tally &tally) {
     u32 found = NONE, k = 0;
     while (k < degree && found == NONE) {
         const u32 neighbour = __ldg(row + k++);
-        const int status = Rule::load(p.status + neighbour);
+        const int status = Rule::load(p.level + neighbour);
         if (status == level - 1)
             found = neighbour;
         else
