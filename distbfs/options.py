@@ -365,7 +365,7 @@ class SearchOptions:
     no_parents: Find levels only.
     direction: Search in one direction only; auto chooses at each level.
     stepwise: Begin each level from the host, even where one launch could do a whole
-        search.
+        search; not on one GPU.
     internal_ids: Leave the conversion to input ids out of the time of searches on
         devices.
     share_device: Allow several ranks of engine xbfs to use one device; slow, for

@@ -80,7 +80,7 @@ def open_device(opening: Opening) -> Session:
     about, why, split = world.broadcast([about, why, split])
     held = held or held_graph(world, opening.source.n, None)
     held.host_parts = bringing(replace(opening, world=SoloWorld()))
-    runner = WholeRunner(world, search, stepwise=options.stepwise)
+    runner = WholeRunner(world, search)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     shares = [] if held.graph is None else [ShareRows.of_graph(held.graph)]
     masks = DeviceMasks(held, partial(MaskedRows, SoloWorld(), shares))

@@ -5,7 +5,6 @@ The host launches one kernel for each device and search, and reads its result.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
-from distbfs.device.reached import value_counts
-from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
-from distbfs.engines.cuda.xbfs.share_search import TREES, level_records
+from distbfs.engines.cuda.xbfs.share_search import level_records
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
@@ -117,8 +115,8 @@ class DomainDriver(WholeDomain):
         level, parent = (Lazy(count, which, made) for which in range(2))
         result = Found(level, parent, int(end[1]), float(end[0]))
         if records:
-            with cuda.memory_of("a search"):
-                result.records = self._records(result)
+            shown = self._world, self._parts, result.level, result.levels
+            result.records = level_records(*shown)
         result.phases = clock.seconds
         return result
 
@@ -156,31 +154,6 @@ class DomainDriver(WholeDomain):
             with cuda.cupy().cuda.Device(part.device), cuda.memory_of("a search"):
                 out.append(work(part))
         return out
-
-    def _records(self, result: Found) -> list[LevelRecord]:
-        """Return one record per level: counts over all parts, times of this rank.
-
-        The vertices found in each level are counted in the results.
-        """
-        notes = self._on_each(lambda part: part.steps())[0]
-        counts = np.zeros((2, result.levels), dtype=np.int64)  # all, and searched ones
-        for part, level in zip(self._parts, result.level, strict=True):
-            for k, rows in enumerate((None, part.searched)):
-                counts[k] += value_counts(level, result.levels, rows)
-        counted = sum(self._on_each(lambda part: part.level_counts(result.levels)))
-        counts, counted = (self._world.allreduce(x) for x in (counts, counted))
-        (sizes, own), first = counts, self._parts[0]
-        at_level: dict[int, list[tuple[str, float]]] = defaultdict(list)
-        for name, level, *_, seconds in notes:
-            at_level[level].append((name, seconds))
-        steps = []
-        for k in range(1, result.levels):
-            other = "push" if own[k] else TREES
-            names = (name for name, _ in at_level[k] if name.startswith("pu"))
-            spent = sum(seconds for _, seconds in at_level[k])
-            steps.append((next(names, other), spent))
-        tails = first.graph.tails is not None
-        return level_records(steps, sizes, own, counted, first.vertices, tails=tails)
 
     def close(self) -> None:
         """Free the devices' shared memory, and unused memory (collective)."""

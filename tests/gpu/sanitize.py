@@ -112,11 +112,11 @@ def tails(name):
 
 
 def ends(name):
-    """By method fast, stepwise and by one cluster, to levels and targets."""
+    """By method fast and by one cluster, to levels and targets."""
     for graph, make in GRAPHS.items():
         made = HostGraph(make())
         root = int(made.vertices[-1])
-        for options in ({}, {"stepwise": True}, {"in_ids": False}):
+        for options in ({}, {"in_ids": False}):
             in_ids = options.get("in_ids", True)
             search = FastSearch(made.graph, **options)
             for until in untils(wanted_levels(made, root), root):
@@ -284,7 +284,6 @@ KINDS = {
     "bfs4k": bfs4k,
     "fast-ids": fast,
     "fast-numbers": lambda name: fast(name, in_ids=False),
-    "fast-stepwise": lambda name: fast(name, stepwise=True),
     "fast-push": lambda name: fast(name, direction="push"),
     "fast-pull": lambda name: fast(name, direction="pull"),
     "fast-forced": pulls,

@@ -30,11 +30,9 @@ FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
 BALANCES = ("static", "thread", "warp", "donation")
 COMMON = [
     (),
-    ("--stepwise",),
     ("--internal-ids",),
     ("--no-parents",),
     ("--internal-ids", "--no-parents"),
-    ("--internal-ids", "--stepwise"),
     ("--direction", "push"),
     ("--direction", "pull"),
 ]
@@ -95,7 +93,7 @@ def test_benchmark(more):
     search = told["search"]
     assert search["engine"] == more[1]
     assert search["method"] == ("paper" if more[1] == "xbfs-paper" else "fast")
-    assert search["mode"] == ("stepwise" if "--stepwise" in more else "resident")
+    assert search["mode"] == "resident"
     assert search["device"]
     assert search["exchange"] == "none"
     assert search["internal_ids"] == ("--internal-ids" in more)

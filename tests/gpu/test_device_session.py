@@ -35,7 +35,7 @@ from distbfs.store.write import write_graph
 
 SEARCHING = ["xbfs", "xbfs-paper"]
 NAMES = ["one-loop", "isolated", "star", "path", "two-components", "complete", "grid"]
-SWITCHES = ["", "parents", "internal_ids", "stepwise", "internal_ids,parents"]
+SWITCHES = ["", "parents", "internal_ids", "internal_ids,parents"]
 PAPER = [
     {"frontier": frontier, "balance": balance, "asynchronous": later}
     for frontier, balance, later in [
@@ -106,7 +106,7 @@ def test_kronecker_graph(engine, switches):
         check(session, source, root, records=False)
         check(session, source, root, records=True)
     about = session.describe()
-    assert about["mode"] == ("stepwise" if switches == "stepwise" else "resident")
+    assert about["mode"] == "resident"
     assert (about["engine"], about["exchange"]) == (engine, "none")
     assert about["internal_ids"] == ("internal_ids" in switches)
     assert about["graph"]["m"] == source.matrix.nnz == session.edges

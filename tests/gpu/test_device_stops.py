@@ -23,7 +23,6 @@ WAYS = {
     "cluster": {},
     "push": {"direction": "push"},
     "pull": {"direction": "pull"},
-    "stepwise": {"stepwise": True},
 }
 
 
@@ -72,9 +71,9 @@ def stopped(search, *arguments, **options):
 @pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 @pytest.mark.parametrize("named", WAYS)
 def test_one_device(named, in_ids):
-    made = HostGraph(path(8_000) if named == "stepwise" else LONG)
+    made = HostGraph(LONG)
     search = FastSearch(made.graph, in_ids=in_ids, **WAYS[named])
-    assert (search._cluster is not None) == (named in ("cluster", "stepwise"))
+    assert (search._cluster is not None) == (named == "cluster")
     found, whole = timed(search.search, 0)
     assert fault(made, 0, found, in_ids=in_ids) is None
     middle = made.source.n // 2 - 100

@@ -82,7 +82,6 @@ def test_scale_18_a_thousand_times():
     [
         {},
         {"in_ids": False},
-        {"stepwise": True},
         {"direction": "push"},
         {"direction": "pull", "in_ids": False},
         {"parents": False},
@@ -109,7 +108,6 @@ def test_each_setting_often(in_ids):
     searches = [
         FastSearch(made.graph, in_ids=in_ids, **options)
         for options in (
-            {"stepwise": True},
             {"direction": "push"},
             {"direction": "pull"},
             {"overrides": {"pull_edges": 1}},
@@ -151,7 +149,7 @@ def test_road_by_the_cluster(in_ids):
 
 def methods(graph, in_ids):
     """Searches by engines xbfs and xbfs-paper, each way."""
-    kinds = [{"engine": "xbfs-paper"}, {}, {"stepwise": True}]
+    kinds = [{"engine": "xbfs-paper"}, {}]
     kinds += [{"direction": way} for way in ("push", "pull")]
     kinds += [{"engine": "xbfs-paper", "balance": "donation"}]
     found = []

@@ -25,7 +25,6 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
-STEPWISE = pytest.mark.parametrize("stepwise", BOTH, ids=["stepwise", "resident"])
 
 
 def by_cluster(made, root, *, in_ids=True, parents=True):
@@ -97,9 +96,8 @@ def test_cluster_gives_up_where_inboxes_are_too_small():
         assert by_cluster(made, int(source.degrees.argmax())) is None
 
 
-@STEPWISE
 @IN_IDS
-def test_searches_beyond_the_cluster_stay_right(in_ids, stepwise):
+def test_searches_beyond_the_cluster_stay_right(in_ids):
     """Degrees like a road's, frontiers too wide for inboxes; also after it gave up."""
     wide = {
         "tree": shuffled(binary_tree(1 << 16)),
@@ -110,7 +108,7 @@ def test_searches_beyond_the_cluster_stay_right(in_ids, stepwise):
     wrong = []
     for name, source in wide.items():
         made = HostGraph(source)
-        search = FastSearch(made.graph, in_ids=in_ids, stepwise=stepwise)
+        search = FastSearch(made.graph, in_ids=in_ids)
         for root in [*roots_of(made, 3), 0]:
             said = fault(made, root, search.search(root), in_ids=in_ids)
             if said:

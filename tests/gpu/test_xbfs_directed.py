@@ -95,7 +95,7 @@ def test_the_python_interface():
 
 
 WAYS = (
-    *({}, {"direction": "push"}, {"direction": "pull"}, {"stepwise": True}),
+    *({}, {"direction": "push"}, {"direction": "pull"}),
     {"overrides": {"mark_edges": 0, "row_edges": 0, "pull_edges": HUGE}},
     {"overrides": {"pull_edges": 0}},
     {"overrides": {"window_words": 8, "pull_edges": 30}},

@@ -46,7 +46,6 @@ SOME = [
 ]
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
-STEPWISE = pytest.mark.parametrize("stepwise", BOTH, ids=["stepwise", "resident"])
 DIRECTION = pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 OVERRIDES = {
     "always-mark": {"mark_edges": 0, "pull_edges": HUGE},
@@ -67,12 +66,11 @@ OVERRIDES = {
 
 @pytest.mark.parametrize("wide", BOTH, ids=["u64", "u32"])
 @DIRECTION
-@STEPWISE
 @pytest.mark.parametrize("parents", BOTH, ids=["parents", "levels"])
 @IN_IDS
-def test_every_combination(in_ids, parents, stepwise, direction, wide):
+def test_every_combination(in_ids, parents, direction, wide):
     faults = Faults()
-    options = {"parents": parents, "stepwise": stepwise, "direction": direction}
+    options = {"parents": parents, "direction": direction}
     for name in SOME if wide else NAMES:
         made = host(name, wide)
         search = FastSearch(made.graph, in_ids=in_ids, **options)
@@ -83,21 +81,18 @@ def test_every_combination(in_ids, parents, stepwise, direction, wide):
 
 
 @pytest.mark.parametrize("named", OVERRIDES)
-@STEPWISE
-def test_thresholds_that_force_each_way(stepwise, named):
+def test_thresholds_that_force_each_way(named):
     """Marking pushes, direct pulls, neither; tiles and hub bits of other sizes.
 
     Ids and numbers take turns, which are others for the next thresholds.
     """
     faults = Faults()
     first = list(OVERRIDES).index(named)
-    for k, name in enumerate(SOME if stepwise else NAMES, first):
+    for k, name in enumerate(NAMES, first):
         made, in_ids = host(name), k % 2 == 0
-        search = FastSearch(
-            made.graph, in_ids=in_ids, stepwise=stepwise, overrides=OVERRIDES[named]
-        )
+        search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
         for root in roots_of(made):
-            faults.look(made, search, root, name, stepwise=stepwise, overrides=named)
+            faults.look(made, search, root, name, overrides=named)
     faults.tell()
 
 
@@ -202,9 +197,8 @@ def test_bits_past_the_last_vertex_are_no_vertices(in_ids, direction):
 
 
 @pytest.mark.parametrize("ways", ["mark-early", "pull-early"])
-@STEPWISE
 @IN_IDS
-def test_results_pass_one_byte_at_any_step(in_ids, stepwise, ways):
+def test_results_pass_one_byte_at_any_step(in_ids, ways):
     """Level 254 is reached by pushes, by the pulls in between, or by what follows."""
     faults = Faults()
     for length in range(246, 258):
@@ -212,16 +206,11 @@ def test_results_pass_one_byte_at_any_step(in_ids, stepwise, ways):
             end = [path(9)] if core == "far" else [path(9), complete(30), path(4)]
             source = chained(path(length), complete(60), *end)
             made = HostGraph(shuffled(beside(source, complete(clique))))
-            search = FastSearch(
-                made.graph,
-                in_ids=in_ids,
-                stepwise=stepwise,
-                overrides=OVERRIDES[ways],
-            )
+            search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[ways])
             degrees = made.source.degrees
             leaves = np.flatnonzero(degrees == 1)
             for root in leaves[:2].tolist():
-                told = {"core": core, "ways": ways, "stepwise": stepwise}
+                told = {"core": core, "ways": ways}
                 faults.look(made, search, root, f"length {length}", **told)
     faults.tell()
 
@@ -281,8 +270,8 @@ def test_larger_graphs(name):
             search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[ways])
             for root in roots:
                 faults.look(made, search, root, name, overrides=ways)
-        search = FastSearch(made.graph, in_ids=in_ids, parents=False, stepwise=not long)
-        faults.look(made, search, roots[0], name, parents=False, stepwise=not long)
+        search = FastSearch(made.graph, in_ids=in_ids, parents=False)
+        faults.look(made, search, roots[0], name, parents=False)
     if not long:
         search = FastSearch(made.graph)
         for root in roots[:2]:
@@ -296,7 +285,7 @@ def test_searches_end_after_a_level_or_with_targets(in_ids, ways):
     faults = Faults()
     for name in SOME:
         made = host(name)
-        for told in ({}, {"overrides": OVERRIDES[ways]}, {"stepwise": True}):
+        for told in ({}, {"overrides": OVERRIDES[ways]}):
             search = FastSearch(made.graph, in_ids=in_ids, **told)
             for root in roots_of(made, 2):
                 for until in untils(wanted_levels(made, root), root):
@@ -314,7 +303,6 @@ def test_scale_16():
     for in_ids in BOTH:
         for options in (
             {},
-            {"stepwise": True},
             {"direction": "push"},
             {"direction": "pull"},
             {"overrides": {"hub_words": 0}},
@@ -398,7 +386,6 @@ def made_sources(draw):
         {
             "in_ids": st.booleans(),
             "parents": st.booleans(),
-            "stepwise": st.booleans(),
             "direction": st.sampled_from(["auto", "auto", "push", "pull"]),
         }
     ),

@@ -103,15 +103,13 @@ class OnDevice(OnHost):
 class WholeRunner(Runner):
     """Passes roots to the one domain; ranks without a share of it wait.
 
-    search: the domain, None on ranks that wait; stepwise: whether the host sees every
-    level
+    search: the domain, None on ranks that wait
     """
 
-    def __init__(
-        self, world: World, search: WholeDomain | None, *, stepwise: bool = False
-    ) -> None:
+    mode = "resident"
+
+    def __init__(self, world: World, search: WholeDomain | None) -> None:
         self._world, self._search = world, search
-        self.mode = "stepwise" if stepwise else "resident"
         collective = search is not None and search.collective
         self._all_search = collective or world.size == 1  # and so know how it ends
         if search is not None and world.size == 1:

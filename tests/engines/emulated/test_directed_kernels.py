@@ -41,7 +41,6 @@ WAYS = {
     "plain": {},
     "push": {"direction": "push"},
     "pull": {"direction": "pull"},
-    "stepwise": {"stepwise": True},
     "parents": {"levels": False},
     "levels": {"parents": False},
     "mark": {"overrides": {"mark_edges": 0, "row_edges": 0, "pull_edges": HUGE}},
@@ -172,7 +171,7 @@ def test_last_levels_of_vertices_without_edges_out(device):
         for source in (star(9), ring(5), Arcs(7, [0, 1, 2, 3], [1, 2, 3, 4])):
             made = DirectedHost(source)
             for root in range(source.n):
-                for way in ({}, {"stepwise": True}, {"direction": "push"}):
+                for way in ({}, {"direction": "push"}):
                     search = FastSearch(made.graph, in_ids=in_ids, **way)
                     search._cluster = None
                     assert fault(made, root, search.search(root), in_ids=in_ids) is None
@@ -359,8 +358,6 @@ def test_masks(device, name, in_ids):
             found = search.search(roots[0], records=True)
             if said := fault(other, roots[0], found, in_ids=in_ids):
                 faults.lines.append(f"{name}, {way}, mask {seed}, records: {said}")
-            if seed == 0:
-                search.trace(roots[0])
             search.see(None)
             faults.look(made, search, roots[0], f"{name}, {way}, all")
     faults.tell()

@@ -99,10 +99,10 @@ def look_at_levels(faults, made, root, found, name):
 def test_shapes_in_every_form(device, in_ids, direction):
     """Half of the graphs in each, by id, and by number the others."""
     faults = Faults()
-    for parents, stepwise, wide in ((True, False, True), (False, True, False)):
-        told = {"parents": parents, "stepwise": stepwise, "direction": direction}
-        for name in [*SHAPES][in_ids ^ wide :: 2]:
-            made = host(name, wide)
+    for parents in BOTH:
+        told = {"parents": parents, "direction": direction}
+        for name in [*SHAPES][in_ids ^ parents :: 2]:
+            made = host(name, wide=parents)
             search = FastSearch(made.graph, in_ids=in_ids, **told)
             for root in roots_of(made, 1):
                 found = faults.look(made, search, root, name, **told)
@@ -235,13 +235,12 @@ def test_sizes_at_the_borders_of_words_and_tiles(device, direction):
 def steps_of(made, root, **options):
     """Return the names of the steps of a search, which must be right."""
     search = FastSearch(made.graph, **options)
-    found = search.search(root)
     in_ids = options.get("in_ids", True)
-    assert fault(made, root, found, in_ids=in_ids) is None
-    assert found.levels == wanted_levels(made, root).max() + 1
-    steps = [name for name, *_ in search.trace(root)]
-    assert fault(made, root, search.search(root), in_ids=in_ids) is None
-    return steps
+    for records in (False, True, False):
+        found = search.search(root, records=records)
+        assert fault(made, root, found, in_ids=in_ids) is None
+        assert found.levels == wanted_levels(made, root).max() + 1
+    return [name for name, *_ in search.steps()]
 
 
 @cache
@@ -291,19 +290,18 @@ def test_pulls_are_counted_from_what_was_not_visited(device):
                 steps_of(made, root, in_ids=in_ids, overrides=overrides)
 
 
-@pytest.mark.parametrize("few", [False, True])
-def test_every_step_is_seen(device, monkeypatch, few):
-    """Results by id are written by the search itself where vertices are few."""
-    if not few:
-        monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
+@IN_IDS
+def test_every_step_is_seen(device, in_ids):
+    """Results by number are written by the search itself."""
     seen = set()
     for name in ("kronecker", "two-big", "hubs"):
         made = host(name)
         for overrides in ({}, {"mark_edges": HUGE, "pull_edges": HUGE}):
             for root in roots_of(made, 2):
-                seen |= set(steps_of(made, root, overrides=overrides))
+                form = {"in_ids": in_ids, "overrides": overrides}
+                seen |= set(steps_of(made, root, **form))
     assert seen >= {"push-block", "push", "push-marking", "pull"}
-    assert ("results" in seen) == few
+    assert ("results" in seen) != in_ids
     assert "results" in steps_of(host("kronecker"), 0, in_ids=False)
 
 
@@ -339,17 +337,15 @@ def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
 
 @IN_IDS
 def test_many_searches_leave_clean_bitmaps(device, in_ids):
-    """Also after roots without edges, traces and searches a level at a time."""
+    """Also after roots without edges, and records."""
     faults, rng = Faults(), np.random.default_rng(3)
-    ways = {}, {"overrides": {"pull_edges": 40}}, {"stepwise": True}
+    ways = {}, {"overrides": {"pull_edges": 40}}, {"direction": "push"}
     for name, options in [*product(("tiny", "two-big", "kronecker"), ways)][in_ids::2]:
         made = host(name)
         search = FastSearch(made.graph, in_ids=in_ids, **options)
         lonely = np.flatnonzero(made.source.degrees == 0)[:3].tolist()
         roots = [*rng.integers(0, made.source.n, 7).tolist(), *lonely]
         for k, root in enumerate(rng.permutation(roots * 2).tolist()):
-            if k == 9:
-                search.trace(root)
             told = {**options, "records": k % 8 == 5}
             faults.look(made, search, root, f"{name}, search {k}", **told)
     faults.tell()
@@ -359,8 +355,7 @@ def test_many_searches_leave_clean_bitmaps(device, in_ids):
 def test_a_launch_that_meets_nowhere_ends(device, in_ids):
     """Blocks that begin late must not see the state that the others leave behind."""
     made = host("kronecker")
-    options = {"in_ids": in_ids, "stepwise": True, "direction": "push"}
-    search = FastSearch(made.graph, **options)
+    search = FastSearch(made.graph, in_ids=in_ids, direction="push")
     lonely = int(np.flatnonzero(made.source.degrees == 0)[0])
     for root in [*made.vertices[:8].tolist(), lonely] * 2:
         assert fault(made, root, search.search(root), in_ids=in_ids) is None
@@ -423,11 +418,11 @@ def test_roots_without_edges(device):
     made = host("tiny")
     root = int(np.flatnonzero(made.source.degrees == 0)[0])
     other = int(made.vertices[0])
-    for stepwise in BOTH:
-        search = FastSearch(made.graph, stepwise=stepwise)
+    search = FastSearch(made.graph)
+    for records in BOTH:
         for one in (root, other, root, root, other):
-            assert fault(made, one, search.search(one)) is None
-        found = search.search(root)
+            assert fault(made, one, search.search(one, records=records)) is None
+        found = search.search(root, records=records)
         assert found.levels == 1
         assert int(found.parent[root]) == root
 
@@ -442,10 +437,7 @@ def test_a_queue_holds_what_pulls_leave_for_it(device):
     v = np.concatenate([inside.v, stems, leaves, np.roll(leaves, 1)])  # no trees
     source = Tuples(len(leaves) + core + middle, u, v, size=1 << 20)
     made = HostGraph(source)
-    search = FastSearch(made.graph)
-    assert "gather" in {step[0] for step in search.trace(0)}
-    found = search.search(0)
-    assert fault(made, 0, found) is None
+    assert "gather" in steps_of(made, 0)
 
 
 @cache

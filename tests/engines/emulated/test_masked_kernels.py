@@ -31,7 +31,7 @@ SHAPES = {
     "star": lambda: beside(star(700), complete(40)),
 }
 WAYS = (
-    *({}, {"direction": "push"}, {"direction": "pull"}, {"stepwise": True}),
+    *({}, {"direction": "push"}, {"direction": "pull"}),
     *(
         {"overrides": x}
         for x in (
@@ -73,13 +73,12 @@ def look_through(faults, made, graph, seed, ways, kept=""):
         roots = roots_of(left, 1)
         for root in roots:
             faults.look(left, search, root, name, **way)
-        if not way.get("stepwise"):
-            found = search.search(roots[0], records=True)
-            if said := fault(left, roots[0], found, in_ids=in_ids):
-                faults.lines.append(f"{name}, records, {way}: {said}")
-            told = [x.found for x in found.records if x.found]
-            level = wanted_levels(left, roots[0])
-            assert told == np.bincount(level[level >= 0])[1:].tolist()
+        found = search.search(roots[0], records=True)
+        if said := fault(left, roots[0], found, in_ids=in_ids):
+            faults.lines.append(f"{name}, records, {way}: {said}")
+        told = [x.found for x in found.records if x.found]
+        level = wanted_levels(left, roots[0])
+        assert told == np.bincount(level[level >= 0])[1:].tolist()
         search.see(None)
         faults.look(whole, search, roots[0], f"{name}, again without", **way)
 

@@ -91,7 +91,7 @@ def test_every_way(device, monkeypatch, in_ids, few):
         for j, way in enumerate(({}, *OVERRIDES.values())):
             if j and (j + k + 2 * in_ids + 3 * few) % 6:
                 continue
-            told = {"levels": False, "stepwise": j == 0 and k % 2 == 1}
+            told = {"levels": False}
             search = FastSearch(made.graph, in_ids=in_ids, overrides=way, **told)
             some = j or name == "deep"
             for root in roots(made)[j % 2 :: 2] if some else roots(made):

@@ -257,6 +257,11 @@ def test_what_searches_directed_graphs(devices, monkeypatch):
             assert session.separated is not None
 
 
+def test_levels_led_by_the_host_on_one_device():
+    with pytest.raises(UsageError, match="stepwise is for searches between domains"):
+        distbfs.open(random_tuples(90, 200, seed=6), engine="xbfs", stepwise=True)
+
+
 @pytest.mark.parametrize("internal", [False, True])
 def test_a_root_without_edges(internal):
     source = random_tuples(200, 60, seed=2)

@@ -53,7 +53,6 @@ SETTINGS = {
     "pull-early": {"overrides": {"mark_edges": HUGE, "pull_edges": 50, "tile": 8}},
     "mark-then-pull": {"overrides": {"mark_edges": 20, "pull_edges": 400}},
     "never-pull": {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
-    "stepwise": {"stepwise": True},
 }
 MADE = {}
 
@@ -137,11 +136,11 @@ def test_after_every_step(device, in_ids):
 @IN_IDS
 def test_the_last_level_of_signed_bytes(device, in_ids):
     made = HostGraph(beside(path(140), BLOB))
-    for told in ({}, {"stepwise": True}):
-        search = FastSearch(made.graph, in_ids=in_ids, **told)
+    search = FastSearch(made.graph, in_ids=in_ids)
+    for records in (False, True):
         for depth in (125, 126, 127, 139):
             for until in (Until(depth), Until(None, np.array([min(depth, 139)]))):
-                found = search.search(0, until=until)
+                found = search.search(0, until=until, records=records)
                 assert fault(made, 0, found, in_ids=in_ids, until=until) is None
                 kind = np.int8 if depth <= 126 else np.int32
                 assert found.level.dtype == kind

@@ -33,7 +33,7 @@ from distbfs.engines.cuda.xbfs.shared import (
 )
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
-from distbfs.types import DeviceArray, Root, Stop
+from distbfs.types import Root, Stop
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
@@ -111,11 +111,6 @@ class MemberSearch(ShareSearch):
         some: int = self.own.active * self.layout.parts
         return some if self.leaves_out else self.part.domain.active
 
-    @property
-    def searched(self) -> DeviceArray:
-        """The local ids of the vertices of this part that are searched, uint32."""
-        return self.graph.vertices[: self.own.active]
-
     def _form(self, *, records: bool) -> Form:
         """Return a search's form; see ``_form_of``."""
         plain = not (self.masked or records or self.graph.directed) and self._is_plain
@@ -135,7 +130,7 @@ class MemberSearch(ShareSearch):
         """
         form = self._form(records=records)
         launch = self._launch(form)
-        self._count(counted=form.counts, records=records, traced=records)
+        self._count(counted=form.counts, records=records)
         return launch.record(then=self._results, back=self._back)
 
     def ready(

@@ -41,7 +41,7 @@ INLINE bool pushes_alone(const Member &r, const JointState &j) {
 /* A line of the trace, by one thread: what all devices have done. */
 INLINE void note(const Member &r, JointState &j, u32 what, u64 vertices, u64 edges,
                  u32 ahead = 0) {
-    if (!ASKED(r.own.trace) || j.traced >= r.own.rows) return;
+    if (!COUNT || !r.own.trace || j.traced >= r.own.rows) return;
     u64 *t = r.own.trace + (u64)j.traced++ * 4;
     t[0] = nanoseconds(), t[1] = (u64)what << 32 | (j.s.depth + ahead);
     t[2] = vertices, t[3] = edges;

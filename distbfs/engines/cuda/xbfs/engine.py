@@ -67,7 +67,7 @@ def common_kernels() -> list[Wanted]:
 
 
 class XbfsEngine(DeviceEngine):
-    """Has directions auto, push and pull; internal_ids; on one device, stepwise."""
+    """Has directions auto, push and pull; internal_ids; between domains, stepwise."""
 
     name = "xbfs"
     methods = METHODS
@@ -84,6 +84,11 @@ class XbfsEngine(DeviceEngine):
                 "engine"
             )
         o = self.options
+        if o.stepwise:
+            raise UsageError(
+                "stepwise is for searches between domains and on CPUs; engine xbfs "
+                "searches a graph on one device in one launch"
+            )
         counts = (graph.n, graph.active, graph.m, graph.at_least)
         need = self.state_bytes(*counts, directed=graph.directed)
         cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
@@ -93,7 +98,6 @@ class XbfsEngine(DeviceEngine):
             levels=o.levels,
             in_ids=not o.internal_ids,
             direction=o.direction,
-            stepwise=o.stepwise,
         )
 
     def likely(self, n: int, *, directed: bool = False) -> Iterator[Wanted]:

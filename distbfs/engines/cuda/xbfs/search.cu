@@ -128,16 +128,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     __shared__ Mail own;     /* of block 0's queue */
     __shared__ u32 stop;     /* the host's word, as all have learnt it, or block 0 alone */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
-    Run r = {*p.state, 0, 0, 0, p.budget};
+    Run r = {*p.state};
     State &s = r.s;
-    u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
+    u32 &turn = r.turn, &used = r.used;
     const u32 root = ASKED(p.from_set) ? NONE : p.numbers[p.root];
+#if COUNT
 #define NOTE(what, vertices, edge_count)                                                 \
-    if (lead && ASKED(p.trace) && traced < p.rows) {                                     \
-        u64 *t = p.trace + (u64)traced++ * 4;                                            \
+    if (lead && p.trace && r.traced < p.rows) {                                          \
+        u64 *t = p.trace + (u64)r.traced++ * 4;                                          \
         t[0] = nanoseconds(), t[1] = (u64)(what) << 32 | s.depth, t[2] = (vertices),     \
         t[3] = (edge_count);                                                             \
     }
+#else
+#define NOTE(what, vertices, edge_count) {}
+#endif
     NOTE(START, 0, 0)
     const u64 *host = ASKED(p.stop);
     if (host) { /* the level that a search begins with need not be 0 */
@@ -185,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         else __syncthreads();
     }
     NOTE(START, s.count, s.edges)
-    while (s.phase == FINISHING || (s.phase < DONE && budget)) {
+    while (s.phase < DONE) {
         u32 *visited = p.snapshot + s.k * p.stride;
         const u32 now = s.depth & 1;
         Mail *mail = &c->mail[used % 3], *later = &c->mail[(used + 1) % 3];
@@ -224,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.base = s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
                 s.k = 1, s.phase = ends(p, s) ? FINISHING : PULLING;
-                s.step = MARK_PUSH, budget--;
+                s.step = MARK_PUSH;
                 NOTE(MARK_PUSH, s.count, s.edges)
             } else {
                 /* small frontiers are pushed by block 0, level after level */
@@ -251,14 +255,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                              Claim{p, visited, s.depth + 1, next}, by, of, lane);
                         __syncthreads();
                         r = unpark(&parked);
-                        s.depth++, budget--;
+                        s.depth++;
                         s.step = small ? BLOCK_PUSH : GRID_PUSH;
                         if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
                         if (!small) break;
                         take(p, s, own.size, own.edges, own.hubs);
+                        NOTE(BLOCK_PUSH, s.count, s.edges)
                         __syncthreads();
                         /* mutant: SMALL || (host && stop) -> SMALL : test_every_kind_of_level */
-                        if (!budget || !s.count || s.edges > SMALL || (host && stop)) break;
+                        if (!s.count || s.edges > SMALL || (host && stop)) break;
                         if (ends(p, s) || ASKED(p.targets)) break;
                         if (may_pull && (marks(p, s) || pulls(p, s))) break;
                     }
@@ -270,8 +275,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                     const u32 mine = turn;
                     r = *(const Run *)news;
                     turn = mine;
-                } else take(p, s, news[0], news[1], news[2]);
-                NOTE(s.step, s.count, s.edges)
+                } else {
+                    take(p, s, news[0], news[1], news[2]);
+                    NOTE(GRID_PUSH, s.count, s.edges)
+                }
             }
             break;
         case PULLING: {
@@ -300,7 +307,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, host, &stop);
                 const u32 found = s.left - left;
                 pulled(p, s, left, false);
-                budget--;
                 NOTE(s.step, found, left)
                 break;
             }
@@ -313,9 +319,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, host, &stop);
                 const u32 found = s.left - left;
                 pulled(p, s, left, true);
-                budget--;
                 NOTE(s.step, found, left)
-                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || ASKED(p.targets) ||
+                if (s.phase != PULLING || s.k + 2 > SNAPSHOTS || ASKED(p.targets) ||
                     (host && stop))
                     break;
                 visited += p.stride;
@@ -354,7 +359,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             park(&parked, r);
             finish(p, root, room, parked.s);
             r = unpark(&parked);
-            if (!IN_IDS || AT_ONCE) NOTE(RESULTS, 0, 0)
+            if (!IN_IDS) NOTE(RESULTS, 0, 0)
             s.phase = DONE, s.dirty = 0;
         }
         }

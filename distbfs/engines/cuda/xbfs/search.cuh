@@ -44,7 +44,8 @@ enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE, STOPPED };
 /* How a search from a set begins, alike on all devices: its roots are a queue, or too many. */
 enum FromSet { BY_QUEUE = 1, BY_PULL };
 
-/* What one launch leaves for the next when a search goes level by level. */
+/* What one launch leaves for the next: whether the bitmaps are clean and, where levels need more
+ * than a byte and another form writes the results, all of it. */
 struct State {
     u16 phase, grows; /* grows: the frontier is worth a pull; used by search.cu alone */
     u32 depth;
@@ -61,7 +62,10 @@ struct State {
  * so that the step has the registers. */
 struct Run {
     State s;
-    u32 turn, used, traced, budget;
+    u32 turn, used;
+#if COUNT
+    u32 traced;
+#endif
 };
 
 /* A queue that is made by all blocks. */
@@ -109,7 +113,8 @@ struct Params {
     u32 *parent_out;          /* [n or active]; u64 by id with shares */
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
-    u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
+    u64 *trace;               /* [rows][4], with COUNT, or null: time, what << 32 | depth,
+                                 vertices, edges */
     u64 *counts;              /* [4][rows], by level, with COUNT: edge checks; looks at
                                  bits of hubs; columns of tails; lines of these */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
@@ -135,7 +140,7 @@ struct Params {
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
     u32 shares;               /* parts of a graph whose ids have 64 bits, else 0 */
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
-    u32 parents, budget, rows, push_only, pull_only;
+    u32 parents, rows, push_only, pull_only;
     u32 queue_room;           /* vertices */
     u32 growth;               /* from a frontier to one that is worth a pull; 0: any */
     u32 last, sought;         /* the last level that is searched; how many targets */

@@ -6,40 +6,36 @@ import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.build.cuda.share_rows import ShareRows
-from distbfs.device import cuda, programs
-from distbfs.device.reached import value_counts
+from distbfs.device import cuda
 from distbfs.engines.base import (
     WHOLE,
     FindPath,
-    LevelRecord,
     ShortestPath,
     Until,
     WholeResult,
 )
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
-from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, one_way, too_deep
+from distbfs.engines.cuda.xbfs.limits import one_way, too_deep
 from distbfs.engines.cuda.xbfs.lookups import DeviceLookups, has_hubs
 from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
-    DONE,
     FINISHING,
-    STEPS,
     STOPPED,
-    TREES,
     Form,
     ShareSearch,
     level_records,
 )
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import Root, Stop
 
 
 class FastSearch(ShareSearch):
     """Searches a graph on one device.
 
-    in_ids: results are by id, else by number; stepwise: use one launch per level
+    in_ids: results are by id, else by number
     levels: if false, write parents alone, except in searches with records, which count
     levels
     direction: "push" or "pull" takes one direction at all levels
@@ -60,7 +56,6 @@ class FastSearch(ShareSearch):
         levels: bool = True,
         in_ids: bool = True,
         direction: str = "auto",
-        stepwise: bool = False,
         overrides: dict[str, int] | None = None,
     ) -> None:
         with cuda.memory_of("a search"):
@@ -81,7 +76,7 @@ class FastSearch(ShareSearch):
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self._reset()
-        self._stepwise, self._results_taken = stepwise, False
+        self.by_number, self._results_taken = not in_ids, False
         self._results = a.results_launch(self.params) if in_ids else None
         self._lookups: DeviceLookups | None = None
         self.path: FindPath | None = self._path if parents and has_hubs(graph) else None
@@ -121,8 +116,7 @@ class FastSearch(ShareSearch):
 
     def _launch_usual(self) -> None:
         """Load the form of searches that need only levels and parents."""
-        plain = self._only_plain and not (self._stepwise or self.masked)
-        plain = plain and self._is_plain
+        plain = self._only_plain and not self.masked and self._is_plain
         self._launch(self._form(few=self._serves_few(plain=plain), plain=plain))
 
     def see(self, view: SeenEdges | None) -> None:
@@ -155,49 +149,34 @@ class FastSearch(ShareSearch):
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from ids; with records, use one launch per level, with counters.
+        """Search from ids; with records, in a form with counters.
 
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
-        stepwise = records or self._stepwise
-        self._prepare(root, until, None if stepwise else stop, counted=records)
-        if self._cluster is not None and not (stepwise or self.params.from_set):
+        self._prepare(root, until, stop, counted=records)
+        if self._cluster is not None and not (records or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
-        plain = not (stepwise or self.masked) and self._is_plain
+        plain = not (records or self.masked) and self._is_plain
         few = self._serves_few(records=records, plain=plain)
         form = self._form(records=records, few=few, plain=plain)
-        self._begin(1 if stepwise else NO_LIMIT, form, records=records)
-        launch = self._launch(form)
-        seconds, launches, depth = 0.0, 0, 0
-        steps: list[tuple[str, float]] = []
-        while True:
-            spent = self._run(launch, few=few)
-            seconds += spent
-            launches += 1
-            phase, last_depth, depth = self._state.phase, depth, self._state.depth
-            if depth > last_depth:
-                # a search that a tree begins does not begin at level 0
-                steps += [(TREES, 0.0)] * (depth - 1 - len(steps))
-                step = self._state.step  # none: a tree leads to the last level
-                steps.append((STEPS[step] if step else TREES, spent))
-            elif steps:
-                steps[-1] = (steps[-1][0], steps[-1][1] + spent)
-            if phase == DONE:
-                break
-            if phase != STOPPED:  # a launch a level, or levels need more than a byte
-                few = few and phase != FINISHING
-                launch = self._launch(self._form(records=records, few=few))
-                if stop is None or not stop():
-                    continue
-                self._reset()
+        swap_bitmaps(self.params)
+        self._count(counted=form.counts, records=records)
+        seconds, launches = self._run(form), 1
+        if self._state.phase == FINISHING:  # levels need more than a byte
+            seconds += self._run(self._form(records=records, few=False))
+            launches = 2
+        depth = self._state.depth
+        if self._state.phase == STOPPED:
             raise SearchStopped(f"the search was stopped at level {depth}")
         if too_deep(self.params, depth) and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
         result = self._result(depth, seconds, launches)
         if records:
-            result.records = self._records(result, steps)
+            # a last push may have found nothing
+            levels = max(result.levels, *(1 + step[1] for step in self.steps()))
+            result.records = level_records(SoloWorld(), [self], [result.level], levels)
         return result
 
     def _by_cluster(self, cluster: ClusterSearch) -> WholeResult | None:
@@ -211,34 +190,6 @@ class FastSearch(ShareSearch):
             return None
         level, parent = self._results_of(narrow=False)
         return WholeResult(level, parent, depth + 1, seconds, 1)
-
-    def _records(
-        self, result: WholeResult, steps: list[tuple[str, float]]
-    ) -> list[LevelRecord]:
-        """Return the records of all levels; finds are counted in the results."""
-        g, active = self.graph, int(self.params.active)
-        around = max(result.levels - 1 - len(steps), 0)  # levels of trees alone, after
-        rest = result.seconds - sum(seconds for _, seconds in steps)
-        after = [(TREES, rest), *[(TREES, 0.0)] * around][:around]
-        steps = [*steps, *after]
-        most = len(steps) + 1
-        sizes = value_counts(result.level, most)
-        if self.in_ids:
-            own = value_counts(result.level, most, g.vertices[:active])
-        else:
-            own = value_counts(result.level[:active], most)
-        counts, tails = self.level_counts(most), g.tails is not None
-        return level_records(steps, sizes, own, counts, active, tails=tails)
-
-    def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
-        """Return the steps of one search in one launch; see ``steps``."""
-        self._prepare(root, WHOLE, None)
-        few = self._serves_few(plain=False)
-        form = self._form(few=few)
-        self._begin(NO_LIMIT, form, traced=True)
-        self._run(self._launch(form), few=few)
-        self._reset()
-        return self.steps()
 
     def _prepare(
         self, root: Root, until: Until, stop: Stop | None, *, counted: bool = False
@@ -255,18 +206,11 @@ class FastSearch(ShareSearch):
             self._written.clear()
             self._results_taken = False
 
-    def _begin(
-        self, budget: int, form: Form, *, records: bool = False, traced: bool = False
-    ) -> None:
-        """Begin a search of ``budget`` levels a launch."""
-        self.params.budget = budget
-        swap_bitmaps(self.params)
-        self._count(counted=form.counts, records=records, traced=traced)
-
-    def _run(self, launch: programs.Launch, *, few: bool) -> float:
+    def _run(self, form: Form) -> float:
         """Launch once; return the seconds."""
         self._take_turn()
-        then = None if few else self._results
+        then = None if form.few else self._results
+        launch = self._launch(form)
         return launch.timed(then=then, back=self._back, word=self._word)
 
     def _result(self, depth: int, seconds: float, launches: int) -> WholeResult:

@@ -10,7 +10,7 @@ and ends as well.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 
 from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
+from distbfs.device.reached import value_counts
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import Back
@@ -28,7 +29,7 @@ from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, last_and_targets
 from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.types import Ids, Root, Stop
+from distbfs.types import DeviceArray, Ids, Root, Stop, World
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
@@ -76,30 +77,39 @@ def cut(array: Any, count: int) -> Any:
 
 
 def level_records(
-    steps: Sequence[tuple[str, float]],
-    sizes: Ids,
-    searched: Ids,
-    counts: Ids,
-    active: int,
-    *,
-    tails: bool,
+    world: World, shares: Sequence[ShareSearch], level: Iterable[Any], levels: int
 ) -> list[LevelRecord]:
-    """Return the records of the levels from 1 on.
+    """Return the records of the levels from 1 on (collective).
 
-    steps: name and seconds of each; sizes: vertices of each level from 0 on; searched:
-    how many of them are not left out; counts: int64 [COUNTERS, levels]
-    active: number of vertices that are not left out; tails: whether rows have tails
+    They have the counts of all devices, and the times of the first one.
+    shares: this rank's devices; level: the levels that each of them has written
+    levels: how many of them are told
     """
+    first, names = shares[0], dict[int, str]()
+    with cuda.cupy().cuda.Device(first.graph.numbers.device):
+        steps = first.steps()
+    seconds = dict.fromkeys(range(levels), 0.0)
+    for name, k, *_, spent in steps:
+        seconds[k] = seconds.get(k, 0.0) + spent
+        if name.startswith("pu"):
+            names.setdefault(k, name)
+    sizes, counts = (np.zeros((k, levels), np.int64) for k in (2, COUNTERS))
+    for share, array in zip(shares, level, strict=True):
+        with array.device, cuda.memory_of("a search"):
+            sizes += share.level_sizes(array, levels)
+            counts += share.level_counts(levels)
+    (sizes, searched), counts = world.allreduce(sizes), world.allreduce(counts)
     extras = {"hub_looks": counts[1].tolist(), PRUNED: (sizes - searched).tolist()}
-    if tails:
+    if first.graph.tails is not None:
         extras |= tail_counts(counts)
-    log, left = [], active
-    for k, (step, seconds) in enumerate(steps, 1):
+    log, left = [], first.vertices
+    for k in range(1, levels):
+        step = names.get(k, "push" if searched[k] else TREES)
         left -= int(searched[k - 1])
         frontier = left if step.startswith("pull") else int(searched[k - 1])
-        extra = {name: values[k] for name, values in extras.items()}
+        extra = {name: int(values[k]) for name, values in extras.items()}
         checks, size = int(counts[0, k]), int(sizes[k])
-        log.append(LevelRecord(step, frontier, checks, size, seconds, extra))
+        log.append(LevelRecord(step, frontier, checks, size, seconds[k], extra))
     return log
 
 
@@ -108,11 +118,13 @@ class ShareSearch:
 
     masked: whether searches see only some edges
     source: the file of its kernel; layout, index: which vertices the device owns
+    by_number: whether results are by number
     own: arguments of searches (``Params`` in search.cuh); params: those of the kernel,
     which has them
     """
 
     source: Path
+    by_number = False
 
     def __init__(
         self,
@@ -264,12 +276,12 @@ class ShareSearch:
         self._turn ^= 1
         self.take_counters(self._turn)
 
-    def _count(self, *, counted: bool, records: bool, traced: bool) -> None:
-        """Make the next search count in a form with counters, and note its steps.
+    def _count(self, *, counted: bool, records: bool, traced: bool = True) -> None:
+        """Make the next search count in a form with counters.
 
-        records: clear the counters first
+        records: clear the counters first and, if traced, note steps
         """
-        cp, p = cuda.cupy(), self.own
+        cp, p, traced = cuda.cupy(), self.own, records and traced
         if counted and self._counts is None:
             self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
         if counted:
@@ -283,8 +295,29 @@ class ShareSearch:
         if traced:
             self._trace.fill(0)
 
+    @property
+    def vertices(self) -> int:
+        """Number of vertices of all devices that it searches."""
+        return int(self.own.active)
+
+    @property
+    def searched(self) -> DeviceArray:
+        """The local ids of the vertices here that are searched, uint32."""
+        return self.graph.vertices[: self.own.active]
+
+    def level_sizes(self, level: DeviceArray, levels: int) -> Ids:
+        """Count the vertices here, and those that are searched, by level; [2, levels].
+
+        level: as written, by local id or number
+        """
+        if self.by_number:
+            own = value_counts(level[: self.own.active], levels)
+        else:
+            own = value_counts(level, levels, self.searched)
+        return np.array([value_counts(level, levels), own])
+
     def steps(self) -> list[tuple[str, int, int, int, float]]:
-        """Return the notes of the last search that made some, one for each step.
+        """Return the notes of the last search with records, one for each step.
 
         A note is (name, level, vertices, edges, seconds), where vertices and edges are
         those of the frontier that a push made or, for a pull, the found and the
