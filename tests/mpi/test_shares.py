@@ -33,7 +33,6 @@ def several_threads(monkeypatch):
 def test_both_ways(world, several_threads, monkeypatch, buffer_bytes, id_bits):
     """The last device to come talks to the other ranks, from any thread."""
     monkeypatch.setattr(shares, "CHUNK", 60)
-    monkeypatch.setattr(shares, "LEAST", 4)
     if id_bits == 64:
         monkeypatch.setattr(device_tuples, "NARROW", 1)
     source, parts = kronecker(7), 4 * world.size

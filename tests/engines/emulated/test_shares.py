@@ -50,7 +50,6 @@ GUARDED = EmulatedDevice.check
 def little_at_once(device, monkeypatch):
     monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
     monkeypatch.setattr(shares, "CHUNK", CHUNK)
-    monkeypatch.setattr(shares, "LEAST", 4)
     monkeypatch.setattr(device_keys, "SLACK", 50)
 
 
