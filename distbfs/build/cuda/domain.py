@@ -47,7 +47,12 @@ from distbfs.build.cuda.room import (
     check_hosts,
 )
 from distbfs.build.cuda.rows import RowsByRange
-from distbfs.build.cuda.separate import MAX_DEGREE, Builder, CommonSizes
+from distbfs.build.cuda.separate import (
+    MAX_DEGREE,
+    Builder,
+    CommonSizes,
+    add_bases,
+)
 from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
@@ -341,11 +346,13 @@ class MemberBuilder(Builder):
             need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
             need += 16 * int(sizes.max())
             cuda.require(need, "the positions of all vertices")
-            members = cupy.asarray(np.concatenate([one.members for one in known]))
+            every = np.concatenate([one.members for one in known])
+            bases = np.cumsum(sizes) - sizes
+            add_bases(every, bases)
+            members = cupy.asarray(every)
             positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
             names = cupy.full(room, ISOLATED, np.uint32)
             least = cupy.asarray(least_degrees())
-            bases = np.cumsum(sizes) - sizes
             sets = members.reshape(shape.parts, -1)
             for part, (one, base) in enumerate(zip(known, bases.tolist(), strict=True)):
                 numbers = self._numbered(least[cupy.asarray(one.classes)]).numbers
@@ -357,11 +364,11 @@ class MemberBuilder(Builder):
                     np.uint64(local),
                     *shape.own(part),
                     sets[part],
+                    np.uint32(base),
                     numbers,
-                    positions[base:],
+                    positions,
                     names,
                 )
-            shape.shift_sets(launch, cupy.asarray(bases.astype(np.uint32)), members)
         return Places(members, positions, names)
 
     def _numbered(self, degrees: Any) -> Numbering:
@@ -474,7 +481,7 @@ class MemberBuilder(Builder):
         """Write sorted keys of rows from ``low`` on; rows with tails go apart."""
         tailed = 0 if split is None else split.tailed
         if low < tailed:
-            some, keys = segments(self.kernels, keys, low, [tailed], 32)
+            some, keys = segments(keys, low, [tailed], 32)
             if len(some):
                 end = low + 1 + int(some[-1:].get()[0] >> np.uint64(32))
                 writer.write(some, (low, end, len(some)))

@@ -117,13 +117,6 @@ normal_keys(u32 low, u32 high, u32 normals, const u32 *device, const u32 *order,
     }
 }
 
-/* columns: [count], the low halves; keys: [count] */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-low_halves(u64 count, const u64 *keys, u32 *columns) {
-    for (u64 k = thread_of(BLOCK); k < count; k += threads_of(BLOCK))
-        columns[k] = (u32)keys[k];
-}
-
 /* The outer edges of a range of normal vertices, by position.
  *
  * low, high: the range; order: [active], as in normal_keys; nn: [active + 1], offsets;

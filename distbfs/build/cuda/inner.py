@@ -229,11 +229,9 @@ class InnerSide:
         count, split = last - first, self._split
         if split is None or low >= split.tailed:
             start = int(self._offsets[low])
-            into = self._columns[start : start + count]
-            self._launch("low_halves", np.uint64(count), keys, into)
+            self._columns[start : start + count] = keys[:count]  # their low halves
             return count
-        columns = cuda.cupy().empty(count, np.uint32)
-        self._launch("low_halves", np.uint64(count), keys, columns)
+        columns = keys[:count].astype(np.uint32)
         upto = self._upto[low : high + 1] - np.uint64(first)
         deal_rows(
             self._kernels,

@@ -16,13 +16,9 @@ from distbfs.types import DeviceArray, KernelArgument
 
 FOLDER = Path(__file__).parent
 KEY_KERNELS = {
-    "scan_32",
-    "scan_64",
+    "scan",
     "sum_rows",
-    "offsets_32",
-    "offsets_64",
     "histogram",
-    "keys_below",
     "count_fresh",
     "measure_rows",
     "write_columns",
@@ -72,11 +68,10 @@ class Kernels:
     def scan(self, values: Any) -> Any:
         """Return the exclusive prefix sums, uint64 [values + 1]; the last is the total.
 
-        values: uint32 or uint64
+        values: uint32
         """
         starts = cuda.cupy().empty(len(values) + 1, np.uint64)
-        name = f"scan_{8 * values.dtype.itemsize}"
-        self.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
+        self.kernel("scan")(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
     def fresh_before(self, keys: Any) -> tuple[Any, int]:

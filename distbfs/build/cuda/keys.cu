@@ -12,16 +12,14 @@
 #include "keys.cuh"
 
 #define ROWS_TILE 1024
-#define ROWS_PER_THREAD (ROWS_TILE / THREADS)
 #define LOW_BINS 1024
 
 /* Sums before each value; a single block of 1024 threads.
  *
  * values: [count]; starts: [count + 1], the last is the sum of all
  */
-template <typename Value>
-static __device__ void sums_before(u64 count, const Value *__restrict__ values,
-                                   u64 *__restrict__ starts) {
+extern "C" __global__ void __launch_bounds__(1024) scan(u64 count, const u32 *__restrict__ values,
+                                                        u64 *__restrict__ starts) {
     __shared__ u64 sums[32];
     u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 before = 0;
@@ -43,18 +41,6 @@ static __device__ void sums_before(u64 count, const Value *__restrict__ values,
         __syncthreads();
     }
     if (threadIdx.x == 0) starts[count] = before;
-}
-
-/* scan of 32-bit values: [count]; starts: [count + 1] */
-extern "C" __global__ void __launch_bounds__(1024) scan_32(u64 count, const u32 *values,
-                                                           u64 *starts) {
-    sums_before(count, values, starts);
-}
-
-/* scan of 64-bit values: [count]; starts: [count + 1] */
-extern "C" __global__ void __launch_bounds__(1024) scan_64(u64 count, const u64 *values,
-                                                           u64 *starts) {
-    sums_before(count, values, starts);
 }
 
 /* Sums each tile of ROWS_TILE values; one block a tile.
@@ -88,48 +74,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_rows(
     if (lane_id() == 0 && highest) atomicMax(longest, highest);
 }
 
-/* Turns lengths of rows into offsets; one block a tile of ROWS_TILE.
- *
- * counted: rows with a length, the others are empty and come last; lengths: [counted]
- * starts: [tiles + 1], from the sums of the tiles; offsets: [rows + 1]
- */
-template <typename Offset>
-static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__ lengths,
-                                  const u64 *__restrict__ starts,
-                                  Offset *__restrict__ offsets) {
-    __shared__ u64 sums[WARPS];
-    u32 warp = threadIdx.x / 32, lane = lane_id();
-    u64 tiles = (counted + ROWS_TILE - 1) / ROWS_TILE;
-    for (u64 first = blockIdx.x * (u64)ROWS_TILE; first <= rows;
-         first += gridDim.x * (u64)ROWS_TILE) {
-        u64 row = first + threadIdx.x * ROWS_PER_THREAD, own[ROWS_PER_THREAD], sum = 0;
-        for (u32 k = 0; k < ROWS_PER_THREAD; k++) {
-            own[k] = sum;
-            sum += row + k < counted ? lengths[row + k] : 0;
-        }
-        u64 upto = warp_scan<u64>(sum);
-        if (lane == 31) sums[warp] = upto;
-        __syncthreads();
-        u64 tile = first / ROWS_TILE, start = starts[tile < tiles ? tile : tiles] + upto - sum;
-        for (u32 w = 0; w < warp; w++) start += sums[w];
-        for (u32 k = 0; k < ROWS_PER_THREAD; k++)
-            if (row + k <= rows) offsets[row + k] = (Offset)(start + own[k]);
-        __syncthreads();
-    }
-}
-
-/* offsets_of with 32 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(THREADS) offsets_32(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u32 *offsets) {
-    offsets_of(rows, counted, lengths, starts, offsets);
-}
-
-/* offsets_of with 64 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(THREADS) offsets_64(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u64 *offsets) {
-    offsets_of(rows, counted, lengths, starts, offsets);
-}
-
 /* Counts the occurrences of each value.
  *
  * values: [count]; counts: [highest value + 1], added to
@@ -146,24 +90,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) histogram(
     __syncthreads();
     for (u32 k = threadIdx.x; k < LOW_BINS; k += THREADS)
         if (few[k]) atomicAdd(counts + k, few[k]);
-}
-
-/* Lower bounds of values in sorted keys; a single block of 32 threads.
- *
- * keys: [count], sorted; values: [wanted]; found: [wanted], keys below each value
- */
-extern "C" __global__ void __launch_bounds__(32) keys_below(
-    u64 count, const u64 *__restrict__ keys, u64 wanted, const u64 *__restrict__ values,
-    u64 *__restrict__ found) {
-    for (u64 k = threadIdx.x; k < wanted; k += 32) {
-        u64 low = 0, high = count;
-        while (low < high) {
-            u64 middle = low + (high - low) / 2;
-            if (keys[middle] < values[k]) low = middle + 1;
-            else high = middle;
-        }
-        found[k] = low;
-    }
 }
 
 /* Counts the keys that differ from the one before them, in tiles of TILE.

@@ -19,7 +19,6 @@ from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.ranges import (
     KEY_BYTES,
     RESERVE,
-    ROWS_TILE,
     Ranges,
 )
 from distbfs.build.cuda.shares import DealerSeat, Shares
@@ -50,15 +49,6 @@ class PartKernels(Kernels):
     def __init__(self, clock: Stopwatch, n: int) -> None:
         super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
 
-    def below(self, keys: Any, values: list[int]) -> list[int]:
-        """Count the sorted ``keys`` below each value."""
-        cupy = cuda.cupy()
-        wanted = cupy.asarray(np.array(values, dtype=np.uint64))
-        counts = cupy.empty(len(values), np.uint64)
-        size, number = np.uint64(len(keys)), np.uint64(len(values))
-        self.kernel("keys_below")(1, 32, size, keys, number, wanted, counts)
-        return [int(x) for x in counts.get()]
-
     def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 for none."""
         return Ranges(self, values).longest
@@ -79,24 +69,10 @@ class PartKernels(Kernels):
 
     def offsets(self, lengths: Any, rows: int, total: int) -> Any:
         """Return offsets [rows + 1], uint32 if ``total`` fits; added rows are empty."""
-        cupy = cuda.cupy()
-        dtype = index_dtype(total)
-        out = cupy.empty(rows + 1, dtype)
-        tiles = -(-len(lengths) // ROWS_TILE)
-        sums, longest = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
-        counted = np.uint64(len(lengths))
-        self.launch("sum_rows", tiles, 1, counted, lengths, sums, longest)
-        name = f"offsets_{8 * np.dtype(dtype).itemsize}"
-        self.launch(
-            name,
-            rows + 1,
-            ROWS_TILE,
-            np.uint64(rows),
-            counted,
-            lengths,
-            self.scan(sums),
-            out,
-        )
+        counted = len(lengths)
+        out = cuda.cupy().zeros(rows + 1, index_dtype(total))
+        out[1 : counted + 1] = cuda.cupy().cumsum(lengths, dtype=out.dtype)
+        out[counted + 1 :] = total
         return out
 
 
@@ -395,12 +371,13 @@ class RowWriter:
 
 
 def segments(
-    kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int], bits: int
+    keys: DeviceArray, low: int, bases: list[int], bits: int
 ) -> list[DeviceArray]:
     """Cut sorted keys at the rows ``bases``; return one piece more than ``bases`` has.
 
     keys: uint64; low: the row that keys have whose bits above ``bits`` are 0
     """
-    values = [min(max(base - low, 0) << bits, LARGEST_KEY) for base in bases]
-    cuts = [*kernels.below(keys, values), len(keys)]
+    cp, values = cuda.cupy(), [min(max(x - low, 0) << bits, LARGEST_KEY) for x in bases]
+    firsts = cp.asarray(np.array(values, dtype=np.uint64))
+    cuts = [*cp.searchsorted(keys, firsts).get().tolist(), len(keys)]
     return [keys[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]

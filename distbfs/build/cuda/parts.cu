@@ -256,16 +256,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
 
 /* Positions of the members of a part, and their ids for results.
  *
- * members: [blocks], ranks in the part; numbers, positions: [members], by rank
+ * members: [blocks], ranks over all parts; base: members of the parts before
+ * numbers: [members], by rank in the part; positions: [members of all parts], by rank
  * names: [positions], by position: the id, or the local id where ids have 64 bits
  */
 extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
-    u64 local, u32 parts, u32 part, const uint4 *members, const u32 *__restrict__ numbers,
-    u32 *__restrict__ positions, u32 *__restrict__ names) {
+    u64 local, u32 parts, u32 part, const uint4 *members, u32 base,
+    const u32 *__restrict__ numbers, u32 *__restrict__ positions, u32 *__restrict__ names) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 rank;
         if (!find(members, (u32)k, rank)) continue;
-        u32 position = position_in(numbers[rank], parts, part);
+        u32 position = position_in(numbers[rank - base], parts, part);
         positions[rank] = position;
         names[position] = (u32)(sizeof(ID) == 4 ? k * parts + part : k);
     }
@@ -341,13 +342,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) rank_set(u64 blocks, u32 b
                                                              const u64 *starts, uint4 *set) {
     for (u64 k = thread_of(THREADS); k < blocks; k += threads_of(THREADS))
         set[k].x = base + (u32)starts[k];
-}
-
-/* set[k].x += bases[k / blocks]; set: [parts * blocks]; bases: [parts] */
-extern "C" __global__ void __launch_bounds__(THREADS) shift_set(u64 count, u64 blocks,
-                                                              const u32 *bases, uint4 *set) {
-    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS))
-        set[k].x += bases[k / blocks];
 }
 
 /* Numbers the vertices of a part: normal ones with edges first, both rising by local id.

@@ -55,23 +55,6 @@ class CommonSizes:
         places = self.per * self.parts
         self.bits = max((places - 1).bit_length(), 32) if self.wide else 32
 
-    def shift_sets(self, launch: Any, bases: Any, members: Any) -> None:
-        """Make the ranks of each part's set count over all parts, on the device.
-
-        bases: uint32 [parts], number of members of the parts before; members: the sets,
-        uint32 [parts * 4 * blocks], changed in place
-        """
-        size = self.parts * self.blocks
-        launch(
-            "shift_set",
-            size,
-            BLOCK,
-            np.uint64(size),
-            np.uint64(self.blocks),
-            bases,
-            members,
-        )
-
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
         """Return the number of parts and the part's index as kernel arguments."""
         return np.uint32(self.parts), np.uint32(part)
@@ -133,8 +116,8 @@ class Shared:
     """Facts about all parts that every rank has on the host; creation is collective.
 
     ids, degrees: those of the delegates, by part, uint64 and uint32 [d]
-    normals, members, bases: only if ids are not wide: sets as in ``Tables``, uint32
-    [parts * 4 * blocks], and the number of delegates of preceding parts, uint32 [parts]
+    normals, members: only if ids are not wide: sets as in ``Tables``, uint32 [parts * 4
+    * blocks]
     nbytes: bytes of all these arrays
     """
 
@@ -166,11 +149,21 @@ class Shared:
         if delegates and not wide:
             self.members = by_part(gathered([x.members for x in numbered]))
             sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in numbered])
-            self.bases = by_part((np.cumsum(sizes) - sizes).astype(np.uint32))
+            add_bases(self.members, by_part(np.cumsum(sizes) - sizes))
         if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
         sets = 0 if wide else 2 * self.normals.nbytes
         self.nbytes = sets + DELEGATE_BYTES * delegates
+
+
+def add_bases(sets: Array, bases: Ids) -> None:
+    """Make the ranks of each part's set count over all parts.
+
+    sets: uint32 [parts * 4 * blocks], changed in place; bases: int64 [parts], number of
+    members of the parts before
+    """
+    ranks = sets.reshape(len(bases), -1, 4)[:, :, 0]
+    ranks += bases.astype(np.uint32)[:, None]
 
 
 @dataclass(frozen=True)
@@ -355,7 +348,6 @@ class Builder:
                 table = cupy.zeros(len(members), np.uint64)
             else:
                 members, table = cupy.asarray(shared.members), cupy.empty(d, np.uint64)
-                shape.shift_sets(launch, cupy.asarray(shared.bases), members)
             ids, degrees = cupy.asarray(shared.ids), cupy.asarray(shared.degrees)
             order = cupy.argsort(ids, kind="stable")
             order = order[cupy.argsort(~degrees[order], kind="stable")]
@@ -429,7 +421,7 @@ class Builder:
 
             for keys, low in self.keys.sorted_keys(rule, kept):
                 with self.kernels.phase("rows"):
-                    pieces = segments(self.kernels, keys, low, bases[1:4], shape.bits)
+                    pieces = segments(keys, low, bases[1:4], shape.bits)
                     each = zip(writers, pieces, bases[:4], strict=True)
                     for writer, piece, base in each:
                         writer.add(piece, low - base)
