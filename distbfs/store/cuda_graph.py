@@ -8,16 +8,11 @@ again for each group of keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.build.cuda.graph import (
-    assemble,
-    assemble_directed,
-    check_size,
-)
+from distbfs.build.cuda.graph import assemble, check_size
 from distbfs.build.cuda.kernels import Kernels
 from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
 from distbfs.device import cuda
@@ -101,25 +96,20 @@ def graph_of_store(
         with kernels.phase("rows"):
             parts, kept = range(manifest.parts), [TupleEnds(1, 0, ends)]
             rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
-            held = [rows] * len(sides)
+            held, todo = [rows] * len(sides), sides[::-1]
             del rows
 
-        def side(names: Sequence[str]) -> tuple[EachEdge, Budget]:
-            edges = EachEdge(held.pop(), manifest.parts, names)
+        def side() -> tuple[EachEdge, Budget]:
+            edges = EachEdge(held.pop(), manifest.parts, todo.pop())
             return edges, Budget(n, m, MOST, buffer_bytes, cheap=True, room=room)
 
-        if manifest.directed:
-            ways = [partial(side, names) for names in sides]
-            made = assemble_directed(kernels, ways, degrees, wide=False, room=room)
-        else:
-            edges, budget = side(SUBGRAPHS)
-            made = assemble(kernels, edges, degrees, budget, both=False, wide=False)
-    return DeviceGraph(
-        n=n,
-        tuples=manifest.tuples,
-        loops=0,
-        tuple_degrees=ends,
-        source=dict(manifest.source),
-        seconds=clock.seconds,
-        **made,
-    )
+        return assemble(
+            kernels,
+            side(),
+            degrees,
+            ends,
+            tuples=manifest.tuples,
+            source=dict(manifest.source),
+            back=side if manifest.directed else None,
+            room=room,
+        )

@@ -46,12 +46,20 @@ class Chunks:
 
     count: number of pairs; hold: keep them after the first pass
     done: called with the number of pairs made. One pass is announced from the start.
+    both: whether they are read in both directions, those of ``turned`` last
     """
 
     def __init__(
-        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
+        self,
+        pairs: Pairs,
+        count: int,
+        *,
+        hold: bool,
+        done: Sum | None = None,
+        both: bool = False,
     ) -> None:
         self.pairs, self.count, self.hold = pairs, count, hold
+        self._both, self._turned = both, False
         self._complete, self._done = False, done or Sum()
         self._done.more(count)
         size = count if hold else longest(count)
@@ -64,10 +72,17 @@ class Chunks:
             u, v = self._u[at], self._v[at]
             if not self._complete:
                 self.pairs.fill(start, stop, u, v)
-            yield u, v
+            # mutant: (v, u) if self._turned else (u, v) -> (u, v)
+            #   : test_directed_tuples_in_passes
+            yield (v, u) if self._turned else (u, v)
             if not self._complete:
                 self._done(stop - start)
         self._complete = self.hold
+
+    def turned(self) -> Chunks:
+        """Yield the reversed pairs from now on."""
+        self._turned = True
+        return self
 
     def expect(self, passes: int) -> None:
         """Announce ``passes`` more passes."""
@@ -76,29 +91,5 @@ class Chunks:
 
     def drop(self) -> None:
         """Free the memory; no pass may follow."""
-        self._u = self._v = None
-
-
-class Side:
-    """Pairs for outgoing or, if ``turned``, incoming edges of a directed graph.
-
-    The side of incoming edges is built last, and so frees the chunks.
-    """
-
-    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
-        self._chunks, self._turned = chunks, turned
-
-    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        for u, v in self._chunks:
-            # mutant: (v, u) if self._turned else (u, v) -> (u, v)
-            #   : test_directed_tuples_in_passes
-            yield (v, u) if self._turned else (u, v)
-
-    def expect(self, passes: int) -> None:
-        """Announce ``passes`` more passes."""
-        self._chunks.expect(passes)
-
-    def drop(self) -> None:
-        """Free the memory; no pass may follow."""
-        if self._turned:
-            self._chunks.drop()
+        if self._turned or not self._both:
+            self._u = self._v = None

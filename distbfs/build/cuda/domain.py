@@ -393,9 +393,9 @@ class MemberBuilder(Builder):
             ranks = numbering.vertices
             numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
             ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
-            lengths, fit = [x[ranks] for x in m.sides] or [numbering.sorted], None
+            lengths, fit = [x[ranks] for x in m.sides or [m.degrees]], None
             m.degrees = m.ids = m.ends = m.sides = None
-            del numbering.sorted, ranks
+            del ranks
             ranges = [Ranges(self._numbering, x) for x in lengths]
             every = BothSides(ranges)
             cuda.release()

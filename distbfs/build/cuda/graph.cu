@@ -216,14 +216,12 @@ count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
  *
  * starts: [CLASSES * tiles + 1], from the counts; class_starts: [CLASSES + 1], first
  * number of each class, highest class first; vertices: [vertices with edges], number ->
- * id; numbers: [n], id -> number or NONE; sorted: [vertices with edges], degrees by
- * number
+ * id; numbers: [n], id -> number or NONE
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
                const u64 *__restrict__ starts, u64 *__restrict__ class_starts,
-               u32 *__restrict__ vertices, u32 *__restrict__ numbers,
-               u32 *__restrict__ sorted) {
+               u32 *__restrict__ vertices, u32 *__restrict__ numbers) {
     __shared__ u32 next[WARPS][CLASSES];
     u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 stride = (u64)gridDim.x * WARPS;
@@ -244,10 +242,7 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
             __syncwarp();
             if (!(same & lanes_below())) next[warp][c] += __popc(same);
             __syncwarp();
-            if (degree) {
-                vertices[number] = (u32)id;
-                sorted[number] = degree;
-            }
+            if (degree) vertices[number] = (u32)id;
             if (id < stop) numbers[id] = degree ? number : NONE;
         }
     }

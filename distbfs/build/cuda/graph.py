@@ -8,13 +8,12 @@ tuples of the first pass are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.chunks import Chunks, Passes, Side
+from distbfs.build.cuda.chunks import Chunks, Passes
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import BothSides, Ranges
@@ -32,71 +31,67 @@ from distbfs.types import DeviceArray, TupleSource
 
 def assemble(
     kernels: Kernels,
-    chunks: Passes,
+    pairs: tuple[Passes, Budget],
     degrees: list[DeviceArray],
-    budget: Budget,
+    ends: DeviceArray,
     *,
-    both: bool,
-    wide: bool,
+    tuples: int,
+    source: dict[str, Any],
+    loops: int = 0,
+    both: bool = False,
+    wide: bool = False,
     links: list[DeviceArray] | None = None,
-) -> dict[str, Any]:
-    """Build the arrays of a graph from degrees, uint32 [n], and pairs of ids.
+    back: Callable[[], tuple[Passes, Budget]] | None = None,
+    room: Room | None = None,
+) -> DeviceGraph:
+    """Build a graph from degrees and pairs of ids.
 
-    degrees: a list of one array, which is emptied; both: whether a pair stands for two
-    directed edges
+    degrees: a list of the degrees, in a directed graph those on each side, uint32 [n]
+    by id, which is emptied; both: whether a pair stands for two directed edges
+    ends, tuples, loops, source: as in DeviceGraph
     links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
     trees apart
+    back: function that returns the pairs of incoming edges of a directed graph, whose
+    first id is the target, once the other rows are built
+    room: as in ``build``; rows of both sides keep equally many columns on the device
     """
     with kernels.phase("trees"):
         trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
-        numbering = Numbering(kernels, degrees.pop(), trees)
-        del trees
-        lengths = [numbering.sorted]
-        del numbering.sorted
-    made = make_rows(kernels, chunks, numbering, lengths, budget, both=both, wide=wide)
-    return {**numbering.arrays(), **made}
+        classed, kept = degrees[0], None
+        if back is not None:
+            classed = degrees[0] + degrees[1]
+            lower_degrees(kernels, degrees[0], classed)
+        numbering = Numbering(kernels, classed, trees)
+        del classed, trees
+        if back is not None:
+            kept = EVERY if room is None else _kept(kernels, numbering, degrees, room)
 
-
-def assemble_directed(
-    kernels: Kernels,
-    sides: Sequence[Callable[[], tuple[Passes, Budget]]],
-    degrees: list[DeviceArray],
-    *,
-    wide: bool,
-    room: Room | None = None,
-) -> dict[str, Any]:
-    """Build the arrays of a directed graph from degrees and pairs of ids.
-
-    sides: two functions: the first returns the pairs of outgoing edges and, once their
-    rows are built, the second returns the pairs of incoming edges, whose first id is
-    the target
-    degrees: a list of the degrees on each side, uint32 [n] by id, which is emptied
-    room: as in ``build``; rows of both sides keep equally many columns on the device
-    """
-    with kernels.phase("numbering"):
-        both = degrees[0] + degrees[1]
-        lower_degrees(kernels, degrees[0], both)
-        numbering = Numbering(kernels, both)
-        del numbering.sorted, both
-        kept = EVERY if room is None else _kept(kernels, numbering, degrees, room)
-    made = numbering.arrays()
-    edges = []
-    for side, name in zip(sides, ("", "in_"), strict=True):
+    def rows(chunks: Passes, budget: Budget) -> dict[str, Any]:
         with kernels.phase("numbering"):
-            lengths = [degrees.pop(0)[numbering.vertices]]
-        chunks, budget = side()
-        rows = make_rows(
+            lengths = [kernels.gather(degrees.pop(0), numbering.vertices)]
+        return make_rows(
             *(kernels, chunks, numbering, lengths, budget),
-            both=False,
+            both=both,
             wide=wide,
             kept=kept,
         )
-        edges.append(rows.pop("m"))
-        made |= {f"{name}{key}": value for key, value in rows.items()}
-    if edges[0] != edges[1]:
-        raise InputError("incoming and outgoing edges differ in number")
-    return {**made, "m": edges[0]}
+
+    made = numbering.arrays() | rows(*pairs)
+    if back is not None:
+        into = rows(*back())
+        if into.pop("m") != made["m"]:
+            raise InputError("incoming and outgoing edges differ in number")
+        made |= {f"in_{name}": value for name, value in into.items()}
+    return DeviceGraph(
+        n=len(ends),
+        tuples=tuples,
+        loops=loops,
+        tuple_degrees=ends,
+        source=source,
+        seconds=kernels.clock.seconds,
+        **made,
+    )
 
 
 def _kept(
@@ -104,10 +99,10 @@ def _kept(
 ) -> int:
     """Return how many columns of a row the device keeps; EVERY means all.
 
-    degrees: as in ``assemble_directed``
+    degrees: as in ``assemble``
     """
-    ends = numbering.vertices
-    both = BothSides([Ranges(kernels, side[ends]) for side in degrees])
+    lengths = [kernels.gather(side, numbering.vertices) for side in degrees]
+    both = BothSides([Ranges(kernels, side) for side in lengths])
     split = room.split(len(degrees[0]), numbering, both, sides=2)
     return EVERY if split is None else split.kept
 
@@ -153,7 +148,7 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap, room=room)
-            chunks = Chunks(tuples, count, hold=budget.hold, done=done)
+            chunks = Chunks(tuples, count, hold=budget.hold, done=done, both=directed)
             chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(2 * directed)]
             links = [] if directed else [cupy.zeros(n, np.uint64)]
@@ -176,9 +171,6 @@ def build(
                 *(links or (none,)),
             )
 
-        def side(*, turned: bool) -> tuple[Side, Budget]:
-            return Side(chunks, turned=turned), budget
-
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
             if links:
@@ -196,34 +188,25 @@ def build(
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
-        if directed:
-            sides = [partial(side, turned=turned) for turned in (False, True)]
-            made = assemble_directed(kernels, sides, degrees, wide=wide, room=room)
-        else:
-            made = assemble(
-                kernels, chunks, degrees, budget, both=True, wide=wide, links=links
-            )
+        graph = assemble(
+            kernels,
+            (chunks, budget),
+            degrees,
+            ends,
+            tuples=count,
+            source=source.describe(),
+            loops=loops,
+            both=not directed,
+            wide=wide,
+            links=links,
+            back=(lambda: (chunks.turned(), budget)) if directed else None,
+            room=room,
+        )
         if distinct:
             ends_of_one = 1 + directed  # at the vertex the edge leaves
-            count, loops = ends_of_one * made["m"] // 2, 0
+            graph.tuples, graph.loops = ends_of_one * graph.m // 2, 0
             with kernels.phase("degrees"):
                 ends[...] = 0
-                lengths = ends_of_one * cupy.diff(made["offsets"]).astype(np.uint32)
-                kernels.launch(
-                    "scatter",
-                    made["active"],
-                    BLOCK,
-                    np.uint64(made["active"]),
-                    lengths,
-                    made["vertices"],
-                    ends,
-                )
-    return DeviceGraph(
-        n=n,
-        tuples=count,
-        loops=loops,
-        tuple_degrees=ends,
-        source=source.describe(),
-        seconds=clock.seconds,
-        **made,
-    )
+                lengths = cupy.diff(graph.offsets).astype(np.uint32)
+                kernels.scatter(ends_of_one * lengths, graph.vertices, ends)
+    return graph

@@ -444,7 +444,7 @@ class InnerBuilder:
         )
         self.leaves = int(cp.count_nonzero(leaf))
         numbers = numbering.numbers + np.uint32(self.normals)
-        del numbering.sorted, numbering.numbers
+        del numbering.numbers
         self.positions = positions_of(numbers, np.uint32(self.device), self.devices)
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)

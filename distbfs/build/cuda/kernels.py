@@ -74,6 +74,20 @@ class Kernels:
         self.kernel("scan")(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
+    def gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
+        """Return values[index], without a kernel of CuPy; both are uint32."""
+        out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
+        form = np.uint64(len(index)), values, index, out
+        self.launch("gather", len(index), BLOCK, *form)
+        return out
+
+    def scatter(
+        self, values: DeviceArray, index: DeviceArray, out: DeviceArray
+    ) -> None:
+        """Set out[index] = values, without a kernel of CuPy; all are uint32."""
+        form = np.uint64(len(index)), values, index, out
+        self.launch("scatter", len(index), BLOCK, *form)
+
     def fresh_before(self, keys: Any) -> tuple[Any, int]:
         """Count the distinct keys before each tile, and in all.
 

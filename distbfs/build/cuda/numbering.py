@@ -39,7 +39,6 @@ class Numbering:
     degrees: uint32 [n], number of edges of each vertex, with repeats but without loops
     trees: the vertices in trees; None if they are not set apart
     active, vertices, numbers, at_least, trees: as in DeviceGraph
-    sorted: uint32 [active], degrees by number
     """
 
     def __init__(
@@ -48,20 +47,17 @@ class Numbering:
         self._kernels = kernels
         self.trees: Trees | None = None
         classed = degrees if trees is None else trees.classed
-        made = self._by_class(classed)
-        self._starts, self.vertices, self.numbers, self.sorted = made
+        self._starts, self.vertices, self.numbers = self._by_class(classed)
         self.active = len(self.vertices)
         if trees is not None:
             self._order_trees(trees, degrees)
         self.at_least = self._at_least()
 
-    def _by_class(
-        self, degrees: DeviceArray
-    ) -> tuple[Ids, DeviceArray, DeviceArray, DeviceArray]:
+    def _by_class(self, degrees: DeviceArray) -> tuple[Ids, DeviceArray, DeviceArray]:
         """Sort items stably by descending class of their degrees; omit degree 0.
 
         Returns where each class starts, int64 [CLASSES + 1]; and, as uint32, the items
-        in order, the places of all items [n], and the degrees in order.
+        in order, and the places of all items [n].
         """
         cupy, n = cuda.cupy(), len(degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
@@ -73,8 +69,7 @@ class Numbering:
         starts = self._kernels.scan(counts)
         isolated = (CLASSES - 1) * tiles  # class 0, the last
         active = int(starts[isolated : isolated + 1].get()[0])
-        items, ordered = (cupy.empty(active, np.uint32) for _ in range(2))
-        places = cupy.empty(n, np.uint32)
+        items, places = cupy.empty(active, np.uint32), cupy.empty(n, np.uint32)
         class_starts = cupy.zeros(CLASSES + 1, np.uint64)
         self._kernels.launch(
             "assign_numbers",
@@ -85,9 +80,8 @@ class Numbering:
             class_starts,
             items,
             places,
-            ordered,
         )
-        return class_starts.get().astype(np.int64), items, places, ordered
+        return class_starts.get().astype(np.int64), items, places
 
     def _order_trees(self, trees: TreeRanks, degrees: DeviceArray) -> None:
         """Order the vertices of trees: each comes after the one on which it hangs.
@@ -108,17 +102,15 @@ class Numbering:
         def in_order(below: int) -> tuple[Ids, DeviceArray]:
             form = *ranks, np.uint32(below), classes, most
             kernels.launch("tree_classes", count, BLOCK, size, *form)
-            starts, items, *_ = self._by_class(classes)
-            return starts, items
+            return self._by_class(classes)[:2]
 
         starts, items = in_order(len(trees.ranks) if fill else 0)
         if starts[CLASSES - LOOSE] > fill:
             last = int(items[fill - 1 : fill].get()[0])
             starts, items = in_order(int(tree[last : last + 1].get()[0]) + 1)
-        listed = self._gather(tree, items)
+        listed = kernels.gather(tree, items)
         form = np.uint32(core), listed, self.vertices, self.numbers
         kernels.launch("renumber", count, BLOCK, size, *form)
-        self.sorted = self._gather(degrees, self.vertices)
         inner, highest = int(starts[CLASSES - 2]) - fill, int(most.get()[0])
         present = np.flatnonzero(np.diff(starts)[CLASSES - LOOSE :])
         others = self._at_least()
@@ -128,13 +120,6 @@ class Numbering:
             least = int(degree_class(np.array([highest]))[0])
             inside = slice(CLASSES - least, CLASSES - 1)  # from degree 2 on
             self._starts[inside] = core + fill + inner
-
-    def _gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
-        """Return values[index]; both are uint32."""
-        out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
-        form = np.uint64(len(index)), values, index, out
-        self._kernels.launch("gather", len(index), BLOCK, *form)
-        return out
 
     def _at_least(self) -> Ids:
         """Return ``at_least`` as in DeviceGraph."""

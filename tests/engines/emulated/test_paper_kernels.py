@@ -146,8 +146,7 @@ def test_rows_out_and_in(device, buffer_bytes):
 
     part = part_of(large("random"))
     made = from_rows(
-        *(part.layout.n, part.nn.offsets, part.nn.columns, part.vertices),
-        *(part.tuple_degrees, part.nn.edges, 0, {}),
+        *(part.nn, part.vertices, part.tuple_degrees),
         incoming=part.pulled,
         buffer_bytes=buffer_bytes,
     )

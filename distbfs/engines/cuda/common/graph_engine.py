@@ -47,14 +47,9 @@ def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGr
             f"engine {engine} searches a graph that is one part without delegates"
         )
     return from_rows(
-        part.layout.n,
-        part.nn.offsets,
-        part.nn.columns,
+        part.nn,
         part.vertices,
         part.tuple_degrees,
-        int(part.tuple_degrees.sum()) // 2,
-        0,
-        {},
         incoming=part.incoming.get("nn"),
         room=room,
     )
