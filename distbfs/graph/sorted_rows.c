@@ -464,55 +464,6 @@ void invert(const taking *t, int64_t count, int threads) {
     team_for(threads, count, GRAIN, invert_range, (void *)t);
 }
 
-/* lengths: [count]; sums: [blocks] of GRAIN of them; out: [count + 1], of `width` bytes */
-typedef struct {
-    const int64_t *lengths;
-    int64_t count, width;
-    int64_t *sums;
-    void *out;
-} summing;
-
-static void sum_blocks(void *argument, int64_t from, int64_t to) {
-    const summing *s = argument;
-    for (int64_t block = from; block < to; block++) {
-        int64_t last = (block + 1) * GRAIN < s->count ? (block + 1) * GRAIN : s->count;
-        s->sums[block] = 0;
-        for (int64_t k = block * GRAIN; k < last; k++) s->sums[block] += s->lengths[k];
-    }
-}
-
-static void write_sums(void *argument, int64_t from, int64_t to) {
-    const summing *s = argument;
-    for (int64_t block = from; block < to; block++) {
-        int64_t last = (block + 1) * GRAIN < s->count ? (block + 1) * GRAIN : s->count;
-        int64_t sum = s->sums[block];
-        for (int64_t k = block * GRAIN; k < last; k++) {
-            sum += s->lengths[k];
-            if (s->width == 4)
-                ((uint32_t *)s->out)[k + 1] = (uint32_t)sum;
-            else
-                ((int64_t *)s->out)[k + 1] = sum;
-        }
-    }
-}
-
-/* out[0] = 0, out[k + 1] = out[k] + lengths[k]; returns 1 where memory is short. */
-int add_up(summing *s, int threads) {
-    int64_t blocks = (s->count + GRAIN - 1) / GRAIN, sum = 0;
-    s->sums = malloc(sizeof(int64_t) * (size_t)(blocks + 1));
-    if (!s->sums) return 1;
-    memset(s->out, 0, (size_t)s->width);
-    team_for(threads, blocks, 1, sum_blocks, s);
-    for (int64_t block = 0; block < blocks; block++) {
-        int64_t size = s->sums[block];
-        s->sums[block] = sum;
-        sum += size;
-    }
-    team_for(threads, blocks, 1, write_sums, s);
-    free(s->sums);
-    return 0;
-}
-
 /* Values to be put in order, falling or rising, equal ones by their places: radix sort of
  * value << bits | place, least digit first, each pass by all threads.
  *

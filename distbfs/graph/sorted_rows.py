@@ -357,25 +357,6 @@ def inverse(order: Array, threads: int = 0) -> Array:
     return out
 
 
-def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -> Array:
-    """Return the offsets of rows; lengths: int64 [rows] -> [rows + 1].
-
-    dtype: uint32, int64 or uint64. Raises MemoryError.
-    """
-    native, count = cc.load_or_none(SOURCE), len(lengths)
-    out = fresh(count + 1, dtype, threads)
-    if native is None:
-        out[0] = 0
-        np.cumsum(lengths, out=out[1:], dtype=dtype)
-        return out
-    work = structure(SOURCE, "summing")(
-        lengths=lengths, count=count, width=out.itemsize, out=out
-    )
-    if native.add_up(ctypes.byref(work), cc.thread_count(threads)):
-        raise MemoryError("no memory to count the rows of a graph")
-    return out
-
-
 def ranked_rows(
     offsets: Ids,
     lengths: Ids,
@@ -394,7 +375,8 @@ def ranked_rows(
     dtype: of the returned offsets, uint32 or uint64. Raises MemoryError.
     """
     lengths = taken(lengths, order, threads)
-    places = summed(lengths, dtype, threads)
+    places = np.zeros(len(lengths) + 1, dtype=dtype)
+    np.cumsum(lengths, out=places[1:], dtype=dtype)
     out = fresh(len(columns), np.uint32, threads)
     native = cc.load_or_none(SOURCE)
     if native is None:

@@ -21,7 +21,6 @@ from distbfs.graph.sorted_rows import (
     make_pages,
     ranked_rows,
     stable_order,
-    summed,
     taken,
 )
 
@@ -191,16 +190,6 @@ def test_order_is_stable(seed, size, most, falling, threads):
     for one in [values, values.astype(np.uint32)][: 1 + (most <= 1 << 32)]:
         order = stable_order(one, threads, falling=falling)
         same([order], [wanted.astype(np.uint32)])
-
-
-@pytest.mark.parametrize("dtype", [np.uint32, np.int64, np.uint64])
-@pytest.mark.parametrize("count", [0, 1, 16384, 40_000])
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_lengths_are_summed(dtype, count, threads):
-    lengths = np.random.default_rng(count).integers(0, 9, count)
-    offsets = summed(lengths, dtype, threads)
-    same([offsets], [np.cumsum([0, *lengths]).astype(dtype)])
-    same([offsets], [without_compiler(lambda: summed(lengths, dtype, threads))])
 
 
 @pytest.mark.parametrize("count", [0, 3, LARGE_PAGE // 4, 3 * LARGE_PAGE // 8 + 5])

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.graph.csr import index_dtype
 from distbfs.graph.keys import BOTH, FORTH, Deal, Items, check_range
-from distbfs.graph.sorted_rows import Cut, KeyRuns, keys_by_rank, summed
+from distbfs.graph.sorted_rows import Cut, KeyRuns, keys_by_rank
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
 
@@ -99,17 +99,16 @@ def collect(
             chunk = next(chunks, None)
     cut = runs.cut(index_dtype(source.n - 1), deal, 2 if way == BOTH else 1)
     return {
-        int(part): rows_of(cut, deal, slot, threads)
-        for slot, part in enumerate(deal.part_of)
+        int(part): rows_of(cut, deal, slot) for slot, part in enumerate(deal.part_of)
     }
 
 
-def rows_of(cut: Cut, deal: Deal, slot: int, threads: int) -> ServedRows:
+def rows_of(cut: Cut, deal: Deal, slot: int) -> ServedRows:
     """Return the rows of the part at a slot."""
     part = int(deal.part_of[slot])
     first = slot * deal.local
     mine = slice(first, first + len(range(part, deal.n, deal.parts)))
-    offsets = summed(cut.lengths[mine], threads=threads)
+    offsets = np.concatenate([[0], np.cumsum(cut.lengths[mine])])
     begin = int(cut.lengths[:first].sum())
     columns = cut.columns[begin : begin + int(offsets[-1])]
     ends, loops = cut.ends[mine], int(cut.loops[slot])
