@@ -137,7 +137,9 @@ class DeviceGraph:
     vertices: uint32 [active], number -> id
     numbers: uint32 [n], id -> number, or ISOLATED; [active] with ``members``
     tuple_degrees: uint32 [n], by id: number of ends of input tuples at the vertex; a
-    loop has two (for ``MemberRows``, by id of its ``rows``)
+    loop has two
+    ended: uint32, the ids to which ``tuple_degrees`` belongs, those of ``vertices``
+    first; None if it is by id
     source: description of the tuples
     seconds: time of each phase of the build
     members: uint32 [4 * blocks], set of the ids that have a number (sets.cuh), by whose
@@ -172,6 +174,7 @@ class DeviceGraph:
     tails: Tails | None = None
     trees: Trees | None = None
     in_tails: Tails | None = None
+    ended: DeviceArray | None = None
 
     @property
     def directed(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import construct_domain
+from distbfs.build.cuda.domain import construct_domain, take_ends
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
@@ -31,7 +31,7 @@ from distbfs.search.held import Held
 from distbfs.search.holding import Source, held_back
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
-from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
+from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_graph
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -149,10 +149,10 @@ def hold_domain(
     if shared is not None:
         for part in () if source.turned else parts:
             with part.ids.device, cuda.memory_of("the ends of input tuples"):
-                part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
+                take_ends(part, shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
     return Held(
-        VertexMap(world, layout, [shard_of_rows(x) for x in parts]),
+        VertexMap(world, layout, [shard_of_graph(x.graph, x.index) for x in parts]),
         rows=parts,
         devices=devices,
         edges=sum(part.graph.m for part in parts),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.domain import MemberRows
     from distbfs.build.cuda.inner_part import InnerPart
+    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.exchange.base import Exchange
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.device_part import DevicePart
@@ -50,7 +50,7 @@ class Held:
     graph: DeviceGraph | None = None
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
-    rows: Sequence[MemberRows] = ()
+    rows: Sequence[ShareRows] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0

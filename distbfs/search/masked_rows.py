@@ -11,8 +11,6 @@ from distbfs.build.cuda.seen import (
     SeenEdges,
     SeenMaker,
     SeenPart,
-    outer_rows,
-    rows_of_share,
 )
 from distbfs.build.cuda.share_rows import numbers_of, positions_of
 from distbfs.device import cuda
@@ -36,8 +34,8 @@ class MaskedRows:
         self._makers: list[tuple[SeenMaker, SeenMaker | None]] = []
         for share in shares:
             with share.ids.device, cuda.memory_of("the ids of other domains"):
-                outer = None if share.outer is None else SeenMaker(outer_rows(share))
-                self._makers.append((SeenMaker(rows_of_share(share)), outer))
+                outer = None if share.outer is None else SeenMaker.of_outer(share)
+                self._makers.append((SeenMaker.of_share(share), outer))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows.

@@ -31,7 +31,6 @@ from distbfs.types import (
 )
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.domain import MemberRows
     from distbfs.generate.hashing import Permutation
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
@@ -105,21 +104,14 @@ def shard_of_part(part: Part) -> Shard:
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
 
-def shard_of_graph(graph: DeviceGraph, index: int = 0, rows: Any = None) -> Shard:
-    """Return the shard of a graph, or of the rows of one part, on a device.
-
-    rows: as in ``Shard``
-    """
+def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
+    """Return the shard of a graph, or of the rows of one part, on a device."""
 
     def connected(rows: Ids) -> Array:
         return graph.numbers_at(rows) != ISOLATED
 
-    return Shard(index, graph.tuple_degrees, rows, connected, int(graph.numbers.device))
-
-
-def shard_of_rows(part: MemberRows) -> Shard:
-    """Return the shard of a device that holds some rows of a graph."""
-    return shard_of_graph(part.graph, part.index, part.rows)
+    device = int(graph.numbers.device)
+    return Shard(index, graph.tuple_degrees, graph.ended, connected, device)
 
 
 def shard_of_device_part(part: DevicePart) -> Shard:

@@ -7,7 +7,7 @@ from directed_hosts import masks_of
 from graphs import fixed
 from resident_parts import check_cut, resident_driver
 
-from distbfs.build.cuda.seen import SeenMaker, rows_of_share
+from distbfs.build.cuda.seen import SeenMaker
 from distbfs.engines.base import WHOLE
 from distbfs.graph.device_graph import COLUMN_PAD
 
@@ -86,7 +86,7 @@ def check_rows(source, made):
                 row = matrix.indices[matrix.indptr[v] : matrix.indptr[v + 1]]
                 np.testing.assert_array_equal(np.sort(names[got]), np.sort(row))
         ends = np.zeros(part.local_count, np.int64)
-        ends[part.rows.get()] = graph.tuple_degrees.get()
+        ends[graph.ended.get()] = graph.tuple_degrees.get()
         wanted = 2 * np.bincount(source.u, minlength=source.n)
         np.testing.assert_array_equal(ends, wanted[k :: part.layout.parts])
     edges = sum(part.graph.m for part in made)
@@ -99,7 +99,7 @@ def mask(driver, source, seed):
     views = []
     for one in driver._parts:
         with one.part.ids.device:
-            maker = SeenMaker(rows_of_share(one.part))
+            maker = SeenMaker.of_share(one.part)
             if edges is None:
                 seen = maker.of_vertices(vertices)
             else:

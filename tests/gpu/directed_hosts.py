@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room, Split
-from distbfs.build.cuda.seen import SeenMaker, rows_of_share
+from distbfs.build.cuda.seen import SeenMaker
 from distbfs.build.cuda.share_rows import ShareRows
 
 
@@ -203,7 +203,7 @@ def masks_of(source, seed):
 
 def seen_of(made, vertices, edges, left):
     """Return the edges that are seen, which all ways to say so must tell alike."""
-    maker, again = SeenMaker(rows_of_share(ShareRows.of_graph(made.graph))), None
+    maker, again = SeenMaker.of_share(ShareRows.of_graph(made.graph)), None
     if edges is None:
         seen = maker.of_vertices(vertices)
     else:

@@ -121,9 +121,9 @@ def check_resident(source, made, summary):
         np.testing.assert_array_equal(graph.numbers_at(every), numbers[every])
         np.testing.assert_array_equal(graph.numbers_of(every).get(), numbers[every])
         ends = np.zeros(len(own), np.int64)
-        ends[one.rows.get()] = graph.tuple_degrees.get()
+        ends[graph.ended.get()] = graph.tuple_degrees.get()
         np.testing.assert_array_equal(ends, source.ends[k::parts])
-        assert len(one.rows) == (source.ends[k::parts] > 0).sum()
+        assert len(graph.ended) == (source.ends[k::parts] > 0).sum()
         offsets, columns = graph.offsets.get(), graph.columns.get()
         assert graph.m == offsets[-1] == len(columns) - COLUMN_PAD
         for number, local in enumerate(vertices.tolist()):

@@ -53,7 +53,7 @@ from distbfs.build.cuda.separate import (
     CommonSizes,
     add_bases,
 )
-from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows
+from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows, leaves_after
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, ResourceError, UsageError
@@ -61,7 +61,6 @@ from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
     DeviceGraph,
-    Trees,
     degree_class,
     graph_table,
 )
@@ -90,42 +89,27 @@ def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
     return cp.concatenate(pieces)
 
 
-@dataclass(kw_only=True)
-class MemberRows(ShareRows):
-    """The rows of one part, on the device that is current at their creation.
-
-    Its ``graph.numbers`` are by rank; columns are uint32 [m + COLUMN_PAD], ascending in
-    each row.
-    rows: uint32, the local ids to which ``graph.tuple_degrees`` belong: those of its
-    vertices, and of vertices that have only loops
-    """
-
-    rows: Any
-
-    def leave_out(self, searched: int) -> None:
-        """Make searches leave out leaves, which begin at ``searched`` in all parts."""
-        at_least = self.graph.at_least.copy()
-        at_least[:2] = searched
-        leaves = Trees(self.graph.active - searched, 1, at_least)
-        self.graph = replace(self.graph, trees=leaves)
-
-    def take_ends(self, ends: Any, tuples: int) -> None:
-        """Set other counts of tuple ends, CuPy uint32 [local], and of tuples."""
-        cp, graph = cuda.cupy(), self.graph
-        others = ends > 0
-        others[graph.vertices] = False
-        alone = _places(len(ends), lambda k: others[k])
-        self.rows = cp.concatenate([graph.vertices, alone])
-        vertices, degrees = self.rows[: graph.active], ends[self.rows]
-        self.graph = replace(
-            graph, loops=0, tuples=tuples, vertices=vertices, tuple_degrees=degrees
-        )
+def take_ends(share: ShareRows, ends: Any, tuples: int) -> None:
+    """Set other counts of tuple ends, CuPy uint32 [local], and of tuples."""
+    cp, graph = cuda.cupy(), share.graph
+    others = ends > 0
+    others[graph.vertices] = False
+    alone = _places(len(ends), lambda k: others[k])
+    rows = cp.concatenate([graph.vertices, alone])
+    share.graph = replace(
+        graph,
+        loops=0,
+        tuples=tuples,
+        vertices=rows[: graph.active],
+        tuple_degrees=ends[rows],
+        ended=rows,
+    )
 
 
 def member_table(
     local: int, active: int, m: int, positions: int, *, directed: bool = False
 ) -> ArrayTable:
-    """Return the arrays of ``MemberRows``, but for vertices that have only loops.
+    """Return the arrays of a domain's share, but for vertices that have only loops.
 
     local, active, m: those of the part; positions: number of positions of all parts
     """
@@ -191,7 +175,7 @@ class Planned:
     """The plan of a part's rows.
 
     kernels: kernels that the numbering used
-    rows, ends: uint32, ``MemberRows.rows``, and the number of tuple ends of each
+    rows, ends: uint32, ``DeviceGraph.ended``, and the number of tuple ends of each
     lengths, ranges: for outgoing, then for incoming edges of a directed graph, else
     once: number of keys of each row, including repeats, uint32 [active], and ranges of
     rows
@@ -418,7 +402,7 @@ class MemberBuilder(Builder):
             part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
         )
 
-    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> MemberRows:
+    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> ShareRows:
         """Build the rows of a part, range by range."""
         part, numbering = planned.part, planned.numbering
         made = self._rows_of(planned, 0)
@@ -434,17 +418,17 @@ class MemberBuilder(Builder):
             seconds=self.clock.seconds,
             members=measured.members,
             **{**numbering.arrays(), "vertices": planned.rows[: numbering.active]},
+            ended=planned.rows,
             **made,
         )
         names = planned.places.names
-        return MemberRows(
+        return ShareRows(
             layout=self.layout,
             index=part,
             domain=domain,
             graph=graph,
             ids=names,
             slots=len(names),
-            rows=planned.rows,
         )
 
     def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
@@ -530,7 +514,7 @@ def construct_domain(
     done: Sum | None = None,
     making: Making | None = None,
     room: Room | None = None,
-) -> tuple[list[MemberRows], DomainSummary]:
+) -> tuple[list[ShareRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
     directed: edges lead from u to v alone
@@ -580,7 +564,8 @@ def construct_domain(
     for part in made:
         part.domain = replace(domain, edges=m)
         if searched is not None:
-            part.leave_out(searched)
+            graph = part.graph
+            graph.trees = leaves_after(searched, graph.active, graph.at_least)
     generation, passes = crew.spent(world, clock)
     return made, DomainSummary(
         m=m,
@@ -614,7 +599,7 @@ def _rows(
     domain: Domain,
     world: World,
     room: Room | None,
-) -> list[MemberRows]:
+) -> list[ShareRows]:
     """Build the parts of this rank; all parts of a device share its tables."""
     most_active = max(len(one.classes) for one in known)
 
@@ -626,7 +611,7 @@ def _rows(
     planned = crew.each(plan)
     _make_room(planned, world, room)
 
-    def rows(builder: MemberBuilder, k: int, _: int) -> MemberRows:
+    def rows(builder: MemberBuilder, k: int, _: int) -> ShareRows:
         return builder.rows(planned[k], measured[k], domain)
 
     return crew.each(rows)

@@ -30,7 +30,13 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, BothSides, Ranges, row_ranges, runs_of
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
-from distbfs.build.cuda.share_rows import GRANULE, Domain, numbers_of, positions_of
+from distbfs.build.cuda.share_rows import (
+    GRANULE,
+    Domain,
+    leaves_after,
+    numbers_of,
+    positions_of,
+)
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -451,9 +457,7 @@ class InnerBuilder:
 
     def leave_out(self, searched: int) -> None:
         """Make searches leave out leaves, whose numbers begin at ``searched``."""
-        at_least = self._at_least.copy()
-        at_least[:2] = searched
-        self._trees = Trees(self.count - searched, 1, at_least)
+        self._trees = leaves_after(searched, self.count, self._at_least)
 
     def let_go(self, *names: str) -> None:
         """Free subgraphs that are no longer needed; see ``DevicePart``."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
     SEARCHED_UNIT,
-    DeviceGraph,
     Tails,
 )
 from distbfs.types import Array, DeviceArray, Ids, Marks
@@ -70,112 +69,12 @@ class SeenPart:
     outer: SeenEdges
 
 
-@dataclass
-class NamedRows:
-    """Rows on a device, and the names that stand for vertices in their columns.
-
-    offsets, columns, active, m, tails: as in ``DeviceGraph``; columns need no padding
-    n: number of vertices
-    names: uint32 or uint64 [k], the id of each name, or all ones; with ``shares``, the
-    local id in one of that many parts
-    places: uint32 [n], id -> name, ISOLATED for none; None: computed when it is needed
-    devices, device: number of devices among which names are positions, and index of the
-    device that has the rows
-    numbers, vertices: used instead of positions if the rows are those of local ids of
-    part ``part`` of ``parts``: local id -> row + ``first``, row -> local id
-    way: "out" or "in", the direction of the edges of a directed graph; else ""
-    back: the rows of the incoming edges of a directed graph; else None
-    """
-
-    offsets: DeviceArray
-    columns: DeviceArray
-    active: int
-    m: int
-    n: int
-    names: DeviceArray
-    places: DeviceArray | None = None
-    tails: Tails | None = None
-    devices: int = 1
-    device: int = 0
-    shares: int = 0
-    numbers: DeviceArray | None = None
-    vertices: DeviceArray | None = None
-    parts: int = 1
-    part: int = 0
-    first: int = 0
-    way: str = ""
-    back: NamedRows | None = None
-
-    @property
-    def sides(self) -> list[int]:
-        """Number of columns of each set of rows on the device."""
-        return [self.m] if self.back is None else [self.m, self.back.m]
-
-    @classmethod
-    def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
-        """Return the rows of a graph; columns: the names of their columns."""
-
-        def rows(side: DeviceGraph, way: str, back: NamedRows | None) -> NamedRows:
-            return cls(
-                side.offsets,
-                side.columns,
-                side.active,
-                len(side.columns) - COLUMN_PAD,
-                tails=side.tails,
-                way=way,
-                back=back,
-                **columns,
-            )
-
-        if not graph.directed:
-            return rows(graph, "", None)
-        return rows(graph, "out", rows(graph.turned(), "in", None))
-
-
-def rows_of_share(share: ShareRows) -> NamedRows:
-    """Return the rows of one device of a domain."""
-    return NamedRows.of_graph(
-        share.graph,
-        n=share.layout.n,
-        names=share.ids[: share.slots],
-        places=share.graph.numbers if share.whole else None,
-        devices=share.domain.devices,
-        device=share.device,
-        shares=share.layout.parts if share.has_local_ids else 0,
-    )
-
-
 def target_ids(share: ShareRows, outer: Outer) -> DeviceArray:
     """Return the ids of ``outer.targets``; the share's device must be current."""
     cp, parts, kind = cuda.cupy(), share.layout.parts, share.ids.dtype
     counts = np.diff(outer.starts).tolist()
     shares = cp.repeat(cp.arange(parts, dtype=kind), counts)
     return outer.targets.astype(kind) * kind.type(parts) + shares
-
-
-def outer_rows(share: ShareRows) -> NamedRows:
-    """Return the outer edges of a share as rows, whose columns are sorted here."""
-    layout, graph, first = share.layout, share.graph, share.normals
-    back: NamedRows | None = None
-    sides = [("out", share.outer), ("in", share.asked)][: 1 + graph.directed]
-    for way, edges in reversed(sides):
-        sort_rows(edges.offsets, edges.columns)
-        back = outer = NamedRows(
-            edges.offsets,
-            edges.columns,
-            len(edges.offsets) - 1,
-            len(edges.columns),
-            n=layout.n,
-            names=target_ids(share, edges),
-            numbers=graph.numbers,
-            vertices=graph.vertices[first:],
-            parts=layout.parts,
-            part=share.index,
-            first=first,
-            way=way if graph.directed else "",
-            back=back,
-        )
-    return outer
 
 
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
@@ -204,35 +103,104 @@ def mask_table(n: int, active: int, columns: int) -> ArrayTable:
     }
 
 
-class SeenMaker:
-    """Makes bits for one device's rows; call its methods with the device current."""
+class Rows(NamedTuple):
+    """Rows on a device, and the names that stand for vertices in their columns.
 
-    def __init__(self, rows: NamedRows) -> None:
-        self._rows = rows
+    offsets, columns, tails: as in ``DeviceGraph``; m: number of columns, without
+    padding
+    names: uint32 or uint64 [k], the id of each name, or all ones; with ``shares`` of
+    ``SeenMaker``, the local id in one of that many parts
+    """
+
+    offsets: DeviceArray
+    columns: DeviceArray
+    m: int
+    names: DeviceArray
+    tails: Tails | None = None
+
+
+class SeenMaker:
+    """Makes bits for one device's rows; call its methods with the device current.
+
+    rows: those of edges out and, of a directed graph, those of edges in; n: number of
+    vertices
+    places: uint32 [n], id -> name, ISOLATED for none; None: computed when it is needed
+    form: fields of the kernels' structure. ``devices``, ``device``: number of devices
+    among which names are positions, and index of the one that has the rows. Or the rows
+    are those of local ids of part ``part`` of ``parts``: ``numbers``: local id -> row +
+    ``first``, ``vertices``: row -> local id
+    """
+
+    def __init__(
+        self,
+        n: int,
+        rows: Sequence[Rows],
+        places: DeviceArray | None = None,
+        *,
+        way: str = "",
+        **form: Any,
+    ) -> None:
+        self._rows, *into = rows
+        if into:
+            way = "out"
+        self._back = SeenMaker(n, into, places, way="in", **form) if into else None
+        own, self._n, self._way, self._given = self._rows, n, way, places
+        self._sides = [side.m for side in rows]
+        self._active = len(own.offsets) - 1
+        self._owners = max(form.get("devices", 1), form.get("parts", 1))
         self._module = programs.Module(SOURCE)
         self._params = structure(SOURCE, "Seen")(
-            row=rows.offsets,
-            adj=rows.columns,
-            names=rows.names,
-            numbers=rows.numbers,
-            vertices=rows.vertices,
-            n=rows.n,
-            columns=len(rows.names),
-            active=rows.active,
-            devices=rows.devices,
-            device=rows.device,
-            shares=rows.shares,
-            wide=rows.names.dtype.itemsize == 8,
-            parts=rows.parts,
-            part=rows.part,
-            first=rows.first,
-            one_way=("", "out", "in").index(rows.way),
+            row=own.offsets,
+            adj=own.columns,
+            names=own.names,
+            n=n,
+            columns=len(own.names),
+            active=self._active,
+            wide=own.names.dtype.itemsize == 8,
+            one_way=("", "out", "in").index(way),
+            **{"devices": 1, "parts": 1, **form},
         )
-        self._back = None if rows.back is None else SeenMaker(rows.back)
-        if (tails := rows.tails) is not None:
+        if (tails := own.tails) is not None:
             self._params.set(
                 tail_row=tails.offsets, tails=tails.columns, tailed=tails.tailed
             )
+
+    @classmethod
+    def of_share(cls, share: ShareRows) -> SeenMaker:
+        """Make bits for the rows of one device of a domain."""
+        graph, names = share.graph, share.ids[: share.slots]
+        sides = [graph, graph.turned()] if graph.directed else [graph]
+        return cls(
+            share.layout.n,
+            [
+                Rows(x.offsets, x.columns, len(x.columns) - COLUMN_PAD, names, x.tails)
+                for x in sides
+            ],
+            graph.numbers if share.whole else None,
+            devices=share.domain.devices,
+            device=share.device,
+            shares=share.layout.parts if share.has_local_ids else 0,
+        )
+
+    @classmethod
+    def of_outer(cls, share: ShareRows) -> SeenMaker:
+        """Make bits for the outer edges of a share, whose columns are sorted here."""
+        graph, sides = share.graph, [share.outer, share.asked]
+        sides = sides[: 1 + graph.directed]
+        for side in sides:
+            sort_rows(side.offsets, side.columns)
+        return cls(
+            share.layout.n,
+            [
+                Rows(x.offsets, x.columns, len(x.columns), target_ids(share, x))
+                for x in sides
+            ],
+            numbers=graph.numbers,
+            vertices=graph.vertices[share.normals :],
+            parts=share.layout.parts,
+            part=share.index,
+            first=share.normals,
+        )
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between visible vertices, bool [n] by id."""
@@ -253,7 +221,7 @@ class SeenMaker:
             self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
             self._launch("place_flags", columns + 1)
 
-            return self._made(lambda: self._launch("see_ends", 32 * self._rows.active))
+            return self._made(lambda: self._launch("see_ends", 32 * self._active))
 
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
         """Return the visible edges of a whole graph.
@@ -263,7 +231,7 @@ class SeenMaker:
         vertices: bool [n] by id; only edges between these vertices are visible; None
         for all Raises InputError if the number of flags differs.
         """
-        count = self._edges if self._rows.way else self._edges // 2
+        count = self._edges if self._way else self._edges // 2
         if len(edges) != count:
             raise InputError(
                 f"edges has {len(edges)} flags; allowed: one for each of {count} edges"
@@ -274,16 +242,16 @@ class SeenMaker:
         self, edges: Marks, vertices: Marks | None, lister: SeenMaker
     ) -> SeenEdges:
         """Return visible edges; lister: of the rows out, which list the edges."""
-        cp, p, rows, of = cuda.cupy(), self._params, self._rows, lister._params
+        cp, p, of = cuda.cupy(), self._params, lister._params
         places = self._places()
         p.places, p.ids = places.data.ptr, 0
-        of.shift = max((rows.n - 1).bit_length() - RANGES, 0)
-        buckets = cp.zeros((rows.n >> of.shift) + 1, np.uint64)
+        of.shift = max((self._n - 1).bit_length() - RANGES, 0)
+        buckets = cp.zeros((self._n >> of.shift) + 1, np.uint64)
         of.buckets = buckets.data.ptr
-        lister._launch("count_keys", 32 * rows.active)
+        lister._launch("count_keys", 32 * self._active)
         runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
         most = max((high - low for _, _, low, high in runs), default=0)
-        with self._room(KEY_BYTES * most + rows.n // 8):
+        with self._room(KEY_BYTES * most + self._n // 8):
             ids = None if vertices is None else self._flags_of(vertices)
             p.ids = 0 if ids is None else ids.data.ptr
 
@@ -294,7 +262,7 @@ class SeenMaker:
                     of.from_id, of.to_id = first << of.shift, last << of.shift
                     p.keys = of.keys = keys.data.ptr
                     of.filled = filled.data.ptr
-                    lister._launch("write_keys", 32 * rows.active)
+                    lister._launch("write_keys", 32 * self._active)
                     keys.sort()
                     chosen = cp.asarray(edges[low:high])
                     p.chosen, p.count = chosen.data.ptr, high - low
@@ -312,7 +280,7 @@ class SeenMaker:
 
         Raises UsageError if ids need more than 32 bits.
         """
-        n = self._rows.n
+        n = self._n
         if n > ISOLATED:
             raise UsageError(
                 f"masks of edges go up to {ISOLATED} vertices on devices, not {n}"
@@ -320,8 +288,8 @@ class SeenMaker:
         return self._both(lambda side: side._of_pairs(pairs))
 
     def _of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
-        cp, rows = cuda.cupy(), self._rows
-        with self._room(16 * PAIRS + (4 * rows.n if rows.places is None else 0)):
+        cp = cuda.cupy()
+        with self._room(16 * PAIRS + (4 * self._n if self._given is None else 0)):
             places = self._places()
             self._params.places = places.data.ptr
 
@@ -331,7 +299,7 @@ class SeenMaker:
                         some = slice(low, low + PAIRS)
                         ends = [
                             cp.asarray(x[some].astype(np.uint32, copy=False))
-                            for x in ((v, u) if rows.way == "in" else (u, v))
+                            for x in ((v, u) if self._way == "in" else (u, v))
                         ]
                         self._params.u, self._params.v = (x.data.ptr for x in ends)
                         self._params.count = len(ends[0])
@@ -342,12 +310,11 @@ class SeenMaker:
 
     def _places(self) -> DeviceArray:
         """Return the names of ids, which are computed if the rows have none."""
-        rows = self._rows
-        if rows.places is not None:
-            return rows.places
-        places = cuda.cupy().full(max(rows.n, 1), ISOLATED, np.uint32)
+        if self._given is not None:
+            return self._given
+        places = cuda.cupy().full(max(self._n, 1), ISOLATED, np.uint32)
         self._params.places = places.data.ptr
-        self._launch("place_names", len(rows.names))
+        self._launch("place_names", len(self._rows.names))
         return places
 
     @property
@@ -358,16 +325,16 @@ class SeenMaker:
 
     def _flags_of(self, vertices: Marks) -> DeviceArray:
         """Copy flags by id, bool [n], to the device as bits."""
-        packed = np.zeros(self._rows.n // 32 + 1, np.uint32)
+        packed = np.zeros(self._n // 32 + 1, np.uint32)
         bits = np.packbits(vertices, bitorder="little")
         packed.view(np.uint8)[: len(bits)] = bits
         return cuda.cupy().asarray(packed)
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check the memory for bits, and ``more`` bytes while they are made."""
-        rows = self._rows
-        local = rows.n // max(rows.devices, rows.parts)
-        need = sum(total_bytes(mask_table(local, rows.active, m)) for m in rows.sides)
+        local = self._n // self._owners
+        tables = (mask_table(local, self._active, m) for m in self._sides)
+        need = sum(map(total_bytes, tables))
         what = f"a masked search of {self._edges} directed edges"
         cuda.release()
         cuda.require(need + more, what)
@@ -375,8 +342,8 @@ class SeenMaker:
 
     def _made(self, fill: Any) -> SeenEdges:
         """Return bits that ``fill`` sets, for all columns, then for tails by window."""
-        cp, p, rows, tails = cuda.cupy(), self._params, self._rows, self._rows.tails
-        made = allocate(mask_table(rows.n, rows.active, rows.m), cp.zeros)
+        cp, p, tails = cuda.cupy(), self._params, self._rows.tails
+        made = allocate(mask_table(self._n, self._active, self._rows.m), cp.zeros)
         bits, ends = made["bits"], made["ends"]
         p.bits, p.ends = bits.data.ptr, ends.data.ptr
         p.low = p.high = p.tail_bits = 0
@@ -396,9 +363,9 @@ class SeenMaker:
                 fill()
                 some[:] = window[: len(some)].get()
             p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
-        self._launch("count_seen", 32 * rows.active)
+        self._launch("count_seen", 32 * self._active)
         cp.cuda.Device().synchronize()
-        return SeenEdges(bits, kept, ends[: rows.active])
+        return SeenEdges(bits, kept, ends[: self._active])
 
     def _launch(self, name: str, threads: int) -> None:
         if threads:

@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph, Trees
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Array, Ids, Root
@@ -35,6 +35,16 @@ def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
     granules = positions // GRANULE
     numbers = granules // devices * GRANULE + positions % GRANULE
     return granules % devices, numbers
+
+
+def leaves_after(searched: int, active: int, at_least: Ids) -> Trees:
+    """Return leaves that searches leave out, whose numbers begin at ``searched``.
+
+    active, at_least: as in DeviceGraph
+    """
+    others = at_least.copy()
+    others[:2] = searched
+    return Trees(active - searched, 1, others)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_a_device_of_a_domain(device, source, parts, directed):
         if directed:  # of all devices together as many as edges out
             table.pop("in_columns")
         check(table, vars(graph) | {"names": rows.ids})
-        assert len(rows.rows) == graph.active
+        assert len(graph.ended) == graph.active
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1,)])

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distbfs.build.cuda.domain import MemberRows
 from distbfs.build.cuda.seen import SeenEdges
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.structures import Record, structure
 from distbfs.engines.base import WHOLE, Until
@@ -52,7 +52,7 @@ class MemberSearch(ShareSearch):
 
     def __init__(
         self,
-        part: MemberRows,
+        part: ShareRows,
         options: SearchOptions,
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:

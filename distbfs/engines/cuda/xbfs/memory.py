@@ -92,7 +92,7 @@ def member_bytes(
 
     n, active, m, several: those of the whole graph; for ``several`` and ``form``, see
     ``member_search_bytes``
-    The kinds are graph, as ``MemberRows`` holds it; search, what searches keep,
+    The kinds are graph, as ``ShareRows`` holds it; search, what searches keep,
     including the memory that devices share; and total, the sum.
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
