@@ -92,13 +92,15 @@ def describe(store: Store) -> dict[str, Any]:
     parts, n, m = manifest.parts, manifest.n, manifest.m
     total = sum(sum(sizes.values()) for sizes in subgraphs)
     sides = 1 + manifest.directed
-    formula = sides * formula_bytes(n, m, parts, manifest.delegates, manifest.nn)
+    formula = sides * formula_bytes(
+        n, m, parts, manifest.delegates, manifest.edges["nn"]
+    )
     return {
         "store": str(store.folder),
         **sizes_of(manifest, directed=manifest.directed),
         **{k: v for k, v in manifest.summary().items() if k not in {"n", "m"}},
         "directed": manifest.directed,
-        "shares": {name: getattr(manifest, name) / max(m, 1) for name in SUBGRAPHS},
+        "shares": {name: count / max(m, 1) for name, count in manifest.edges.items()},
         "bytes": {
             "formula": formula,
             "subgraphs": total,

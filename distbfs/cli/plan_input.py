@@ -74,7 +74,7 @@ class PlannedGraph:
 def stored(store: Store) -> PlannedGraph:
     """Return the plan's graph for a store as it is."""
     manifest = store.manifest
-    names = ("n", "m", "tuples", "parts", "threshold", "delegates", "nn")
+    names = ("n", "m", "tuples", "parts", "threshold", "delegates")
     return PlannedGraph(
         title=str(store.folder),
         basis="exact, from the manifest",
@@ -84,6 +84,7 @@ def stored(store: Store) -> PlannedGraph:
         shapes=[shape_of(store, index) for index in range(manifest.parts)],
         files=[record.file_bytes for record in manifest.records],
         directed=manifest.directed,
+        nn=manifest.edges["nn"],
         **{name: getattr(manifest, name) for name in names},
     )
 

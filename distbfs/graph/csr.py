@@ -105,9 +105,14 @@ class CSR:
         ends = self.offsets if self.edges else self.offsets[:0]
         return np.flatnonzero(np.diff(ends))
 
-    def sources(self) -> Array:
-        """Return the row of each edge, int64 [edges]."""
-        return np.repeat(np.arange(self.rows, dtype=np.int64), self.degrees())
+    def sources(self, start: int = 0, stop: int | None = None) -> Array:
+        """Return the row of each edge start … stop-1, by default all, int64."""
+        stop = self.edges if stop is None else stop
+        ends = np.array([start, stop], dtype=self.offsets.dtype)
+        low, high = np.searchsorted(self.offsets, ends).tolist()
+        low, rows = max(low - 1, 0), np.arange(max(low - 1, 0), high)
+        cuts = np.clip(self.offsets[low : high + 1].astype(np.int64), start, stop)
+        return np.repeat(rows, np.diff(cuts))
 
     def check(self, columns_below: int) -> None:
         """Raise InputError unless offsets rise from 0 and columns are in range."""

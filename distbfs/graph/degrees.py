@@ -54,12 +54,12 @@ class DegreeHistogram:
         }
 
 
-def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
+def histogram_of(world: World, pieces: Iterable[tuple[Ids, Ids]]) -> DegreeHistogram:
     """Compute the histogram over the vertices of all ranks (collective).
 
-    degrees: int64 [local] of each of this rank's parts
+    pieces: what ``occurring`` returns for the degrees of each of this rank's parts
     """
-    values, counts = merge([occurring(d) for d in degrees])
+    values, counts = merge(list(pieces))
     both = world.allgather(np.concatenate([values, counts]))
     pairs = [np.split(item, 2) for item in both]
     return DegreeHistogram(*merge([(p[0], p[1]) for p in pairs]))

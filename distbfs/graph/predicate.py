@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,15 +30,10 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
+    ast.In: operator.eq,
+    ast.NotIn: operator.eq,
 }
-TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.Gt,
-    ast.LtE: ast.GtE,
-    ast.Gt: ast.Lt,
-    ast.GtE: ast.LtE,
-    ast.Eq: ast.Eq,
-    ast.NotEq: ast.NotEq,
-}
+Test: TypeAlias = Callable[[dict[str, Values]], Any]
 
 
 class Predicate:
@@ -58,8 +54,9 @@ class Predicate:
         if len(text) > LONGEST:
             raise UsageError(f"where has {len(text)} characters; allowed: {LONGEST}")
         try:
-            self._tree = ast.parse(text.strip(), mode="eval").body
-            self.names = tuple(dict.fromkeys(_check(self._tree, text)))
+            tree, names = ast.parse(text.strip(), mode="eval").body, list[str]()
+            self._test = _compiled(tree, text, names)
+            self.names = tuple(dict.fromkeys(names))
         except UsageError:  # a subclass of ValueError
             raise
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -82,7 +79,7 @@ class Predicate:
         comparison with a missing value (NaN) is False, except ``!=``. Raises UsageError
         if text is compared with numbers.
         """
-        flags: Marks = _flags(self._tree, attributes, self.text)
+        flags: Marks = self._test(attributes)
         return np.broadcast_to(flags, (count,))
 
 
@@ -114,79 +111,67 @@ def _members(node: ast.expr) -> list[Any] | None:
     return None if None in values else values
 
 
-def _pairs(node: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
-    """Return the comparisons of a chain as (left, operator, right)."""
-    sides = [node.left, *node.comparators]
-    return list(zip(sides, node.ops, sides[1:], strict=False))
+def _compiled(node: ast.expr, text: str, names: list[str]) -> Test:
+    """Return a function from attributes to the flags of a tree; add its names.
 
-
-def _check(node: ast.expr, text: str) -> list[str]:
-    """Return the names in a tree; raise UsageError if it is not a predicate."""
-    if isinstance(node, ast.BoolOp):
-        return [name for item in node.values for name in _check(item, text)]
+    Raises UsageError if the tree is not a predicate.
+    """
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _check(node.operand, text)
-    if not isinstance(node, ast.Compare):
-        raise _refuse(node, text)
-    names = []
-    for left, op, right in _pairs(node):
-        if isinstance(op, (ast.In, ast.NotIn)):
-            if not isinstance(left, ast.Name) or _members(right) is None:
-                raise _refuse(node, text)
-            names.append(left.id)
-            continue
-        sides = [x.id for x in (left, right) if isinstance(x, ast.Name)]
-        others = [x for x in (left, right) if not isinstance(x, ast.Name)]
-        if len(sides) != 1 or type(op) not in COMPARE or _constant(others[0]) is None:
-            raise _refuse(node, text)
-        names += sides
-    return names
-
-
-def _flags(node: ast.expr, attributes: dict[str, Values], text: str) -> Any:
+        test = _compiled(node.operand, text, names)
+        return lambda held: ~test(held)
+    join = operator.and_
     if isinstance(node, ast.BoolOp):
         join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-        flags = _flags(node.values[0], attributes, text)
-        for item in node.values[1:]:
-            flags = join(flags, _flags(item, attributes, text))
-        return flags
-    if isinstance(node, ast.UnaryOp):
-        return ~_flags(node.operand, attributes, text)
-    if not isinstance(node, ast.Compare):
+        tests = [_compiled(item, text, names) for item in node.values]
+    elif isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        pairs = zip(sides, node.ops, sides[1:], strict=False)
+        tests = [_comparison(node, *pair, text, names) for pair in pairs]
+    else:
         raise _refuse(node, text)
-    parts = [_comparison(*pair, attributes, text) for pair in _pairs(node)]
-    return np.logical_and.reduce(parts)
+    return lambda held: reduce(join, (test(held) for test in tests))
 
 
 def _comparison(
+    node: ast.Compare,
     left: ast.expr,
     op: ast.cmpop,
     right: ast.expr,
-    attributes: dict[str, Values],
     text: str,
-) -> Array:
-    kind = type(op)
-    if isinstance(left, ast.Name):
-        name, other = left.id, right
-    else:
-        name, other, kind = right.id, left, TURNED[kind]  # type: ignore[attr-defined]
-    if kind in (ast.In, ast.NotIn):
-        members = _members(other) or []
-        hits = [_compare(name, attributes, operator.eq, x, text) for x in members]
-        no = np.zeros(len(attributes[name].array), dtype=np.bool_)
+    names: list[str],
+) -> Test:
+    """Return the test of one comparison of a chain; see ``_compiled``."""
+    among, compare = isinstance(op, (ast.In, ast.NotIn)), COMPARE.get(type(op))
+    turned = not among and not isinstance(left, ast.Name)
+    if turned:
+        left, right = right, left
+    values = _members(right) if among else [_constant(right)]
+    if not isinstance(left, ast.Name) or compare is None or values in (None, [None]):
+        raise _refuse(node, text)
+    name, members = left.id, values or []
+    names.append(name)
+
+    def in_order(column: Any, value: Any) -> Any:
+        return compare(value, column) if turned else compare(column, value)
+
+    def test(held: dict[str, Values]) -> Array:
+        hits = [_compare(name, held[name], in_order, x, text) for x in members]
+        if not among:
+            return hits[0]
+        no = np.zeros(len(held[name].array), dtype=np.bool_)
         some: Array = np.logical_or.reduce([no, *hits])
-        return ~some if kind is ast.NotIn else some
-    return _compare(name, attributes, COMPARE[kind], _constant(other), text)
+        return ~some if isinstance(op, ast.NotIn) else some
+
+    return test
 
 
 def _compare(
     name: str,
-    attributes: dict[str, Values],
+    held: Values,
     compare: Callable[[Any, Any], Any],
     value: Any,
     text: str,
 ) -> Array:
-    held = attributes[name]
     if isinstance(value, str) != (held.words is not None):
         wants = "text" if held.words is not None else "a number"
         raise UsageError(

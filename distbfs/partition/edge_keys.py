@@ -36,6 +36,29 @@ def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
     return keys
 
 
+def ends_of(
+    part: Part,
+    name: str,
+    delegates: Ids,
+    ids_of: Callable[[int], Ids],
+    start: int = 0,
+    stop: int | None = None,
+) -> tuple[Ids, Ids]:
+    """Return the ids of row and column of the edges start … stop-1 of a subgraph.
+
+    By default all edges. delegates: ids of the delegates; ids_of: function from a part
+    to the ids of its vertex numbers
+    """
+    rows, kind = part.subgraphs[name], KIND[name]
+    row, column = rows.sources(start, stop), rows.columns[start:stop]
+    u = delegates[row] if kind in ("dn", "dd") else ids_of(part.index)[row]
+    if kind in ("nd", "dd"):
+        return u, delegates[column]
+    if kind == "nn" and part.layout.parts > 1:
+        return u, ids_of_nn(column, ids_of)
+    return u, ids_of(part.index)[column]
+
+
 class EdgeIds:
     """The ids of both ends of the edges of this rank's parts (created collectively).
 
@@ -60,17 +83,8 @@ class EdgeIds:
 
         Edges in are returned in the direction in which they lead.
         """
-        rows = part.subgraphs[name]
-        own = self._ids[part.index]
-        source, column = rows.sources(), rows.columns
-        delegates, kind = self._outside(part.delegates), KIND[name]
-        u = delegates[source] if kind in ("dn", "dd") else own[source]
-        if kind in ("nd", "dd"):
-            v = delegates[column]
-        elif kind == "nn" and part.layout.parts > 1:
-            v = ids_of_nn(column, self._ids.__getitem__)
-        else:
-            v = own[column]
+        delegates = self._outside(part.delegates)
+        u, v = ends_of(part, name, delegates, self._ids.__getitem__)
         return (v, u) if name in INTO.values() else (u, v)
 
     def keys(self, part: Part, name: str) -> Words:

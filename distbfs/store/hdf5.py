@@ -192,8 +192,10 @@ class StoreWriter:
         """
         with self._writing():
             safety.check_folder(self.path, manifest)
+            store = Store(self.path, manifest)
             for index in range(manifest.parts):
-                check_header(self.path, manifest, index)
+                with store.part_file(index):
+                    pass  # which checks all but the data
             write_manifest(self.path, manifest)
             self._partial.place()
             return self._partial.target
@@ -295,8 +297,11 @@ class Store:
         check_range("part", index, 0, self.manifest.parts - 1)
         manifest, record = self.manifest, self.manifest.records[index]
         path = self.folder / schema.part_name(index)
+        expected = schema.part_attributes(
+            manifest.layout, index, manifest.threshold, record.active
+        )
         with safety.opened(path, record.file_bytes) as file:
-            check_attributes(file, manifest, index)
+            safety.check_attributes(file, expected)
             specs = manifest.specs(index)
             datasets = safety.check_objects(file, specs, record.file_bytes)
             total = sum(item.size * item.dtype.itemsize for item in datasets.values())
@@ -410,20 +415,6 @@ def hint(folder: Path) -> str:
                     "the next write puts it back"
                 )
     return "'distbfs convert FILE -o FOLDER' makes the folder of a store"
-
-
-def check_attributes(file: h5py.File, manifest: Manifest, index: int) -> None:
-    """Raise StoreError unless the attributes of a part match the manifest."""
-    active = manifest.records[index].active
-    threshold = manifest.threshold
-    expected = schema.part_attributes(manifest.layout, index, threshold, active)
-    safety.check_attributes(file, expected)
-
-
-def check_header(folder: Path, manifest: Manifest, index: int) -> None:
-    """Raise StoreError unless the file of a part matches the manifest."""
-    with safety.opened(folder / schema.part_name(index)) as file:
-        check_attributes(file, manifest, index)
 
 
 def slices(

@@ -40,16 +40,6 @@ if TYPE_CHECKING:
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 END_AT = 28  # of the superblock from version 2 on: the size of the file, uint64
-FILE_TYPES = {
-    "<u1": h5t.STD_U8LE,
-    "<u4": h5t.STD_U32LE,
-    "<u8": h5t.STD_U64LE,
-    "<i8": h5t.STD_I64LE,
-    "<i4": h5t.STD_I32LE,
-    "<f8": h5t.IEEE_F64LE,
-    "<f4": h5t.IEEE_F32LE,
-    "<f2": h5t.IEEE_F16LE,
-}
 
 
 @contextmanager
@@ -276,6 +266,11 @@ def hard_object(node: Any, name: str, kind: int) -> Any:
     return opened_object
 
 
+def file_type(name: str) -> Any:
+    """Return HDF5's type of a NumPy dtype."""
+    return h5t.py_create(np.dtype(name))
+
+
 def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     """Return the low-level dataset; raise StoreError unless it matches ``spec``.
 
@@ -289,7 +284,7 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     layout, filters = created.get_layout(), created.get_nfilters()
     if layout == h5d.VIRTUAL or created.get_external_count():
         raise StoreError("is virtual or stored in other files; allowed: this file")
-    kinds = [name for name in spec.dtypes if item.get_type().equal(FILE_TYPES[name])]
+    kinds = [name for name in spec.dtypes if item.get_type().equal(file_type(name))]
     if not kinds:
         raise StoreError(f"has a wrong dtype; allowed: {', '.join(spec.dtypes)}")
     space = item.get_space()

@@ -275,8 +275,8 @@ class Manifest:
         self._check_attributes()
         names = names_of(directed=self.directed, delegates=self.delegates)
         into = sum(edges_in(record.edges, INTO["nn"]) for record in self.records)
-        if into != self.nn:
-            raise StoreError(f"{into} nn edges in, but {self.nn} out")
+        if into != self.edges["nn"]:
+            raise StoreError(f"{into} nn edges in, but {self.edges['nn']} out")
         for index, record in enumerate(self.records):
             if record.subgraphs != names:
                 raise StoreError(f"part {index} does not have {', '.join(names)}")
@@ -364,38 +364,24 @@ class Manifest:
         return tuple(facts["words"]) if "words" in facts else None
 
     @property
-    def nn(self) -> int:
-        """Number of stored nn edges of all parts."""
-        return self._total("nn")
-
-    @property
-    def nd(self) -> int:
-        """Number of stored nd edges of all parts."""
-        return self._total("nd")
-
-    @property
-    def dn(self) -> int:
-        """Number of stored dn edges of all parts."""
-        return self._total("dn")
-
-    @property
-    def dd(self) -> int:
-        """Number of stored dd edges of all parts."""
-        return self._total("dd")
+    def edges(self) -> dict[str, int]:
+        """Number of stored edges of all parts, by subgraph."""
+        return {x: sum(record.edges[x] for record in self.records) for x in SUBGRAPHS}
 
     @property
     def m(self) -> int:
         """Number of stored directed edges of all parts."""
-        return sum(self._total(name) for name in SUBGRAPHS)
+        return sum(self.edges.values())
 
-    def _total(self, name: str) -> int:
-        return sum(record.edges[name] for record in self.records)
+    @property
+    def totals(self) -> dict[str, int]:
+        """Counts that are derived from the records, by name."""
+        return {**self.edges, "m": self.m, "parts": self.parts}
 
     def summary(self) -> dict[str, Any]:
         """Return everything except the records as JSON values."""
         out: dict[str, Any] = {"format_version": self.format_version}
-        out |= {name: getattr(self, name) for name in COUNTS}
-        out |= {name: getattr(self, name) for name in (*SUBGRAPHS, "m", "parts")}
+        out |= {name: getattr(self, name) for name in COUNTS} | self.totals
         out |= {name: getattr(self, name) for name in JSON_FIELDS}
         out["created_by"] = self.created_by
         if self.ids is not None:
@@ -419,25 +405,22 @@ class Manifest:
             values = json.loads(text, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
             raise StoreError(f"the manifest is not valid JSON: {error}") from error
-        kept = values.pop("ids", None) if isinstance(values, dict) else None
-        attributes = values.pop("attributes", {}) if isinstance(values, dict) else {}
-        first = values.pop("first_id", 0) if isinstance(values, dict) else 0
-        totals = (*SUBGRAPHS, "m", "parts")
+        others: dict[str, Any] = {"ids": None, "first_id": 0, "attributes": {}}
+        if isinstance(values, dict):
+            others = {name: values.pop(name, x) for name, x in others.items()}
         own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
-        check_mapping("the manifest", values, (*own, *totals))
+        check_mapping("the manifest", values, (*own, *SUBGRAPHS, "m", "parts"))
         if not isinstance(values["records"], list) or not values["records"]:
             raise StoreError("records is not a list of at least one part")
-        records = tuple(PartRecord.from_dict(item) for item in values["records"])
-        fields = {name: values[name] for name in own if name != "records"}
-        ids = None if kept is None else IdsRecord.from_dict(kept)
-        fields |= {"ids": ids, "first_id": first, "attributes": attributes}
-        manifest = cls(**fields, records=records)
-        for name in totals:
-            check_count(name, values[name])
-            if values[name] != getattr(manifest, name):
+        others["records"] = tuple(map(PartRecord.from_dict, values["records"]))
+        if others["ids"] is not None:
+            others["ids"] = IdsRecord.from_dict(others["ids"])
+        manifest = cls(**{name: values[name] for name in own} | others)
+        for name, total in manifest.totals.items():
+            if check_count(name, values[name]) != total:
                 raise StoreError(
                     f"{name} is {values[name]}, but the records of the parts give "
-                    f"{getattr(manifest, name)}"
+                    f"{total}"
                 )
         return manifest
 

@@ -11,10 +11,9 @@ import numpy as np
 from distbfs.exchange.router import send
 from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
-from distbfs.graph.csr import CSR
-from distbfs.partition.edge_keys import names_read
+from distbfs.partition.edge_keys import ends_of, names_read
 from distbfs.partition.layout import Layout, Placement
-from distbfs.partition.part import Part, ids_of_nn
+from distbfs.partition.part import Part
 from distbfs.registry import FAMILIES
 from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, Ids, World
@@ -119,17 +118,7 @@ class StoreTuples:
 
     def _edges(self, index: int, name: str, first: int, last: int) -> tuple[Ids, Ids]:
         part = self._load(index)
-        graph: CSR = getattr(part, name)
-        row = np.searchsorted(graph.offsets, np.arange(first, last), side="right") - 1
-        column = graph.columns[first:last]
-        of_delegates = name in ("dn", "dd")
-        u = part.delegates[row] if of_delegates else self._ids_of(index)[row]
-        if name in ("nd", "dd"):
-            v = part.delegates[column]
-        elif name == "dn" or self.parts == 1:
-            v = self._ids_of(index)[column]
-        else:
-            v = ids_of_nn(column, self._ids_of)
+        u, v = ends_of(part, name, part.delegates, self._ids_of, first, last)
         return self._outside(u), self._outside(v)
 
     def _ids_of(self, index: int) -> Ids:

@@ -267,7 +267,7 @@ def test_stores_of_several_parts(store, parts, tmp_path):
     manifest = open_store(parts).manifest
     assert (manifest.directed, manifest.parts) == (True, 4)
     assert 0 < manifest.delegates < manifest.n
-    assert 0 not in (manifest.nn, manifest.nd, manifest.dn, manifest.dd)
+    assert 0 not in manifest.edges.values()
     assert "all is well; 4 parts" in here("verify", parts).out
     values, alone = (
         here("info", x, "--degrees", "--json").values for x in (parts, store)
@@ -453,8 +453,12 @@ def test_plans_of_directed_parts(tmp_path, count, domain):
         records = made.manifest.records
         assert built["total"]["stored"] == sum(x.array_bytes for x in records)
         assert built["total"]["disk"] == sum(x.file_bytes for x in records)
-    for name in ("nn", "delegates", "threshold"):
-        wanted = getattr(made.manifest, name)
+    manifest = made.manifest
+    for name, wanted in (
+        ("nn", manifest.edges["nn"]),
+        ("delegates", manifest.delegates),
+        ("threshold", manifest.threshold),
+    ):
         assert plan[name] == pytest.approx(wanted, rel=0.2)  # degrees of both ways
     for name in ("stored", "search", "disk"):
         assert plan["total"][name] == pytest.approx(built["total"][name], rel=0.1)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import on_ranks
 
-from distbfs.graph.degrees import DegreeHistogram, histogram_of, merge
+from distbfs.graph.degrees import DegreeHistogram, histogram_of, merge, occurring
 
 DEGREES = st.lists(st.integers(0, 1 << 40), max_size=12)
 
@@ -15,7 +15,7 @@ DEGREES = st.lists(st.integers(0, 1 << 40), max_size=12)
 @given(st.lists(st.lists(DEGREES, max_size=3), min_size=1, max_size=4))
 def test_histogram_over_ranks(ranks):
     def work(world):
-        mine = [np.array(d, dtype=np.int64) for d in ranks[world.rank]]
+        mine = [occurring(np.array(d, dtype=np.int64)) for d in ranks[world.rank]]
         return histogram_of(world, mine)
 
     histograms = on_ranks(len(ranks), work)

@@ -35,7 +35,7 @@ def test_roundtrip(tmp_path, tuples, p, threshold):
     assert all(same_part(store.load_part(k), parts[k]) for k in range(p))
     manifest = store.manifest
     assert manifest.m == sum(part.edges for part in parts)
-    assert manifest.dd == sum(part.dd.edges for part in parts)
+    assert manifest.edges["dd"] == sum(part.dd.edges for part in parts)
     assert (manifest.n, manifest.parts, manifest.tuples) == (90, p, 400)
     assert manifest.relabel == {"method": "hash", "seed": 7}
     assert len(manifest.records) == p

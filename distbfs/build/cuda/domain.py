@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.kernels import BLOCK, Kernels, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule, segments
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
@@ -49,6 +49,7 @@ from distbfs.build.cuda.room import (
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import (
     MAX_DEGREE,
+    TOO_MANY_ENDS,
     Builder,
     CommonSizes,
     add_bases,
@@ -205,7 +206,7 @@ class Planned:
 
     def allocate(self) -> None:
         """Allocate the rows, and their tails in pinned host memory."""
-        active, numbers = self.numbering.active, self.numbering.numbers
+        active = self.numbering.active
         for lengths, ranges in zip(self.lengths, self.ranges, strict=True):
             split = None
             if self.kept < EVERY:
@@ -217,7 +218,6 @@ class Planned:
                 cuda.require(4 * columns + 16 * active, what)
                 writer = RowsByRange(
                     self.kernels,
-                    numbers,
                     active,
                     total,
                     wide=self.directed,
@@ -453,8 +453,7 @@ class MemberBuilder(Builder):
                 with self.kernels.phase("rows"):
                     self._write(planned.writers[side], split, active, keys, low)
             del keys
-        if seen != total:
-            raise InputError("the edge tuples changed while the graph was built")
+        check_keys(seen, total)
         with self.kernels.phase("rows"):
             cuda.release()
             return planned.writers[side].finish()
@@ -477,14 +476,10 @@ class MemberBuilder(Builder):
 
 def least_degrees() -> Array:
     """Return the least degree of each class, uint32 [CLASSES]."""
-    octaves = np.arange(4, 32)[:, None]
-    many = (np.array([4, 5, 6, 7]) << (octaves - 2)).ravel()
-    degrees = np.concatenate([np.arange(17), many[1:], many[:1]])
+    many = np.array([4, 5, 6, 7]) << (np.arange(4, 32)[:, None] - 2)
+    falling = np.concatenate([np.arange(17), many.ravel()])[::-1]
     out = np.zeros(CLASSES, dtype=np.uint32)
-    classes = degree_class(degrees)
-    for degree, one in sorted(zip(degrees.tolist(), classes.tolist(), strict=True)):
-        if degree and not out[one]:
-            out[one] = degree
+    out[degree_class(falling)] = falling  # the last of a class is the least
     return out
 
 
@@ -547,7 +542,7 @@ def construct_domain(
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
         loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
         if ends != 2 * source.tuples:
-            raise InputError("a vertex has 2^32 ends of edge tuples or more")
+            raise InputError(TOO_MANY_ENDS)
         actives = np.array([len(x.classes) for x in known], dtype=np.int64)
         granules = max(-(-int(actives.max()) // GRANULE), 1)
         if granules * parts * GRANULE >= WIDE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import Passes
 from distbfs.device import cuda, programs
+from distbfs.errors import InputError
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, KernelArgument
 
@@ -115,3 +116,35 @@ class Kernels:
                 return
             with self.phase(phase):
                 work(*pair)
+
+    def append(
+        self,
+        each: Callable[[Callable[[DeviceArray, DeviceArray], None]], None],
+        name: str,
+        arguments: Sequence[KernelArgument],
+        keys: DeviceArray,
+    ) -> int:
+        """Write the keys that a kernel makes of all pairs, unsorted; return how many.
+
+        each: calls a function with (u, v) of all chunks; arguments: those of the kernel
+        between the pairs and the keys; keys: uint64, memory for them. If there are
+        more, these are only counted.
+        """
+        size = cuda.cupy().zeros(1, np.uint64)
+
+        def work(u: DeviceArray, v: DeviceArray) -> None:
+            count, room = np.uint64(len(u)), np.uint64(len(keys))
+            form = count, u, v, *arguments, room, keys, size
+            self.launch(name, len(u), KEYS_TILE, *form)
+
+        each(work)
+        return int(size.get()[0])
+
+
+def check_keys(count: int, expected: int) -> None:
+    """Raise InputError if there are other keys than in the pass that counted them."""
+    if count != expected:
+        raise InputError(
+            "the edge tuples changed while the graph was built: "
+            f"{count} instead of {expected} keys"
+        )

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks, Passes, longest
-from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
+from distbfs.build.cuda.kernels import (
+    BLOCK,
+    FOLDER,
+    KEYS_TILE,
+    Kernels,
+    check_keys,
+)
 from distbfs.build.cuda.ranges import (
     KEY_BYTES,
     RESERVE,
@@ -24,7 +31,6 @@ from distbfs.build.cuda.ranges import (
 from distbfs.build.cuda.shares import DealerSeat, Shares
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned, seen_by_kernels
-from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.graph.csr import index_dtype
 from distbfs.graph.device_graph import COLUMN_PAD
@@ -174,27 +180,10 @@ class KeyPasses:
 
     def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
         """Collect the keys of the rows low … high-1; return their number."""
-        size = cuda.cupy().zeros(1, np.uint64)
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            self.kernels.launch(
-                f"append_{rule.name}",
-                len(u),
-                KEYS_TILE,
-                np.uint64(len(u)),
-                u,
-                v,
-                *rule.arguments,
-                np.uint32(low),
-                np.uint32(high - low - 1),
-                np.uint32(rule.bits),
-                np.uint64(len(keys)),
-                keys,
-                size,
-            )
-
-        self._each(rule, work)
-        return int(size.get()[0])
+        rows = np.uint32(low), np.uint32(high - low - 1), np.uint32(rule.bits)
+        arguments = (*rule.arguments, *rows)
+        each = partial(self._each, rule)
+        return self.kernels.append(each, f"append_{rule.name}", arguments, keys)
 
     def count(self, rule: Rule) -> DeviceArray:
         """Count the keys of each row, uint32 [rows]."""
@@ -252,11 +241,7 @@ class KeyPasses:
         keys = cupy.empty(capacity, np.uint64)
         for low, high, expected in bounds:
             count = self._append(rule, low, min(high, rule.rows), keys)
-            if count != expected:
-                raise InputError(
-                    "the edge tuples changed while the graph was built: "
-                    f"{count} instead of {expected} keys"
-                )
+            check_keys(count, expected)
             yield self._sort(keys[:count]), low
 
     def _ranges(

@@ -25,13 +25,11 @@ import numpy as np
 
 from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
-from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.separate import (
+    TOO_MANY_ENDS,
     Builder,
     CommonSizes,
-    FirstRound,
-    Numbered,
     Shared,
     Spill,
 )
@@ -40,7 +38,7 @@ from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
-from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.graph.degrees import histogram_of
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -101,7 +99,7 @@ class Crew(Generic[Made]):
                 seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
                 made = kind(source, shape, buffer_bytes, done or Sum(), seat)
-                made.directed = directed
+                made.directed, made.sharing = directed, len(places)
                 made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
 
@@ -163,7 +161,7 @@ class Crew(Generic[Made]):
         """Free everything but the parts."""
 
         def drop(builder: Made, _: list[int]) -> list[None]:
-            builder.keys.close()
+            builder.close()
             return []
 
         self.on_devices(drop)
@@ -222,7 +220,7 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
-    shape, own_parts = CommonSizes(layout), placement.parts_of(world.rank)
+    shape = CommonSizes(layout)
     with watch("total"):
         crew = Crew(
             Builder,
@@ -237,7 +235,11 @@ def construct_on_devices(
             directed=directed,
         )
         counted = crew.each(lambda builder, _, part: builder.count(part))
-        histogram, loops = _share_degrees(world, source, counted)
+        histogram = histogram_of(world, [x.histogram for x in counted])
+        sums = np.array([[x.loops, x.total] for x in counted], dtype=np.int64)
+        loops, total = world.allreduce(sums.sum(axis=0)).tolist()
+        if total != 2 * source.tuples:
+            raise InputError(TOO_MANY_ENDS)
         if check is not None:
             check(histogram.m)
         threshold = options.threshold
@@ -253,7 +255,12 @@ def construct_on_devices(
         d = histogram.above(threshold)
         shared = Shared(world, placement, numbered, d, wide=shape.wide)
         of_host = _parts_of_host(world, placement)
-        made = _separate(crew, numbered, shared, own_parts, threshold, room, of_host)
+
+        def separate(builder: Builder, k: int, part: int) -> DevicePart:
+            spill = None if room is None else Spill(room, builder.sharing, of_host)
+            return builder.separate(part, numbered[k], shared, threshold, spill)
+
+        made = crew.each(separate)
         crew.close()
         if shape.wide and shape.parts > 1:
             number_columns(made, placement, world)
@@ -286,51 +293,3 @@ def _parts_of_host(world: World, placement: Placement) -> int:
     hosts = hosts_of(world)
     ranks = placement.rank_of(np.arange(placement.parts)).tolist()
     return sum(hosts[rank] == hosts[world.rank] for rank in ranks)
-
-
-def _share_degrees(
-    world: World, source: TupleSource, counted: Sequence[FirstRound]
-) -> tuple[DegreeHistogram, int]:
-    """Return the histogram of all vertices and the number of loops (collective)."""
-    values, counts = merge([x.histogram for x in counted])
-    both = world.allgather(np.concatenate([values, counts]))
-    pairs = [np.split(item, 2) for item in both]
-    histogram = DegreeHistogram(*merge([(p[0], p[1]) for p in pairs]))
-    sums = [sum(x.loops for x in counted), sum(x.total for x in counted)]
-    loops, total = world.allreduce(np.array(sums, dtype=np.int64)).tolist()
-    if total != 2 * source.tuples:
-        raise InputError("a vertex has 2^32 ends of edge tuples or more")
-    return histogram, loops
-
-
-def _separate(
-    crew: Crew[Builder],
-    numbered: Sequence[Numbered],
-    shared: Shared,
-    own_parts: Sequence[int],
-    threshold: int,
-    room: Room | None,
-    of_host: int,
-) -> list[DevicePart]:
-    """Build the parts of this rank; all parts of a device share its tables.
-
-    room: see ``construct_on_devices``; of_host: number of parts of this rank's host
-    """
-
-    def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:
-        with cuda.memory_of("the delegates and normal vertices of all parts"):
-            need = shared.nbytes + RESERVE // 4
-            cuda.require(need, "the delegates and normal vertices of all parts")
-            tables = builder.tables(shared)
-        out = []
-        spill = None if room is None else Spill(room, len(positions), of_host)
-        for k in positions:
-            with cuda.memory_of(f"building part {own_parts[k]}"):
-                part = builder.separate(
-                    own_parts[k], numbered[k], tables, threshold, spill
-                )
-            out.append((k, part))
-        return out
-
-    parts = dict(item for group in crew.on_devices(work) for item in group)
-    return [parts[k] for k in range(len(own_parts))]

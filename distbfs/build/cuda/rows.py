@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda.chunks import Passes
-from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
+from distbfs.build.cuda.kernels import KEYS_TILE, Kernels, check_keys
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import allocate, total_bytes
 from distbfs.device.host_memory import pinned
-from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
 from distbfs.types import Array, DeviceArray, Marks
 
@@ -34,7 +34,6 @@ class RowsByRange:
     def __init__(
         self,
         kernels: Kernels,
-        numbers: DeviceArray,
         active: int,
         total: int,
         *,
@@ -44,7 +43,7 @@ class RowsByRange:
     ) -> None:
         cupy = cuda.cupy()
         self._gaps = gaps
-        self._kernels, self._numbers, self._split = kernels, numbers, split
+        self._kernels, self._split = kernels, split
         self._active, self._total = active, split.heads if split else total
         self._wide = wide or split is not None
         self._large = self._wide or total >= WIDE
@@ -60,50 +59,6 @@ class RowsByRange:
     def m(self) -> int:
         """Number of columns written, without repeats."""
         return self._written + self._in_tails
-
-    def add(
-        self,
-        chunks: Passes,
-        keys: DeviceArray,
-        rows: tuple[int, int, int],
-        *,
-        both: bool,
-    ) -> DeviceArray:
-        """Collect the keys of a range of rows; return them, unsorted.
-
-        keys: uint64, long enough for the keys of any range; rows: (first, last + 1,
-        number of keys)
-
-        Raises InputError if the number of keys differs from that in ``rows``.
-        """
-        low, high, expected = rows
-        size = cuda.cupy().zeros(1, np.uint64)
-
-        def append(u: DeviceArray, v: DeviceArray) -> None:
-            self._kernels.launch(
-                "append_keys",
-                len(u),
-                KEYS_TILE,
-                np.uint64(len(u)),
-                u,
-                v,
-                self._numbers,
-                np.uint32(low),
-                np.uint32(high),
-                np.uint32(both),
-                np.uint64(len(keys)),
-                keys,
-                size,
-            )
-
-        self._kernels.each(chunks, "keys", append)
-        total = int(size.get()[0])
-        if total != expected:
-            raise InputError(
-                "the edge tuples changed while the graph was built: "
-                f"{total} instead of {expected} keys"
-            )
-        return keys[:total]
 
     def write(self, keys: Any, rows: tuple[int, int, int]) -> None:
         """Append sorted keys of a range of rows (first, last + 1, keys)."""
@@ -268,16 +223,15 @@ def make_rows(
         need = total_bytes(rows_table(active, columns, wide=True))
         need += KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {total} directed edges")
-        rows = RowsByRange(
-            *(kernels, numbering.numbers, active, total),
-            wide=wide,
-            split=split,
-            gaps=gaps,
-        )
+        rows = RowsByRange(kernels, active, total, wide=wide, split=split, gaps=gaps)
         buffer = cuda.cupy().empty(capacity, np.uint64)
     chunks.expect(len(bounds) - 1)
+    each = partial(kernels.each, chunks, "keys")
     for index, bound in enumerate(bounds):
-        keys = rows.add(chunks, buffer, bound, both=both)
+        low, high, expected = bound
+        ends = numbering.numbers, np.uint32(low), np.uint32(high), np.uint32(both)
+        check_keys(kernels.append(each, "append_keys", ends, buffer), expected)
+        keys = buffer[:expected]
         if index == len(bounds) - 1:
             chunks.drop()
         with kernels.phase("sort"):

@@ -21,7 +21,7 @@ from distbfs.build.cuda.keys import (
     Rule,
     segments,
 )
-from distbfs.build.cuda.ranges import Ranges
+from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.shares import DealerSeat
 from distbfs.device import cuda
@@ -35,6 +35,7 @@ from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
+TOO_MANY_ENDS = "a vertex has 2^32 ends of edge tuples or more"
 VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
 DELEGATE_BYTES = 64  # for a delegate in the table under construction
 
@@ -192,10 +193,12 @@ class Spill:
 class Builder:
     """Builds the parts of one device of this rank; see ``KeyPasses``.
 
-    directed: build subgraphs of edges out and of edges in
+    directed: build subgraphs of edges out and of edges in; sharing: number of parts of
+    the device
     """
 
-    directed = False
+    directed, sharing = False, 1
+    _tables: Tables | None = None
 
     def __init__(
         self,
@@ -334,11 +337,18 @@ class Builder:
             counted.degrees = counted.ends = None
         return out
 
+    def close(self) -> None:
+        """Free everything but the parts."""
+        self._tables = None
+        self.keys.close()
+
     def tables(self, shared: Shared) -> Tables:
         """Copy the shared facts to the device, and number the delegates."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         shape, d = self.shape, len(shared.ids)
-        with self.kernels.phase("delegates"):
+        what = "the delegates and normal vertices of all parts"
+        with self.kernels.phase("delegates"), cuda.memory_of(what):
+            cuda.require(shared.nbytes + RESERVE // 4, what)
             normals = None if shape.wide else cupy.asarray(shared.normals)
             if not d:
                 none = cupy.empty(0, np.uint64)
@@ -371,7 +381,7 @@ class Builder:
         self,
         part: int,
         numbered: Numbered,
-        tables: Tables,
+        shared: Shared,
         threshold: int,
         spill: Spill | None = None,
     ) -> DevicePart:
@@ -382,6 +392,7 @@ class Builder:
         If ids are wide, the columns of nn are local ids of other parts; see
         ``places.number_columns``.
         """
+        tables = self._tables = self._tables or self.tables(shared)
         shape, active, d = self.shape, numbered.active, len(tables.delegates)
         local = self.layout.local_count(part)
         bases = [0, active, 2 * active, 2 * active + d, 2 * (active + d)]

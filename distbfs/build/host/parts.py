@@ -10,7 +10,7 @@ import numpy as np
 from distbfs.build.host.rows import ServedRows, collect
 from distbfs.build.host.separate import Distributor, sum_of
 from distbfs.generate.hashing import permutation_by
-from distbfs.graph.degrees import DegreeHistogram, histogram_of
+from distbfs.graph.degrees import DegreeHistogram, histogram_of, occurring
 from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
@@ -102,7 +102,7 @@ def construct(
             rows = rows_of(group)
             degrees.update({part: sum_of(sides) for part, sides in rows.items()})
             loops += sum(sides[0].loops for sides in rows.values())
-        histogram = histogram_of(world, degrees.values())
+        histogram = histogram_of(world, map(occurring, degrees.values()))
         threshold = 0 if owned else options.threshold
         if threshold is None:
             # mutant: world.broadcast(suggest_host_threshold(histogram, parts)) ->

@@ -364,9 +364,8 @@ def separated_parts(source, placement, threshold):
     if not shape.wide:
         placement = Placement(placement.parts, 1)
     shared = separate.Shared(world, placement, numbered, d, wide=shape.wide)
-    tables = builder.tables(shared)
     made = [
-        builder.separate(part, one, tables, threshold)
+        builder.separate(part, one, shared, threshold)
         for part, one in zip(mine, numbered, strict=True)
     ]
     if shape.wide:
