@@ -41,7 +41,7 @@ from distbfs.multisearch.outer_bits import Sender, exchanged
 from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.build.cuda.share_rows import Outer as OuterEdges
     from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_share import Share

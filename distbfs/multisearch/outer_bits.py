@@ -20,7 +20,7 @@ from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
 from distbfs.multisearch.domain_members import outer_table
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.build.cuda.share_rows import Outer as OuterEdges
     from distbfs.device.structures import Record
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.types import Array, DeviceArray

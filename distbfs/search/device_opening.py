@@ -41,8 +41,8 @@ from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import Outer
     from distbfs.build.cuda.room import Room
+    from distbfs.build.cuda.share_rows import Outer
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.runners.base import Runner
     from distbfs.types import World

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import InnerPart
     from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.exchange.base import Exchange
     from distbfs.graph.device_graph import DeviceGraph
@@ -25,7 +24,7 @@ class Separated:
     exchange: what searches use
     """
 
-    shares: Sequence[InnerPart]
+    shares: Sequence[ShareRows]
     placement: Placement
     exchange: Exchange
 

@@ -54,7 +54,13 @@ from distbfs.build.cuda.separate import (
     CommonSizes,
     add_bases,
 )
-from distbfs.build.cuda.share_rows import GRANULE, Domain, ShareRows, leaves_after
+from distbfs.build.cuda.share_rows import (
+    GRANULE,
+    WIDE,
+    Domain,
+    ShareRows,
+    leaves_after,
+)
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, ResourceError, UsageError
@@ -71,7 +77,6 @@ from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
 
-WIDE = 1 << 32
 PLACES_AT_ONCE = 1 << 26
 LEAST_LEAVES = 32  # one vertex in so many must be a leaf that is not searched
 

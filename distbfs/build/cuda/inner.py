@@ -18,10 +18,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.inner_part import (
-    WIDE,
     Delegates,
-    InnerPart,
-    Outer,
     ShareCounts,
     slots_after,
 )
@@ -32,7 +29,10 @@ from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.build.cuda.share_rows import (
     GRANULE,
+    WIDE,
     Domain,
+    Outer,
+    ShareRows,
     leaves_after,
     numbers_of,
     positions_of,
@@ -553,7 +553,7 @@ class InnerBuilder:
         """Bytes of the columns of outer edges."""
         return sum(int(side.outer.columns.nbytes) for side in self.sides)
 
-    def finish(self, domain: Domain) -> InnerPart:
+    def finish(self, domain: Domain) -> ShareRows:
         """Return the finished share."""
         cp, part = cuda.cupy(), self.part
         owned = self.delegates.number[self._owned]
@@ -584,7 +584,7 @@ class InnerBuilder:
             trees=self._trees,
             **rows,
         )
-        made = InnerPart(
+        made = ShareRows(
             layout=part.layout,
             index=part.index,
             domain=domain,

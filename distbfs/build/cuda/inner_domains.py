@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.inner import InnerBuilder, InnerSide
-from distbfs.build.cuda.inner_part import WIDE, Delegates, InnerPart
+from distbfs.build.cuda.inner_part import Delegates
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
     EVERY,
@@ -24,7 +24,7 @@ from distbfs.build.cuda.room import (
     agreed_kept,
     check_hosts,
 )
-from distbfs.build.cuda.share_rows import GRANULE, Domain
+from distbfs.build.cuda.share_rows import GRANULE, WIDE, Domain, ShareRows
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import ResourceError, UsageError
@@ -41,7 +41,7 @@ def inner_domains(
     ranks: World,
     world: World,
     room: Room | None,
-) -> list[list[InnerPart]]:
+) -> list[list[ShareRows]]:
     """Build the shares of the domains of this rank (collective).
 
     groups: the parts of each of these domains, in the order of its devices; domains:
@@ -174,7 +174,7 @@ class DomainBuilder:
             with on_device_of(one.part):
                 one.measure(self._lengths)
 
-    def build(self) -> list[InnerPart]:
+    def build(self) -> list[ShareRows]:
         """Build this rank's shares, whose columns have been allocated (collective)."""
         for sides, lengths in zip(self._sides, self._lengths, strict=True):
             self._write_delegates(sides, lengths)

@@ -26,26 +26,22 @@ Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE, ShareRows, numbers_of, positions_of
+from distbfs.build.cuda.share_rows import GRANULE, numbers_of, positions_of
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.device.take import take
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import ISOLATED, graph_table
+from distbfs.graph.device_graph import graph_table
 from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Ids
-
-WIDE = 1 << 32
 
 
 def apart_table(
     n: int, positions: int, *, normals: int, owned: int, edges: int, targets: int
 ) -> ArrayTable:
-    """Return the arrays of an ``InnerPart`` that exist before its rows.
+    """Return the arrays of a share between domains that exist before its rows.
 
     n: number of vertices of the graph; positions: positions of the domain
     normals, owned: normal vertices with edges and owned delegates of the share
@@ -62,7 +58,7 @@ def apart_table(
 def inner_table(
     local: int, active: int, m: int, *, directed: bool = False
 ) -> ArrayTable:
-    """Return the arrays of an ``InnerPart``'s graph besides those of its part.
+    """Return the arrays of its graph besides those of its part.
 
     local, active, m: as in ``DeviceGraph``
     """
@@ -74,12 +70,12 @@ def inner_table(
 
 @dataclass(frozen=True)
 class ShareCounts:
-    """Counts that determine the memory of searches of a share; see ``InnerPart``.
+    """Counts that determine the memory of searches of a share; see ``ShareRows``.
 
     active, m, at_least: as in ``DeviceGraph``; delegates: number of positions of
     delegates
     targets: number of targets of outer edges; outer_edges: number of outer edges to
-    each share, int64 [shares], as in ``InnerPart.edges_to``; owned: number of delegates
+    each share, int64 [shares], as in ``ShareRows.edges_to``; owned: number of delegates
     that each share owns, int64 [shares]
     directed: whether the graph is directed
     """
@@ -95,98 +91,6 @@ class ShareCounts:
     outer_edges: Ids
     owned: Ids
     directed: bool = False
-
-
-@dataclass(frozen=True)
-class Outer:
-    """The outer edges of a share as rows by normal number; CuPy arrays.
-
-    offsets: uint64 [normal vertices + 1]; columns: uint32 [outer edges], indices of
-    targets: uint32 [targets], their local ids on their shares, by share
-    starts: first target of each share, int64 [shares + 1]; edges: number of edges to
-    each share, int64 [shares]; both on the host
-    on_host: whether ``columns`` lies in pinned host memory, which kernels read in place
-    """
-
-    offsets: Any
-    columns: Any
-    targets: Any
-    starts: Ids
-    edges: Ids
-    on_host: bool = False
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of the columns if they are in host memory, else 0."""
-        return int(self.columns.nbytes) * self.on_host
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes of the arrays on the device."""
-        return sum(int(x.nbytes) for x in self.arrays) - self.host_bytes
-
-    @property
-    def arrays(self) -> tuple[Any, Any, Any]:
-        """Offsets, columns and targets."""
-        return self.offsets, self.columns, self.targets
-
-
-@dataclass(kw_only=True)
-class InnerPart(ShareRows):
-    """One device's share of a part, on that device. Arrays are CuPy's.
-
-    Its ``delegates`` are equal on all devices. The ``active`` of its graph counts all
-    numbers; ``vertices`` is ISOLATED for delegates of other parts and in the gap.
-    ids: uint32 or uint64 [slots + room]; from ``slots`` on, there is room for an id of
-    another domain for each vertex with edges of this share, and for one more
-    outer: the outer edges; in a directed graph those out
-    incoming: the outer edges in of a directed graph; None if edges lead both ways
-    """
-
-    outer: Outer
-    incoming: Outer | None = None
-
-    @property
-    def asked(self) -> Outer:
-        """The outer edges along which vertices ask."""
-        return self.outer if self.incoming is None else self.incoming
-
-    def reversed(self) -> InnerPart:
-        """Return the rows with all edges of a directed graph reversed."""
-        return replace(super().reversed(), outer=self.asked, incoming=self.outer)
-
-    @property
-    def outer_sides(self) -> list[Outer]:
-        """The outer edges: those out and, in a directed graph, those in."""
-        return [self.outer] if self.incoming is None else [self.outer, self.incoming]
-
-    @property
-    def edges_to(self) -> Ids:
-        """Number of outer edges to each share, or from it if those are more."""
-        return np.maximum(self.outer.edges, self.asked.edges)
-
-    @property
-    def id_bits(self) -> int:
-        """Bits of an id in a message."""
-        return max((self.layout.n - 1).bit_length(), 32) if self.wide else 32
-
-    @property
-    def delegate_count(self) -> int:
-        """Number of positions of delegates (d plus gaps; the same in all domains)."""
-        return len(self.delegates)
-
-    def numbers_of(self, places: Ids) -> Ids:
-        """Return the numbers of local ids, int64 [k] on the host.
-
-        A vertex without edges has WIDE + local id.
-        """
-        numbers = take(self.graph.numbers, places).astype(np.int64)
-        return np.where(numbers == ISOLATED, WIDE + places, numbers)
-
-    def numbers_at(self, positions: Ids) -> Ids:
-        """Return the numbers of positions, int64 [k], -1 if on other devices."""
-        device, numbers = numbers_of(positions, self.domain.devices)
-        return np.where(device == self.device, numbers, -1)
 
 
 class Delegates:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import Outer
 from distbfs.build.cuda.ranges import row_ranges, runs_of
-from distbfs.build.cuda.share_rows import ShareRows
+from distbfs.build.cuda.share_rows import Outer, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
@@ -59,7 +58,7 @@ class SeenEdges:
 
 @dataclass
 class SeenPart:
-    """Visibility of the edges of one device's share of a part; see ``InnerPart``.
+    """Visibility of the edges of one device's share of a part.
 
     inner: for the inner graph; outer: for the outer edges, whose rows are by normal
     number; its ``incoming`` is for those in of a directed graph

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph, Trees
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Array, Ids, Root
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
+WIDE = 1 << 32
 GRANULE = 1024  # consecutive numbers of one owner among the positions
 
 
@@ -78,6 +77,40 @@ class Domain:
         return self.of.lanes // self.devices
 
 
+@dataclass(frozen=True)
+class Outer:
+    """The outer edges of a share as rows by normal number; CuPy arrays.
+
+    offsets: uint64 [normal vertices + 1]; columns: uint32 [outer edges], indices of
+    targets: uint32 [targets], their local ids on their shares, by share
+    starts: first target of each share, int64 [shares + 1]; edges: number of edges to
+    each share, int64 [shares]; both on the host
+    on_host: whether ``columns`` lies in pinned host memory, which kernels read in place
+    """
+
+    offsets: Any
+    columns: Any
+    targets: Any
+    starts: Ids
+    edges: Ids
+    on_host: bool = False
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the columns if they are in host memory, else 0."""
+        return int(self.columns.nbytes) * self.on_host
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the arrays on the device."""
+        return sum(int(x.nbytes) for x in self.arrays) - self.host_bytes
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Offsets, columns and targets."""
+        return self.offsets, self.columns, self.targets
+
+
 @dataclass(kw_only=True)
 class ShareRows:
     """What one device of a domain holds of a graph, in its memory.
@@ -90,8 +123,14 @@ class ShareRows:
     delegates: NumPy int64, ids of delegates by position, -1 in gaps; normals: first
     number of a normal vertex; owned: int64, numbers of the delegates that the share
     owns, in order of their ids
-    outer: edges to other domains; None without delegates
+    outer: edges to other domains, in a directed graph those out; None in one domain
+    incoming: the outer edges in of a directed graph; None if edges lead both ways
     whole: whether it is a whole graph, which has places for all ids
+
+    Between domains, the ``active`` of the graph counts all numbers; its ``vertices`` is
+    ISOLATED for delegates of other parts and in the gap, and ``ids`` has room, from
+    ``slots`` on, for an id of another domain for each vertex with edges of this share,
+    and for one more. ``delegates`` are equal on all devices.
     """
 
     layout: Layout
@@ -104,6 +143,7 @@ class ShareRows:
     normals: int = 0
     owned: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     outer: Any = None
+    incoming: Any = None
     whole: bool = False
 
     @classmethod
@@ -148,7 +188,40 @@ class ShareRows:
     @property
     def asked(self) -> Any:
         """The outer edges along which vertices ask."""
-        return self.outer
+        return self.outer if self.incoming is None else self.incoming
+
+    @property
+    def outer_sides(self) -> list[Outer]:
+        """The outer edges: those out and, in a directed graph, those in."""
+        return [x for x in (self.outer, self.incoming) if x is not None]
+
+    @property
+    def edges_to(self) -> Ids:
+        """Number of outer edges to each share, or from it if those are more."""
+        return np.maximum(self.outer.edges, self.asked.edges)
+
+    @property
+    def id_bits(self) -> int:
+        """Bits of an id in a message."""
+        return max((self.layout.n - 1).bit_length(), 32) if self.wide else 32
+
+    @property
+    def delegate_count(self) -> int:
+        """Number of positions of delegates (d plus gaps; the same in all domains)."""
+        return len(self.delegates)
+
+    def numbers_of(self, places: Ids) -> Ids:
+        """Return the numbers of local ids, int64 [k] on the host.
+
+        A vertex without edges has WIDE + local id.
+        """
+        numbers = take(self.graph.numbers, places).astype(np.int64)
+        return np.where(numbers == ISOLATED, WIDE + places, numbers)
+
+    def numbers_at(self, positions: Ids) -> Ids:
+        """Return the numbers of positions, int64 [k], -1 if on other devices."""
+        device, numbers = numbers_of(positions, self.domain.devices)
+        return np.where(device == self.device, numbers, -1)
 
     @cached_property
     def _delegate_numbers(self) -> DelegateNumbers:
@@ -166,9 +239,10 @@ class ShareRows:
             numbers[here] = number[here]
         return numbers
 
-    def reversed(self) -> Self:
+    def reversed(self) -> ShareRows:
         """Return the rows with all edges of a directed graph reversed."""
-        return replace(self, graph=self.graph.turned())
+        graph = self.graph.turned()
+        return replace(self, graph=graph, outer=self.asked, incoming=self.outer)
 
     def ids_at(self, positions: Any) -> Any:
         """Return the ids of positions, CuPy int64 of the same shape."""

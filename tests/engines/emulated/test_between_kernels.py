@@ -22,8 +22,8 @@ from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner, inner_domains
-from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.build.cuda.seen import target_ids
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines import streamed as streams
@@ -666,7 +666,7 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
 
 
 def test_more_delegates_than_a_message_can_name(device, monkeypatch):
-    monkeypatch.setattr(InnerPart, "id_bits", 62)
+    monkeypatch.setattr(ShareRows, "id_bits", 62)
     placed = device_parts(GRAPHS["kronecker"], 2, threshold=2)
     with pytest.raises(UsageError, match=r"part 0 owns .* delegates; allowed: 4; use"):
         driver_of(placed, engine="xbfs")

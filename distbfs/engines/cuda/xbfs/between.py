@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.arrays import brought_here
 from distbfs.engines.base import ASKED, Offer, Targets, Work
@@ -56,7 +56,7 @@ class BetweenLevels(BetweenShare):
     directions = ("outer",)
     visits = ("outer", "inner")
 
-    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
+    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
         super().__init__(part, shared)
         self.in_rounds, limit = self.limit is not None, self.limit
         self._owned_at_once = len(part.owned) if limit is None else limit

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import WIDE, InnerPart
+from distbfs.build.cuda.share_rows import WIDE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
@@ -26,7 +26,7 @@ class HungLeaves:
     searched: how many of this device's numbers are searched
     """
 
-    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
+    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
         self._part, self._arrays = part, shared.arrays
         p, devices = shared.arrays.params, part.domain.devices
         self.searched, self._bound = p.active, p.bound

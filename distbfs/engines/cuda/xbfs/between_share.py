@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner_part import WIDE, InnerPart, Outer
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
+from distbfs.build.cuda.share_rows import WIDE, Outer, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
@@ -119,7 +119,7 @@ class BetweenShare(ShareSearch):
     limit: the most words of a box where levels go in rounds, else None
     """
 
-    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
+    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
         cp = cuda.cupy()
         self.part, self.device = part, cp.cuda.Device()
         arrays, self._shared = shared.arrays, shared  # whose memory kernels address

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
+from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
+from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
 from distbfs.engines.cuda.common.device_engine import DeviceEngine
@@ -165,7 +166,7 @@ class XbfsEngine(DeviceEngine):
 
     def of_shares(
         self,
-        inner: Sequence[InnerPart],
+        inner: Sequence[ShareRows],
         world: World,
         group: PeerGroup | None = None,
     ) -> list[BetweenSearch]:
@@ -187,7 +188,7 @@ class XbfsEngine(DeviceEngine):
                 searches.append(BetweenSearch(share, memory))
         return searches
 
-    def _shared(self, share: InnerPart) -> SharedMemory:
+    def _shared(self, share: ShareRows) -> SharedMemory:
         """Return the memory of a device that the others of its domain may map."""
         direction, domain = self.options.direction, share.domain
         arrays = Arrays(
