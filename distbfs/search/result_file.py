@@ -13,7 +13,7 @@ vertex v, for example of a vertex in ``sources`` or ``parent``.
 While searches run, the file is called ``OUT.h5.partial``. All space is allocated at the
 start and no metadata changes later: a row is written and synced, then its flag in
 ``done``, so a killed run leaves a valid file whose flagged rows are complete. A row is
-contiguous, so each rank can write its own vertices directly (``ResultBlocks``).
+contiguous, so each rank can write its own vertices directly (``SharedResult``).
 """
 
 from __future__ import annotations
@@ -92,66 +92,6 @@ def naming(path: Path | str) -> Iterator[None]:
         raise
     except OSError as error:
         raise system_error(error, path) from error
-
-
-class ResultBlocks:
-    """One rank's columns of each row: the vertices from ``first`` on.
-
-    A context manager.
-
-    path: the partial file; places: byte offsets of its arrays, by name
-    columns: number of vertices
-    """
-
-    def __init__(
-        self, path: Path, places: Mapping[str, int], columns: int, first: int
-    ) -> None:
-        self._path, self._places = path, places
-        self._columns, self._first = columns, first
-        self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-
-    def write(
-        self,
-        row: int,
-        level: Array | None,
-        parent: Array | None,
-        paths: Array | None = None,
-    ) -> None:
-        """Write this rank's block of one search and sync it.
-
-        paths: numbers of shortest paths, in the dtype of the file
-
-        Raises DiskFull or InputError for I/O errors.
-        """
-        with naming(self._path):
-            for name, values in (("level", level), ("parent", parent), (PATHS, paths)):
-                if values is not None:
-                    self._put(name, row, values)
-            os.fsync(self._handle)
-
-    def _put(self, name: str, row: int, values: Array) -> None:
-        kind = KINDS.get(name, values.dtype)
-        at = self._places[name] + kind.itemsize * (row * self._columns + self._first)
-        rest = np.ascontiguousarray(values, kind).view(np.uint8)
-        while len(rest):
-            count = os.pwrite(self._handle, rest[:AT_ONCE].data, at)
-            rest, at = rest[count:], at + count
-
-    def token(self, row: int, values: bytes | None = None) -> bytes:
-        """Write a token at the place of a row, or return the bytes there."""
-        name = next(name for name in KINDS if name in self._places)
-        each = KINDS[name].itemsize * self._columns
-        size, at = min(TOKEN, each), self._places[name] + each * row
-        if values is not None:
-            os.pwrite(self._handle, values[:size], at)
-            os.fsync(self._handle)
-        return os.pread(self._handle, size, at)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
 
 
 class PartialFile:
@@ -407,7 +347,7 @@ class ResultFile(PartialFile):
         shaped = {name: (shape, kind) for name, kind in kinds.items()}
         starts = arrays_of(sources)
         super().__init__(partial_name(path), starts, shaped, identity, ids=ids)
-        self.path, self._columns, self._force = path, columns, False
+        self.path, self._force = path, False
 
     def open(self, *, force: bool) -> Array:
         """Create the file, or reopen that of an interrupted run of the same kind.
@@ -426,13 +366,6 @@ class ResultFile(PartialFile):
         file = self._opened()
         offsets = {name: int(file[name].id.get_offset()) for name in self._kinds}
         return str(self._partial.absolute()), offsets
-
-    def write(self, row: int, level: Array | None, parent: Array | None) -> None:
-        """Write one whole search; mark it done once it is synced."""
-        path, places = self.places
-        with ResultBlocks(Path(path), places, self._columns, 0) as blocks:
-            blocks.write(row, level, parent)
-        self.mark(row)
 
     def finish(self) -> None:
         """Rename the complete file to its final name.
@@ -457,15 +390,16 @@ class SharedResult:
     def __init__(
         self, world: World, result: ResultFile | None, columns: int, row: int
     ) -> None:
-        self._world, self._result = world, result
-        path, places = world.broadcast(None if result is None else result.places)
-        first = slice_bounds(columns, world.size, world.rank)[0]
-        token = b"" if result is None else secrets.token_bytes(TOKEN)
+        self._world, self._result, self._columns = world, result, columns
+        path, self._places = world.broadcast(None if result is None else result.places)
+        self._path = Path(path)
+        self._first = slice_bounds(columns, world.size, world.rank)[0]
         with naming(path):
-            self._blocks = ResultBlocks(Path(path), places, columns, first)
-            if token:
-                token = self._blocks.token(row, token)
-            same = world.broadcast(token.hex()) == self._blocks.token(row).hex()
+            self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            token = b""
+            if result is not None:
+                token = self._token(row, secrets.token_bytes(TOKEN))
+            same = world.broadcast(token.hex()) == self._token(row).hex()
         if not same:
             raise InputError(
                 f"{path}: rank {world.rank} sees another file there than rank 0; give "
@@ -480,14 +414,41 @@ class SharedResult:
         parent: Array | None,
         paths: Array | None = None,
     ) -> None:
-        """Write this rank's block; mark the search done when all ranks have."""
-        self._blocks.write(row, level, parent, paths)
+        """Write and sync this rank's block; mark the search done when all ranks have.
+
+        paths: numbers of shortest paths, in the dtype of the file
+
+        Raises DiskFull or InputError for I/O errors.
+        """
+        with naming(self._path):
+            for name, values in (("level", level), ("parent", parent), (PATHS, paths)):
+                if values is not None:
+                    self._put(name, row, values)
+            os.fsync(self._handle)
         self._world.barrier()
         if self._result is not None:
             self._result.mark(row)
 
+    def _put(self, name: str, row: int, values: Array) -> None:
+        kind = KINDS.get(name, values.dtype)
+        at = self._places[name] + kind.itemsize * (row * self._columns + self._first)
+        rest = np.ascontiguousarray(values, kind).view(np.uint8)
+        while len(rest):
+            count = os.pwrite(self._handle, rest[:AT_ONCE].data, at)
+            rest, at = rest[count:], at + count
+
+    def _token(self, row: int, values: bytes | None = None) -> bytes:
+        """Write a token at the place of a row, or return the bytes there."""
+        name = next(name for name in KINDS if name in self._places)
+        each = KINDS[name].itemsize * self._columns
+        size, at = min(TOKEN, each), self._places[name] + each * row
+        if values is not None:
+            os.pwrite(self._handle, values[:size], at)
+            os.fsync(self._handle)
+        return os.pread(self._handle, size, at)
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._blocks.__exit__(*error)
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)

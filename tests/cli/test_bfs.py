@@ -41,7 +41,7 @@ from shortest_paths import path_counts
 
 from distbfs.cli import shared as common
 from distbfs.cli.bfs import LevelTable
-from distbfs.search.result_file import ResultBlocks
+from distbfs.search.result_file import SharedResult
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]
@@ -634,7 +634,7 @@ def test_a_killed_rank_and_resumed(searches, output):
 
 
 def test_resumed_where_memory_ran_out(searches, output, monkeypatch):
-    write, rows = ResultBlocks.write, []
+    write, rows = SharedResult.write, []
 
     def failing(self, row, *arrays):
         if len(rows) == 2:
@@ -643,7 +643,7 @@ def test_resumed_where_memory_ran_out(searches, output, monkeypatch):
         write(self, row, *arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ResultBlocks, "write", failing)
+        patch.setattr(SharedResult, "write", failing)
         done = here(*searches(1))
     assert done.code == 3
     assert done.err.splitlines()[-1] == "distbfs: there is not enough memory"

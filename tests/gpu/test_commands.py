@@ -16,7 +16,7 @@ from distbfs.device import cuda
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld, run_guarded
 from distbfs.search.result import Result as Found
-from distbfs.search.result_file import ResultBlocks
+from distbfs.search.result_file import SharedResult
 from distbfs.store.write import write_graph
 
 GRAPH = random_tuples(150, 260, seed=5)
@@ -348,7 +348,7 @@ def test_records(stores, tmp_path, more):
 def test_resumed(stores, output, monkeypatch, more):
     sources = list(range(12))
     words = ("bfs", stores["permuted"], *options(sources), "-o", output, "--json")
-    write = ResultBlocks.write
+    write = SharedResult.write
 
     def failing(self, row, *arrays):
         if row == 5:
@@ -356,7 +356,7 @@ def test_resumed(stores, output, monkeypatch, more):
         write(self, row, *arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ResultBlocks, "write", failing)
+        patch.setattr(SharedResult, "write", failing)
         assert here(*words, *XBFS, *more).code == 3
     assert not output.exists()
     done = here(*words, *XBFS, *more)

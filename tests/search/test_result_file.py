@@ -11,6 +11,7 @@ import pytest
 from worlds import on_ranks
 
 from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.types import slice_bounds
 
@@ -21,11 +22,17 @@ def result(path, source):
     return ResultFile(path, np.array([source]), N, f"run {source}", parents=False)
 
 
+def write(file, level):
+    """Write the levels of the only search, on one rank."""
+    with SharedResult(SoloWorld(), file, N, 0) as shared:
+        shared.write(0, level, None)
+
+
 def search(path, source):
     """Write a whole result, as a run does."""
     with result(path, source) as file:
         file.open(force=False)
-        file.write(0, np.full(N, source), None)
+        write(file, np.full(N, source))
         file.finish()
 
 
@@ -41,7 +48,7 @@ def test_a_result_that_came_meanwhile(tmp_path, force):
     path, partial = tmp_path / "out.h5", tmp_path / "out.h5.partial"
     with result(path, 1) as file:
         file.open(force=force)
-        file.write(0, np.ones(N), None)
+        write(file, np.ones(N))
         away = partial.rename(tmp_path / "away")
         search(path, 2)
         away.rename(partial)
@@ -79,7 +86,7 @@ def test_runs_that_begin_together(tmp_path, monkeypatch):
     with result(path, 1) as file:
         file.open(force=False)
         other.join()
-        file.write(0, np.ones(N), None)
+        write(file, np.ones(N))
         file.finish()
     assert [error.exit_code for error in refusals] == [2]
     assert "out.h5.partial" in str(refusals[0])
