@@ -171,10 +171,7 @@ def run(asked: CompareOptions) -> None:
     values |= comparisons[0] if len(graphs) == 1 else {"comparisons": comparisons}
     values["ranks"] = world.size
     if plot is not None and world.rank == 0:
-        if len(graphs) == 1 and len(counts) == 1:
-            plots.draw_comparison(values, plot)
-        else:
-            draw_panels(values, plot)
+        draw_panels(values, plot)
         terminal.say(f"wrote {plot}")
     terminal.result(values, lambda: print_all(values), place)
 

@@ -61,38 +61,6 @@ def size_of_graph(graph: Mapping[str, Any]) -> str:
     return f"{graph['vertices']} vertices, {graph['edges']} edges"
 
 
-def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
-    """Draw the median time of each engine of a comparison as bars.
-
-    values: the JSON of ``distbfs compare --json``; its speed-ups are ratios of medians
-    """
-    engines = values["engines"]
-    names = [
-        engine["engine"].replace(":", "\n").replace(",", "\n") for engine in engines
-    ]
-    lines = sum(1 + 0.7 * name.count("\n") for name in names)
-    times = [engine["median_seconds"] * 1e3 for engine in engines]
-    figure = new_figure(8, 1.2 + 0.4 * lines)
-    axes = figure.subplots()
-    bars = axes.barh(range(len(names)), times, color="tab:blue")
-    labels = [
-        f" {time:.3g} ({engine['speedup']:.3g} x)"
-        for time, engine in zip(times, engines, strict=True)
-    ]
-    axes.bar_label(bars, labels)
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.invert_yaxis()
-    axes.margins(x=0.35)
-    axes.set_xlabel("median time, ms")
-    graph = values["graph"]
-    figure.suptitle(
-        f"{name_of_graph(graph)}: {size_of_graph(graph)}; x as fast as "
-        f"{values['baseline']}",
-        fontsize=10,
-    )
-    write(figure, path)
-
-
 def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     """Draw degrees and component sizes of a graph on logarithmic axes.
 
