@@ -34,7 +34,6 @@ class SearchFigures:
     root: vertex id in the input; seconds: the official time
     validate_seconds: -1 where validation was skipped
     nedge: input tuples in the reached component
-    levels_seconds: time of a search for levels only from the same root, if measured
     wall_seconds: the host's wall time, where ``seconds`` is a device's
     together: number of searches in its batch, which is validated after the last of them
     """
@@ -45,7 +44,6 @@ class SearchFigures:
     validate_seconds: float = SKIPPED
     valid: bool = True
     error: str = ""
-    levels_seconds: float | None = None
     wall_seconds: float | None = None
     together: int = 1
 
@@ -132,7 +130,6 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
         "ids": "internal" if figures.internal_ids else "input",
         "harmonic_mean_TEPS_by_wall": wall_rate(figures),
         "harmonic_mean_TEPS_large": None if large is None else large[1],
-        "parents_cost": parents_cost(figures),
         "validated": _validated(figures),
         "validated_together": max(x.together for x in figures.searches),
         "versions": dict(figures.versions),
@@ -145,21 +142,11 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
                 "nedge": x.nedge,
                 "TEPS": x.nedge / x.seconds,
                 "validate": x.validate_seconds,
-                "levels_time": x.levels_seconds,
                 "wall_time": x.wall_seconds,
             }
             for x in figures.searches
         ],
     }
-
-
-def parents_cost(figures: BenchmarkFigures) -> float | None:
-    """Return median time with parents over median time for levels only, or None."""
-    both = [(x.seconds, x.levels_seconds) for x in figures.searches]
-    levels = [alone for _, alone in both if alone is not None]
-    if not figures.parents or not levels or len(levels) < len(both):
-        return None
-    return statistics([full for full, _ in both]).median / statistics(levels).median
 
 
 def wall_rate(figures: BenchmarkFigures) -> float | None:
@@ -224,9 +211,6 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
         small, rate = large
         others = f"{rate:g} harmonic_mean_TEPS of the others"
         yield "roots in small components", f"{small}; {others}"
-    cost = parents_cost(figures)
-    if cost is not None:
-        yield "parents_cost", f"{cost:.3g} times the median time for levels only"
     if not _validated(figures):
         count = sum(x.validate_seconds >= 0 for x in figures.searches)
         some = f"{count} of {len(figures.searches)} searches" if count else "skipped"

@@ -20,9 +20,9 @@ FIGURES = BenchmarkFigures(
     construction_seconds=0.5,
     processes=2,
     searches=[
-        SearchFigures(3, 0.001, 16384, 0.01, levels_seconds=0.0005),
-        SearchFigures(5, 0.002, 16384, 0.02, levels_seconds=0.001),
-        SearchFigures(9, 0.004, 16384, 0.03, levels_seconds=0.002),
+        SearchFigures(3, 0.001, 16384, 0.01),
+        SearchFigures(5, 0.002, 16384, 0.02),
+        SearchFigures(9, 0.004, 16384, 0.03),
     ],
     engine="openmp",
     parts=2,
@@ -71,7 +71,6 @@ bfs  stddev_validate:           0.01
 # parts:                        2
 # TH:                           64
 # result:                       levels and parents
-# parents_cost:                 2 times the median time for levels only
 # validated together:           1 of 3
 # version distbfs:              0.1
 """
@@ -115,7 +114,6 @@ def test_json_has_the_names_of_the_specification():
     assert values["engine"] == "openmp"
     assert values["parts"] == 2
     assert values["machine"] == {"cores": 2}
-    assert values["parents_cost"] == 2.0
     assert values["searches"][1]["root"] == 5
     assert values["searches"][1]["TEPS"] == pytest.approx(8.192e6)
     assert values["validated"] is True
@@ -129,8 +127,6 @@ def test_levels_only_and_skipped_validation_are_said():
     assert "# validation:                   skipped: not an official result\n" in text
     assert "# TH:                           none\n" in text
     assert "bfs  min_validate:              -1\n" in text
-    assert "parents_cost" not in text
-    assert as_json(figures)["parents_cost"] is None
 
 
 def test_wall_time_beside_that_of_a_device():
