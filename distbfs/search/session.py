@@ -469,16 +469,53 @@ class Session:
         source, targets = read_once(source, self._names), read_targets(targets)
         with self.lock.search():
             self._check_usable()
-            return self._search(
-                source,
-                levels=levels,
+            self._save_last()
+            root = self._roots_of(source)
+            self._check_seen(root)
+            until = self._until(depth_limit, targets)
+            inside: Root
+            if isinstance(root, np.ndarray):
+                inside = np.sort(self.vertices.inside(root))
+                until = without_roots(until, inside)
+            else:
+                inside = self.vertices.one_inside(root)
+            first = int(root[0]) if isinstance(root, np.ndarray) else root
+            self._searches += 1
+            turn = self._searches
+            self.world.barrier()
+            began = time.perf_counter()
+            known = None if wanted is None or not levels else self._ids(wanted)
+            taking = self._taking(known)
+            with kept(self._trace, "search", root=first), taking as take:
+                outcome = self._runner.search(
+                    inside, parents=parents, until=until, stop=stop, records=records
+                )
+            self.world.barrier()
+            wall = time.perf_counter() - began
+            if self.world.size > 1:
+                wall = float(self.world.allreduce(np.array([wall]), "max")[0])
+            on_device = outcome.seconds is not None
+            result = Result(
+                self.vertices if self._sight is None else self._sight.vertices,
+                outcome,
+                root,
                 parents=parents,
-                depth_limit=depth_limit,
-                targets=targets,
-                stop=stop,
-                records=records,
-                wanted=wanted,
+                seconds=wall if outcome.seconds is None else outcome.seconds,
+                wall_seconds=wall if on_device else None,
+                source=source,
+                engine=self.options.engine,
+                names=self._names,
+                lock=self.lock,
+                # mutant: turn == self._searches -> True
+                #   : test_session::test_the_next_search_ends_a_result
+                valid=lambda: turn == self._searches,
+                take=take,
+                paths=self.paths,
             )
+            self._last = ref(result)
+            if not levels:  # engines may have them all the same
+                result._drop_levels()
+            return result
 
     @property
     def both_ends(self) -> bool:
@@ -531,99 +568,27 @@ class Session:
         [3, 2, 1, 0]
         """
         source = read_once(source, self._names)
-        with self.lock.search():
-            self._check_usable()
-            find = self._runner.path
-            if find is None:
-                return self._path_of_search(source, target, stop)
-            self._save_last()
-            self._searches += 1
-            root, until = self._roots_of(source), self._until(None, [target])
-            self._check_seen(root)
-            if until.targets is None:  # it is not seen
-                return None
-            ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
-            shortest = find(np.sort(ids), int(until.targets[0]), stop)
-            if shortest is None:
-                return self._path_of_search(source, target, stop)
-            path = self.vertices.outside(shortest.vertices)
-            named = path if self._names is None else self._names.named(path)
-            return named.tolist() or None
-
-    def _path_of_search(
-        self, source: Any, target: Any, stop: Stop | None
-    ) -> list[Any] | None:
-        """Find a path by a search that ends when it reaches its target (collective)."""
-        result = self._search(
-            source,
-            levels=self.options.levels,
-            parents=True,
-            targets=[target],
-            stop=stop,
-        )
-        _, parent = result._at(np.array([self._id_of(target, "target")]))
-        reached = parent is None or parent[0] >= 0
-        return result.path_to(target) if reached else None
-
-    def _search(
-        self,
-        source: Any,
-        *,
-        levels: bool,
-        parents: bool,
-        depth_limit: int | None = None,
-        targets: list[Any] | None = None,
-        stop: Stop | None = None,
-        records: bool = False,
-        wanted: Ids | None = None,
-    ) -> Result:
-        self._save_last()
-        root = self._roots_of(source)
-        self._check_seen(root)
-        until = self._until(depth_limit, targets)
-        inside: Root
-        if isinstance(root, np.ndarray):
-            inside = np.sort(self.vertices.inside(root))
-            until = without_roots(until, inside)
-        else:
-            inside = self.vertices.one_inside(root)
-        first = int(root[0]) if isinstance(root, np.ndarray) else root
-        self._searches += 1
-        turn = self._searches
-        self.world.barrier()
-        began = time.perf_counter()
-        known = None if wanted is None or not levels else self._ids(wanted)
-        taking = self._taking(known)
-        with kept(self._trace, "search", root=first), taking as take:
-            outcome = self._runner.search(
-                inside, parents=parents, until=until, stop=stop, records=records
-            )
-        self.world.barrier()
-        wall = time.perf_counter() - began
-        if self.world.size > 1:
-            wall = float(self.world.allreduce(np.array([wall]), "max")[0])
-        on_device = outcome.seconds is not None
-        result = Result(
-            self.vertices if self._sight is None else self._sight.vertices,
-            outcome,
-            root,
-            parents=parents,
-            seconds=wall if outcome.seconds is None else outcome.seconds,
-            wall_seconds=wall if on_device else None,
-            source=source,
-            engine=self.options.engine,
-            names=self._names,
-            lock=self.lock,
-            # mutant: turn == self._searches -> True
-            #   : test_session::test_the_next_search_ends_a_result
-            valid=lambda: turn == self._searches,
-            take=take,
-            paths=self.paths,
-        )
-        self._last = ref(result)
-        if not levels:  # engines may have them all the same
-            result._drop_levels()
-        return result
+        find = self._runner.path
+        with self.lock:  # no other thread searches before the path is known
+            if find is not None:
+                with self.lock.search():
+                    self._check_usable()
+                    self._save_last()
+                    self._searches += 1
+                    root, until = self._roots_of(source), self._until(None, [target])
+                    self._check_seen(root)
+                    if until.targets is None:  # it is not seen
+                        return None
+                    ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
+                    shortest = find(np.sort(ids), int(until.targets[0]), stop)
+                if shortest is not None:
+                    path = self.vertices.outside(shortest.vertices)
+                    named = path if self._names is None else self._names.named(path)
+                    return named.tolist() or None
+            result = self.search(source, targets=[target], stop=stop)
+            _, parent = result._at(np.array([self._id_of(target, "target")]))
+            reached = parent is None or parent[0] >= 0
+            return result.path_to(target) if reached else None
 
     def _save_last(self) -> None:
         """Copy the arrays of the last result if another thread uses it."""
