@@ -144,7 +144,7 @@ def open_host(opening: Opening) -> Session:
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
     held, describe = timed(held, began), engine.describe
-    masks = HostMasks(world, held)
+    masks = HostMasks(held)
     return opening.session(held, runner, options, describe, paths=paths, masks=masks)
 
 

@@ -19,10 +19,10 @@ from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
 from distbfs.locks import SearchLock
 from distbfs.options import check_wanted
+from distbfs.search.choose import kind_of, no_masks
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
 from distbfs.search.result import Result
-from distbfs.search.sight import Sight
 from distbfs.search.sources import (
     ids_of_set,
     read_once,
@@ -129,7 +129,6 @@ class Session:
         self.closed, self._process = False, os.getpid()
         self._searches, self._searcher = 0, get_ident()
         self._last: Callable[[], Result | None] = lambda: None
-        self._sight: Sight | None = None
         self._view: View | None = None
 
     def __reduce__(self) -> NoReturn:
@@ -327,15 +326,14 @@ class Session:
             return
         if view is not None and view.n != self.n:
             raise InputError(f"the view has {view.n} vertices, the graph {self.n}")
-        if self._sight is None:
-            self._sight = Sight(
-                self.vertices, self._runner, self.options.engine, self._masks
-            )
+        masks, engine = self._masks, self.options.engine
+        if masks is None or not kind_of(engine).masks:
+            raise UsageError(no_masks(engine))
         try:
-            self._sight.see(view)
+            masks.see(self._runner, view)
         except DistbfsError:  # on all ranks: what was seen before may be gone
             self._view = None
-            self._sight.see(None)
+            masks.see(self._runner, None)
             raise
         self._view = view
 
@@ -496,7 +494,7 @@ class Session:
                 wall = float(self.world.allreduce(np.array([wall]), "max")[0])
             on_device = outcome.seconds is not None
             result = Result(
-                self.vertices if self._sight is None else self._sight.vertices,
+                self.vertices if self._masks is None else self._masks.vertices,
                 outcome,
                 root,
                 parents=parents,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.ranks.agreement import errors_of_all
-from distbfs.search.choose import kind_of, no_masks
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
@@ -22,95 +22,79 @@ if TYPE_CHECKING:
     from distbfs.search.held import Held
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
-    from distbfs.types import AnyArray, Array, DeviceArray, Ids, Marks, World
+    from distbfs.types import AnyArray, DeviceArray, Ids, Marks
 
 
-class Masks(Protocol):
-    """Makes masks of the visible edges of this rank's shares; methods are collective.
+class Masks(ABC):
+    """Restricts the searches of a session to views; methods are collective.
 
-    everything: the masks of all edges, one for each share
+    held: the graph; everything: the masks of all edges, one for each share
+    vertices: the vertices of the graph; while a view is set, their ends of input tuples
+    are the ends of visible edges, each of which counts once
     by_local: whether ``ends`` are by local id, else by the rows of the shards
     """
 
-    everything: Sequence[Any]
-    by_local: bool
+    by_local = False
 
+    def __init__(self, held: Held, everything: Sequence[Any]) -> None:
+        self._held, self._everything = held, everything
+        self._all = self.vertices = held.vertices
+        self._views: PartViews | None = None
+
+    @abstractmethod
     def of(self, view: View) -> Sequence[Any]:
         """Return a mask for each share; see ``runners.base.Runner.see``."""
 
+    @abstractmethod
     def ends(self, seen: Sequence[Any]) -> Sequence[AnyArray]:
         """Count the ends of visible edges at each vertex of each share."""
 
-
-class Sight:
-    """Hands views to a runner.
-
-    vertices: the vertices of the graph; while a view is set, their ends of input tuples
-    are the ends of visible edges, each of which counts once
-    """
-
-    def __init__(
-        self, vertices: VertexMap, runner: Runner, engine: str, masks: Masks | None
-    ) -> None:
-        if masks is None or not kind_of(engine).masks:
-            raise UsageError(no_masks(engine))
-        self._all = self.vertices = vertices
-        self._runner, self._masks = runner, masks
-
-    def see(self, view: View | None) -> None:
-        """Restrict later searches to a part of the graph; None: to all (collective)."""
-        masks, here = self._masks, self._all.on_devices
+    def see(self, runner: Runner, view: View | None) -> None:
+        """Restrict later searches to a part of the graph; None: to all."""
+        every, here = self._all, self._all.on_devices
         if view is None or here:  # which lets go of the bits there were
-            self._runner.see(masks.everything)
-        self.vertices = self._all
+            runner.see(self._everything)
+        self.vertices = every
         if view is None:
             return
         memory = cuda.memory_of("a masked search") if here else nullcontext()
-        with errors_of_all(self._all.world), memory:
-            seen = masks.of(view)
-            self._runner.see(seen)
-        with errors_of_all(self._all.world), memory:
-            ends = masks.ends(seen)
-        self.vertices = with_ends(self._all, ends, by_local=masks.by_local)
+        with errors_of_all(every.world), memory:
+            seen = self.of(view)
+            runner.see(seen)
+        with errors_of_all(every.world), memory:
+            ends = self.ends(seen)
+        shards = [
+            replace(shard, ends=mine, rows=None if self.by_local else shard.rows)
+            for shard, mine in zip(every.shards, ends, strict=True)
+        ]
+        self.vertices = VertexMap(every.world, every.layout, shards, every.permutation)
+
+    def _views_of(self, load: Callable[[], Held] | None) -> PartViews:
+        """Return the maker of edge flags for parts in host memory, made once."""
+        if self._views is None:
+            if load is None:
+                raise UsageError("the edges of this graph are on devices alone")
+            vertices, parts = (held := load()).vertices, held.parts
+            self._views = PartViews(vertices.world, parts, vertices.outside)
+        return self._views
 
 
-def with_ends(
-    vertices: VertexMap, ends: Sequence[AnyArray], *, by_local: bool
-) -> VertexMap:
-    """Return the vertices of a graph with new ends, one array for each shard.
-
-    by_local: whether ends are indexed by local id, else by the rows of the old ends
-    """
-    shards = [
-        replace(shard, ends=mine, rows=None if by_local else shard.rows)
-        for shard, mine in zip(vertices.shards, ends, strict=True)
-    ]
-    return VertexMap(vertices.world, vertices.layout, shards, vertices.permutation)
-
-
-class HostMasks:
+class HostMasks(Masks):
     """Rows of the visible edges of parts in host memory."""
 
-    by_local = False
-
-    def __init__(self, world: World, held: Held) -> None:
-        self._world = world
-        self.everything: Sequence[Any] = held.parts
-        self._outside = held.vertices.outside
-        self._views: PartViews | None = None
+    def __init__(self, held: Held) -> None:
+        super().__init__(held, held.parts)
 
     def of(self, view: View) -> list[Part]:
         """Return the parts with rows of the visible edges."""
-        if self._views is None:
-            self._views = PartViews(self._world, self.everything, self._outside)
-        return self._views.of(view)
+        return self._views_of(lambda: self._held).of(view)
 
     def ends(self, seen: Sequence[Part]) -> list[Ids]:
         """Count the ends of visible edges, by the rows of the shards."""
-        return seen_ends(self._world, seen)
+        return seen_ends(self._all.world, seen)
 
 
-class DeviceMasks:
+class DeviceMasks(Masks):
     """Bits of the visible edges of rows on this rank's devices, possibly none.
 
     rows: returns the rows (collective), on first use
@@ -119,14 +103,13 @@ class DeviceMasks:
     by_local = True
 
     def __init__(self, held: Held, rows: Callable[[], MaskedRows]) -> None:
-        self._held, self._all, self._rows = held, held.vertices, rows
-        self.everything: Sequence[Any] = [None] * len(self._all.shards)
+        super().__init__(held, [None] * len(held.vertices.shards))
+        self._rows = rows
         self._made: MaskedRows | None = None
-        self._views: PartViews | None = None
 
     def of(self, view: View) -> list[Any]:
         """Return the visible edges of each device."""
-        if not self.everything:  # another rank holds the graph
+        if not self._everything:  # another rank holds the graph
             return []
         if self._made is None:
             self._made = self._rows()
@@ -144,7 +127,15 @@ class DeviceMasks:
             return lambda maker: maker.of_vertices(flags)
         if view.where is None and edges is not None and rows.whole:
             return lambda maker: maker.of_edges(edges, vertices)
-        pairs = self._pairs(rows.world, view)
+        views = self._views_of(self._held.host_parts)
+        own = SeenPairs(views, view, self._all.inside)
+        if rows.world.size == 1:
+            return lambda maker: maker.of_pairs(own)
+        pairs = []
+        for ends in own:  # as many on each rank
+            for every in rows.world.allgather(np.concatenate(ends).astype(np.uint32)):
+                u, v = every.reshape(2, -1)
+                pairs.append((u, v))
         return lambda maker: maker.of_pairs(pairs)
 
     def _inside(self, flags: Marks) -> Marks:
@@ -156,20 +147,6 @@ class DeviceMasks:
             ids = np.arange(some.start, some.stop)
             turned[self._all.inside(ids)] = flags[some]
         return turned
-
-    def _pairs(self, world: World, view: View) -> Iterable[tuple[Array, Array]]:
-        """Return the ends of all visible edges, internal ids (collective)."""
-        if self._views is None:
-            self._views = views_of_parts(world, self._held)
-        own = SeenPairs(self._views, view, self._all.inside)
-        if world.size == 1:
-            return own
-        pairs = []
-        for ends in own:  # as many on each rank
-            for every in world.allgather(np.concatenate(ends).astype(np.uint32)):
-                u, v = every.reshape(2, -1)
-                pairs.append((u, v))
-        return pairs
 
 
 class SeenPairs:
@@ -187,11 +164,3 @@ class SeenPairs:
     def __iter__(self) -> Iterator[tuple[Ids, Ids]]:
         for u, v in self._views.pairs(self._view):
             yield self._inside(u), self._inside(v)
-
-
-def views_of_parts(world: World, held: Held) -> PartViews:
-    """Return the maker of edge flags for parts in host memory (collective)."""
-    if held.host_parts is None:
-        raise UsageError("the edges of this graph are on devices alone")
-    parts = held.host_parts()
-    return PartViews(world, parts.parts, parts.vertices.outside)
