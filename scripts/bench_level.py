@@ -98,7 +98,7 @@ def main() -> int:
 
 def stages_of(session: Any, root: int) -> dict[str, float]:
     """Return the median microseconds of each stage of a level in one launch."""
-    loop = session._runner._runner._loop
+    loop = session._runner._loop
     loop.note(STAGE_ROWS)
     session.search(root)
     times = loop.noted()

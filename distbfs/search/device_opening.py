@@ -34,8 +34,8 @@ from distbfs.search.holding import Source, held_back, held_graph, timed
 from distbfs.search.masked_rows import MaskedRows
 from distbfs.search.opening import Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths, WholePaths, WholeRows
-from distbfs.search.runners.clock import ClockedRunner
-from distbfs.search.runners.whole import OnDevice, WholeRunner
+from distbfs.search.runners.clock import ClockedDomains
+from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.search.session import Session
 from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
@@ -80,7 +80,9 @@ def open_device(opening: Opening) -> Session:
     about, why, split = world.broadcast([about, why, split])
     held = held or held_graph(world, opening.source.n, None)
     held.host_parts = bringing(replace(opening, world=SoloWorld()))
-    runner = WholeRunner(world, search)
+    runner: Runner = OnFirst(world, search)
+    if search is not None and world.size == 1:
+        runner = search
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     shares = [] if held.graph is None else [ShareRows.of_graph(held.graph)]
     masks = DeviceMasks(held, partial(MaskedRows, SoloWorld(), shares))
@@ -127,8 +129,7 @@ def open_domain(opening: Opening) -> Session:
     for part, device in zip(held.rows, choice.devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(MemberSearch(part, choice.options))
-    driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
-    runner = WholeRunner(world, driver)
+    runner = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     graphs = [part.graph for part in held.rows]
     why = because(choice.why, where_rows_are(world, graphs))
     about, rows = engine.describe, partial(MaskedRows, world, held.rows)
@@ -170,18 +171,20 @@ def open_separated(opening: Opening) -> Session:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
     rows = partial(MaskedRows, world, [search.part for search in searches])
-    runner = between_domains(world, searches, choice.exchange, options, placement)
+    timed_by = partial(ClockedDomains, held.devices)
+    runner = between_domains(
+        world, searches, choice.exchange, options, placement, timed_by
+    )
     why = because(why, runner.why)
-    clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
     masks = DeviceMasks(held, rows)
-    session = opening.session(held, clocked, options, about, why, masks=masks)
+    session = opening.session(held, runner, options, about, why, masks=masks)
     if room is not None:
         shares = [search.part for search in searches]
         session.separated = Separated(shares, placement, runner.exchange)
     session.at_close.extend(closing)
     if runner.captures:
-        warm_up(clocked, session)
+        warm_up(runner, session)
     return session
 
 

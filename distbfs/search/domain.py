@@ -6,6 +6,7 @@ The host launches one kernel for each device and search, and reads its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.share_search import level_records
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
-from distbfs.search.runners.base import Found, Lazy, LazyArrays, WholeDomain
+from distbfs.search.runners.base import Found, Lazy, Runner, records_of
 from distbfs.timing import Stopwatch
 
 if TYPE_CHECKING:
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 8
 
 
-class DomainDriver(WholeDomain):
+class DomainDriver(Runner):
     """Searches by the devices of all ranks, which map each other's memory.
 
     Creating it is collective, too.
     """
-
-    collective = True
 
     def __init__(
         self, world: World, parts: Sequence[MemberSearch], group: PeerGroup
@@ -111,12 +110,12 @@ class DomainDriver(WholeDomain):
         if end[3]:
             raise SearchStopped(f"the search was stopped at level {int(end[3]) - 1}")
         turn, count = self._searches, len(self._parts)
-        made = LazyArrays(lambda: self._results(turn, parents=parents))
+        made = cache(lambda: self._results(turn, parents=parents))
         level, parent = (Lazy(count, which, made) for which in range(2))
         result = Found(level, parent, int(end[1]), float(end[0]))
         if records:
             shown = self._world, self._parts, result.level, result.levels
-            result.records = level_records(*shown)
+            result.records = records_of(level_records(*shown))
         result.phases = clock.seconds
         return result
 

@@ -40,7 +40,7 @@ from distbfs.search.holding import (
 from distbfs.search.part_paths import PartPaths, WholeCounter
 from distbfs.search.paths import NoPaths, host_paths
 from distbfs.search.runners.between import BetweenDomains
-from distbfs.search.runners.whole import OnHost, WholeRunner
+from distbfs.search.runners.whole import OnHost
 from distbfs.search.session import Session
 from distbfs.search.sight import HostMasks
 from distbfs.store.owned_rows import is_divided_by_rows
@@ -138,7 +138,7 @@ def open_host(opening: Opening) -> Session:
     if whole:
         paths = host_paths(world, first, WholeCounter(first, engine.path_sums))
     if whole and not options.stepwise:
-        runner = WholeRunner(world, OnHost(engine.whole(first)))
+        runner = OnHost(engine.whole(first))
     else:
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
@@ -213,6 +213,7 @@ def between_domains(
     exchange: str,
     options: SearchOptions,
     placement: Placement,
+    kind: Callable[..., BetweenDomains] = BetweenDomains,
 ) -> BetweenDomains:
     """Create the runner between the domains of all ranks (collective)."""
     part = searches[0].part
@@ -226,4 +227,4 @@ def between_domains(
     form = options.exchange
     if world.size >= form.relay_from and not (form.local_all2all or form.uniquify):
         made = RelayExchange(made, placement, world.rank)
-    return BetweenDomains(world, searches, made, options, placement)
+    return kind(world, searches, made, options, placement)

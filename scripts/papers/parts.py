@@ -93,7 +93,7 @@ class Ledger:
     """
 
     def __init__(self, session: Session) -> None:
-        runner: Any = inner(session._runner, "_runner")  # without its clock
+        runner: Any = session._runner
         self.rows: list[dict[str, float]] = []
         self._parts = [OUTSIDE]
         self._last = 0.0

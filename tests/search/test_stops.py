@@ -15,7 +15,7 @@ from distbfs.exchange.traffic import KINDS
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.search.runners.base import Found
-from distbfs.search.runners.whole import OnDevice, WholeRunner
+from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.timing import Trace
 
 WHOLE = ["fast", "push", "hybrid", "ordered"]
@@ -111,8 +111,6 @@ def test_a_search_of_one_rank_stops_all(who):
     """Rank 0 searches; the others wait and are asked before it alone."""
 
     class Device:
-        collective = False
-
         def search(self, root, *, stop, **options):
             assert stop is stops[0]
             if root == 0:
@@ -122,7 +120,7 @@ def test_a_search_of_one_rank_stops_all(who):
     stops = [lambda: False, lambda: False]
 
     def work(world):
-        runner = WholeRunner(world, None if world.rank else Device())
+        runner = OnFirst(world, None if world.rank else Device())
         with pytest.raises(SearchStopped, match="level 7"):
             runner.search(0, stop=stops[world.rank])
         result = runner.search(1, stop=stops[world.rank])

@@ -16,8 +16,7 @@ from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.search.held import Held
-from distbfs.search.runners.base import Found, WholeDomain
-from distbfs.search.runners.whole import WholeRunner
+from distbfs.search.runners.base import Found, Runner
 from distbfs.search.session import Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.types import Ids, Levels, Root, TupleSource, World
@@ -104,7 +103,7 @@ def installed() -> list[str]:
 ONE_SOURCE = "a library searches from one vertex, not from several sources"
 
 
-class LibrarySearch(WholeDomain):
+class LibrarySearch(Runner):
     """Searches by a library; ``seconds`` is the time of the library's call."""
 
     def __init__(self, library: Library) -> None:
@@ -136,7 +135,7 @@ def library_session(world: World, name: str, rows: LibraryRows) -> Session:
     held = Held(VertexMap(world, Layout(rows.n, 1), [shard]), edges=rows.m)
     method = f"{kind.called} {import_module(kind.module).__version__}"
     about = {"engine": name, "method": method, "peer": True}
-    runner = WholeRunner(world, LibrarySearch(library))
+    runner = LibrarySearch(library)
     options = SearchOptions(engine=name, parents=False)
     return Session(
         world, held, runner, options, describe=lambda: about, one_source=ONE_SOURCE

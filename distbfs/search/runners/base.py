@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.engines.base import WHOLE, Until
 from distbfs.search.parents import ParentCost
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import FindPath
+    from distbfs.engines.base import FindPath, LevelRecord
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop
+
+MakeArrays: TypeAlias = Callable[[], tuple[list[Any], list[Any]]]
 
 
 @dataclass
@@ -27,7 +29,7 @@ class Found:
     levels: number of levels of the search, equal on all ranks; where no levels are
     written, the number of those that have vertices
     seconds: device time of the slowest device, None if the host's clock is used
-    records: one per level, as JSON values; a ``WholeDomain`` returns ``LevelRecord``
+    records: one per level, as JSON values
     phases: seconds of this rank, by phase
     order, give: see ``WholeResult``
     """
@@ -50,10 +52,11 @@ class Found:
 class Lazy(Sequence[Any]):
     """Arrays that are computed on first access.
 
-    make: returns (levels, parents) of the shards; which: 0 for levels, 1 for parents
+    make: returns (levels, parents) of the shards, computed once; which: 0 for levels, 1
+    for parents
     """
 
-    def __init__(self, count: int, which: int, make: LazyArrays) -> None:
+    def __init__(self, count: int, which: int, make: MakeArrays) -> None:
         self._count, self._which, self._make = count, which, make
 
     def __len__(self) -> int:
@@ -62,25 +65,16 @@ class Lazy(Sequence[Any]):
     def __getitem__(self, i: Any) -> Any:
         if not 0 <= i < self._count:
             raise IndexError(i)
-        return self._make.arrays[self._which][i]
+        return self._make()[self._which][i]
 
 
-class LazyArrays:
-    """Computes the arrays of a search, once."""
-
-    def __init__(self, make: Callable[[], tuple[list[Any], list[Any]]]) -> None:
-        self._make = make
-        self._made: tuple[list[Any], list[Any]] | None = None
-
-    def own(self) -> None:
-        """Do nothing: later searches do not write to these arrays."""
-
-    @property
-    def arrays(self) -> tuple[list[Any], list[Any]]:
-        """(levels, parents) of the shards of this rank."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
+    """Return the records of an engine without an exchange as JSON values."""
+    levels = []
+    for k, record in enumerate(records, 1):
+        values = {"level": k, **vars(record)}
+        levels.append(values | values.pop("extra"))
+    return levels
 
 
 class Runner(ABC):
@@ -91,7 +85,7 @@ class Runner(ABC):
     path: the search for a path from both ends, on one rank; None to use ``search``
     """
 
-    mode = ""
+    mode = "resident"
     trace: Trace | None = None
     path: FindPath | None = None
 
@@ -125,17 +119,8 @@ class Runner(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports (JSON values)."""
-        return {}
+        return {"mode": self.mode, "exchange": "none"}
 
     def close(self) -> None:
         """Free the memory of searches, if that is not freed with the object."""
         return
-
-
-class WholeDomain(Runner):
-    """Searches the graph of one domain.
-
-    collective: whether all ranks call its methods together, else only its own rank
-    """
-
-    collective = False

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.search.runners.base import Runner
+from distbfs.search.runners.between import BetweenDomains
 
 if TYPE_CHECKING:
     from distbfs.search.runners.base import Found
-    from distbfs.timing import Trace
-    from distbfs.types import Root, World
+    from distbfs.types import Root
 
 
 class DeviceClock:
@@ -50,31 +49,25 @@ class DeviceClock:
         return most
 
 
-class ClockedRunner(Runner):
-    """A runner whose searches are timed by the devices of all ranks."""
+class ClockedDomains(BetweenDomains):
+    """Searches between domains, which the devices of all ranks time.
 
-    def __init__(self, world: World, runner: Runner, devices: Sequence[int]) -> None:
-        self._world, self._runner = world, runner
+    devices: those of this rank; between: the arguments of ``BetweenDomains``
+    """
+
+    def __init__(self, devices: Sequence[int], *between: Any) -> None:
+        super().__init__(*between)
         self._clock, self._devices = DeviceClock(devices), sorted(set(devices))
-        self.mode = runner.mode
-
-    def watch(self, trace: Trace | None) -> None:
-        """Record the phases of later searches; see ``Runner``."""
-        self._runner.watch(trace)
 
     def search(self, root: Root, **options: Any) -> Found:
         """Search from an internal id; see ``runners.base.Runner``."""
         self._clock.begin()
         with cuda.memory_of("a search"):
-            result = self._runner.search(root, **options)
+            result = super().search(root, **options)
         own = self._clock.end()
         taken = np.array([own if result.seconds is None else result.seconds])
         result.seconds = float(self._world.allreduce(taken, "max")[0])
         return result
-
-    def see(self, views: Sequence[Any]) -> None:
-        """Restrict later searches to views; see ``runners.base.Runner``."""
-        self._runner.see(views)
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
@@ -82,9 +75,9 @@ class ClockedRunner(Runner):
         for device in self._devices:
             with cuda.cupy().cuda.Device(device):
                 uuids.append(cuda.uuid())
-        return {**self._runner.describe(), "uuid": " ".join(uuids)}
+        return {**super().describe(), "uuid": " ".join(uuids)}
 
     def close(self) -> None:
         """Free the exchange's memory, and unused device memory."""
-        self._runner.close()
+        super().close()
         cuda.release()

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeSearch
+from distbfs.engines.base import WHOLE, Until, WholeSearch
 from distbfs.errors import SearchStopped
-from distbfs.search.runners.base import Found, Lazy, LazyArrays, Runner, WholeDomain
+from distbfs.search.runners.base import Found, Lazy, Runner, records_of
 
 if TYPE_CHECKING:
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop, World
 
 
-def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
-    """Return the records of an engine without an exchange as JSON values."""
-    levels = []
-    for k, record in enumerate(records, 1):
-        values = {"level": k, **vars(record)}
-        levels.append(values | values.pop("extra"))
-    return levels
-
-
-class OnHost(WholeDomain):
+class OnHost(Runner):
     """Searches by the threads of one process."""
 
     def __init__(self, search: WholeSearch) -> None:
-        self._search = search
-        self.path = search.path
+        self._search, self.path = search, search.path
 
     def search(
         self,
@@ -49,7 +40,7 @@ class OnHost(WholeDomain):
             [result.parent if parents else None],
             result.levels,
             result.seconds,
-            result.records,
+            records_of(result.records),
             order=result.order,
             give=result.give,
         )
@@ -90,9 +81,9 @@ class OnDevice(OnHost):
                     by_id = convert(root, level, parent)
                 return [by_id[0]], [by_id[1]]
 
-            turned = LazyArrays(converted)
-            result = result.copy_with(Lazy(1, 0, turned), Lazy(1, 1, turned))
-            result.give = turned.own
+            turned = cache(converted)
+            result.level, result.parent = Lazy(1, 0, turned), Lazy(1, 1, turned)
+            result.give = lambda: None  # later searches do not write to these arrays
         return result
 
     def close(self) -> None:
@@ -100,44 +91,32 @@ class OnDevice(OnHost):
         cuda.release()
 
 
-class WholeRunner(Runner):
-    """Passes roots to the one domain; ranks without a share of it wait.
+class OnFirst(Runner):
+    """Searches of a graph that rank 0 holds; the other ranks wait.
 
-    search: the domain, None on ranks that wait
+    runner: that of rank 0, None on the others
     """
 
-    mode = "resident"
-
-    def __init__(self, world: World, search: WholeDomain | None) -> None:
-        self._world, self._search = world, search
-        collective = search is not None and search.collective
-        self._all_search = collective or world.size == 1  # and so know how it ends
-        if search is not None and world.size == 1:
-            self.path = search.path
+    def __init__(self, world: World, runner: Runner | None) -> None:
+        self._world, self._runner = world, runner
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from an internal id; see ``runners.base.Runner``.
 
-        If one rank searches and the others wait, ``stop`` is called on all ranks before
-        the search, and on the one that searches during it.
+        ``stop`` is called on all ranks before the search, and on rank 0 during it.
         """
-        if self._search is not None and self._all_search:
-            result = self._search.search(root, **asked)
-            result.records = records_of(result.records)
-            return result
         stop = asked.get("stop")
         if stop is not None:
             answer = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
             if answer[0]:
                 raise SearchStopped("the search was stopped before it began")
         result, reason, facts = Found([], [], 0), "", None
-        if self._search is not None:
+        if self._runner is not None:
             try:
-                result = self._search.search(root, **asked)
+                result = self._runner.search(root, **asked)
             except SearchStopped as stopped:
                 reason = str(stopped)
-            log = records_of(result.records)
-            facts = result.levels, result.seconds, log, result.phases
+            facts = result.levels, result.seconds, result.records, result.phases
         reason, facts = self._world.broadcast((reason, facts))
         if reason:
             raise SearchStopped(reason)
@@ -146,19 +125,15 @@ class WholeRunner(Runner):
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
-        if self._search is not None:
-            self._search.see(views)
+        if self._runner is not None:
+            self._runner.see(views)
 
     def watch(self, trace: Trace | None) -> None:
         """Record the phases of later searches; see ``Runner``."""
-        if self._search is not None:
-            self._search.watch(trace)
-
-    def describe(self) -> dict[str, Any]:
-        """Return an empty dictionary: there is no exchange."""
-        return {"mode": self.mode, "exchange": "none"}
+        if self._runner is not None:
+            self._runner.watch(trace)
 
     def close(self) -> None:
         """Free the memory of searches."""
-        if self._search is not None:
-            self._search.close()
+        if self._runner is not None:
+            self._runner.close()
