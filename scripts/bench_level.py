@@ -16,7 +16,7 @@ microseconds a level, minimum and median over the searches.
 --worlds: one rank against so many pretended ones instead (``simulated_world``): each
 level sends a number to 4 of them, gets one from each, and finds a delegate.  Prints
 medians of the microseconds a level, whole and by phase, and of what exchanges of device
-arrays do with the same numbers on the host (``Messages``).
+arrays do with the same numbers on the host (``Partners.sizes``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from simulated_world import Simulated
 
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import LocalPhase
-from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.partners import Partners
 from distbfs.generate.formula import Path
 from distbfs.generate.road import Road
@@ -66,7 +65,7 @@ def main() -> int:
     if args.worlds:
         load_mpi(RankLaunch("MPI", 0, 1, exact=False))
         rows = [world_row(size, args.searches) for size in args.worlds]
-        print_table(("ranks", "us a level", *PHASES, "Messages"), rows)
+        print_table(("ranks", "us a level", *PHASES, "sizes"), rows)
         return 0
     world = start()
     graph = Road(args.road) if args.road else Path(args.vertices)
@@ -120,13 +119,13 @@ def world_row(size: int, searches: int) -> list[Any]:
         records = simulated.runner.search(0, parents=False, records=True).records
         by_phase += [record["seconds"] for record in records]
     phases = [statistics.median(x.get(name, 0.0) for x in by_phase) for name in PHASES]
-    seconds = [statistics.median(whole), *phases, messages_seconds(simulated)]
+    seconds = [statistics.median(whole), *phases, sizes_seconds(simulated)]
     simulated.close()
     return [size, *(f"{1e6 * x:.1f}" for x in seconds)]
 
 
-def messages_seconds(simulated: Simulated) -> float:
-    """Return the median time of one level of ``Messages``."""
+def sizes_seconds(simulated: Simulated) -> float:
+    """Return the median time of one level of ``Partners.sizes``."""
     world, part = simulated.world, simulated.part
     local, options = LocalPhase(world, simulated.placement, 0), ExchangeOptions()
     partners = Partners(world)
@@ -137,7 +136,8 @@ def messages_seconds(simulated: Simulated) -> float:
     seconds = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        Messages(local, partners, options, bins)
+        _, leaving = local.deal(bins, options)
+        partners.sizes(leaving, local.most)
         seconds.append(time.perf_counter() - began)
     partners.free()
     return statistics.median(seconds)

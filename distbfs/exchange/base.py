@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, Words
@@ -156,11 +155,3 @@ class SymmetricMemory(Protocol):
 
     def module(self, source: Path, **definitions: str | int) -> Module:
         """Return the kernels of a file that write to this memory."""
-
-
-def need_device_arrays(name: str, on_device: bool) -> None:
-    """Raise UsageError unless arrays are in device memory, as the exchange needs."""
-    if not on_device:
-        raise UsageError(
-            f"exchange '{name}' takes arrays in device memory only; allowed: host"
-        )

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.staging import DeviceSlot, HostSlot, PinnedSlot
 from distbfs.ranks.agreement import first_reason
@@ -25,7 +24,6 @@ from distbfs.ranks.mpi import MpiWorld, library_name
 
 if TYPE_CHECKING:
     from distbfs.options import ExchangeOptions
-    from distbfs.partition.layout import Placement
     from distbfs.types import World
 
 KINDS = "mpi_memory_alloc_kinds"
@@ -39,23 +37,14 @@ class CudaAwareExchange(HostExchange):
     name = "cuda_aware"
     needs_devices = True
 
-    def __init__(
-        self,
-        world: World,
-        placement: Placement,
-        delegates: int,
-        options: ExchangeOptions,
-        *,
-        on_device: bool = True,
-    ) -> None:
-        need_device_arrays(self.name, on_device)
+    def check(self, world: World, options: ExchangeOptions) -> None:
+        """Raise LaunchError unless the MPI library takes device pointers."""
         proof = "" if options.trust_mpi else missing_proof(world)
         if reason := first_reason(world, proof):
             raise LaunchError(
                 f"exchange 'cuda_aware': {reason}; use --exchange host, an MPI library "
                 "built for CUDA, or --trust-mpi where it is one"
             )
-        super().__init__(world, placement, delegates, options, on_device=True)
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
         """Return slots that copy nothing."""

@@ -24,30 +24,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import UsageError
-from distbfs.exchange.local_phase import LocalPhase, Pair
-from distbfs.exchange.partners import Partners
+from distbfs.exchange.rank_exchange import RankExchange
 from distbfs.exchange.staging import HostSlot, PinnedSlot
-from distbfs.exchange.traffic import Traffic
-from distbfs.ranks.mpi import MpiWorld, pieces
+from distbfs.ranks.mpi import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.bins import Bins
+    from distbfs.exchange.local_phase import Pair
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
 
-class HostExchange:
+class HostExchange(RankExchange):
     """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
     Returned arrays stay valid until the level after the next one.
     """
 
     name = "host"
-    streamed = symmetric = needs_devices = False
 
     def __init__(
         self,
@@ -58,13 +54,8 @@ class HostExchange:
         *,
         on_device: bool = False,
     ) -> None:
-        self.on_device = on_device
-        self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        self._local = LocalPhase(world, placement, delegates, on_device)
+        super().__init__(world, placement, delegates, options, on_device=on_device)
         self._devices = placement.per_rank
-        self._options = options
-        self._own: list[list[Array]] = []
-        self._own_masks: Sequence[Words] = ()  # of one rank, until they are reduced
         self._mask: Words = np.empty(0, dtype=np.uint64)
         self._mask_waits = False
         self._mask_requests: list[Any] = []
@@ -72,92 +63,51 @@ class HostExchange:
         self._leaving: list[Pair] = []
         self._sends: list[Any] = []
         self._sent: list[Array] = []
-        self._world: MpiWorld | None = None
-        if world.size > 1:
-            if not isinstance(world, MpiWorld):
-                raise UsageError(
-                    f"exchange '{self.name}' needs MPI between {world.size} ranks, "
-                    f"not a {type(world).__name__}"
-                )
+        if not self._alone:
             from mpi4py import MPI  # noqa: PLC0415
 
             self._mpi: Any = MPI
-            self._world = world
-            self._comm: Any = world.comm.Dup()
-            self._partners = Partners(world)
+            self._comm: Any = self._ranks.comm.Dup()
             self._masks, self._sender, self._receiver = self._slots()
 
-    def start_masks(self, masks: Sequence[Words]) -> None:
-        """Reduce the masks of this rank; start IR between ranks; collective.
-
-        A single rank only stores them, because their reduction may wait for devices.
-        """
-        if self._world is None:
-            self._own_masks = masks
-            return
+    def _start_masks_between(self, masks: Sequence[Words]) -> None:
+        """Reduce the masks of this rank; start IR between ranks."""
         self._mask = self._local.reduce_masks(masks)
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
 
-    def finish_masks(self) -> Words:
-        """Return the OR over all parts of all ranks; collective.
+    def _finish_masks_between(self) -> Words:
+        """Return the OR over all ranks.
 
         The blocking reduction runs here, after the sends of normal vertices have
         started.
         """
-        if self._world is None:
-            masks, self._own_masks = self._own_masks, ()
-            return self._local.reduce_masks(masks)
         self._progress()
         wire = self._masks.wires()[0]
         self._start_reduction()
         self._post()  # before this rank waits for others
         if self._options.mask_reduce == "nonblocking":
-            with self._world.waits("exchange of masks"):
+            with self._ranks.waits("exchange of masks"):
                 self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(self._world, wire, self._mpi.BOR, "masks")
+            self._reduce(wire, self._mpi.BOR, "masks")
         return self._masks.back()
 
-    def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Post the sends to other ranks, once the host has the data; collective."""
-        repeats = self.traffic.numbers == "questions"  # of several about one vertex
-        self._own, leaving = self._local.deal(bins, self._options, repeats=repeats)
-        if self._world is not None:
-            self._normals_wait = True
-            self._partners.next_level()
-            self._sender.begin([array for _, array in leaving])
-            self._leaving = [pair for pair, _ in leaving]
-            self._progress()
+    def _start_normals_between(self, leaving: Sequence[tuple[Pair, Array]]) -> None:
+        """Post the sends to other ranks, once the host has the data."""
+        self._normals_wait = True
+        self._partners.next_level()
+        self._sender.begin([array for _, array in leaving])
+        self._leaving = [pair for pair, _ in leaving]
+        self._progress()
 
-    def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return the items received by each part: (source rank, items); collective.
-
-        Items of one source rank are in the order of its devices.
-        """
-        own, self._own = self._own, []
-        self._local.next_level()
-        received: list[dict[int, Array]] = [{} for _ in own]
-        if self._world is not None:
-            self._post()
-            self._progress()
-            received = self._receive(self._world)
-            self._normals_wait = False
-        for index, arrays in enumerate(own):
-            if arrays:
-                received[index][self._local.rank] = self._local.collect(index, arrays)
-        return [sorted(by_rank.items()) for by_rank in received]
-
-    def max_delegates(self, values: Sequence[Array]) -> Array:
-        """Return the maximum over all parts of all ranks, a new array; collective."""
-        result = self._local.reduce_max(values)
-        if self._world is None:
-            return result
-        self._masks.begin([result])
+    def _max_between(self, array: Array) -> Array:
+        """Return the maximum over all ranks."""
+        self._masks.begin([array])
         wire = self._masks.wires()[0]
-        self._reduce(self._world, wire, self._mpi.MAX, "parents")
+        self._reduce(wire, self._mpi.MAX, "parents")
         return self._masks.back()
 
     def close(self) -> None:
@@ -165,17 +115,17 @@ class HostExchange:
 
         Operations that are started and not finished keep their memory.
         """
-        if self._world is not None:
+        if not self._alone:
             slots = (self._masks, self._sender, self._receiver)
             if self._normals_wait or self._mask_requests or self._mask_waits:
                 held = (self._sends, self._sent, self._mask_requests, self._mask, slots)
-                self._world.hold(held)
+                self._ranks.hold(held)
             else:
                 self._comm.Free()
                 self._partners.free()
                 for slot in slots:
                     slot.free()
-            self._world = None
+            self._alone = True
         self._leaving, self._mask_waits = [], False
         self._sends, self._sent, self._mask_requests = [], [], []
         self._local.free()
@@ -189,11 +139,11 @@ class HostExchange:
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
-    def _reduce(self, world: MpiWorld, wire: Array, operation: Any, kind: str) -> None:
+    def _reduce(self, wire: Array, operation: Any, kind: str) -> None:
         """Reduce an array between ranks, in place; kind: its kind in ``Traffic``."""
         for piece in pieces(wire.size, self._options.chunk_elements):
             self.traffic.count(wire[piece].nbytes, kind)
-            with world.waits("exchange of masks"):
+            with self._ranks.waits("exchange of masks"):
                 self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
     def _start_reduction(self) -> None:
@@ -227,7 +177,7 @@ class HostExchange:
             self.traffic.count(piece.nbytes, part=pair.here)
         self._sent.append(array)
 
-    def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
+    def _probe(self) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
 
         Each is (receiving part, rank, sending part, message, elements).
@@ -235,7 +185,7 @@ class HostExchange:
         comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
         messages = []
         coming = self._partners.coming()
-        with world.waits("exchange of vertices"):
+        with self._ranks.waits("exchange of vertices"):
             for _ in range(coming):
                 message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
                 sender, receiver = divmod(status.Get_tag(), self._devices)
@@ -243,9 +193,11 @@ class HostExchange:
                 messages.append((receiver, status.Get_source(), sender, message, count))
         return sorted(messages, key=itemgetter(0, 1, 2))  # in order within a bin
 
-    def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:
+    def _finish_normals_between(self) -> list[dict[int, Array]]:
         """Return each part's items from other ranks, by rank; wait for the sends."""
-        messages = self._probe(world)
+        self._post()
+        self._progress()
+        messages = self._probe()
         counts: dict[tuple[int, int], int] = {}
         for here, rank, _, _, count in messages:
             counts[here, rank] = counts.get((here, rank), 0) + count
@@ -259,7 +211,7 @@ class HostExchange:
                 requests.append(message.Irecv(wire[start : start + count]))
                 start += count
         if requests or self._sends:
-            with world.waits("exchange of vertices"):
+            with self._ranks.waits("exchange of vertices"):
                 self._mpi.Request.Waitall(requests + self._sends)
         self._sends, self._sent = [], []
         if messages:
@@ -268,6 +220,7 @@ class HostExchange:
                 array = whole[start : start + count]
                 received[index][rank] = self._local.bring(index, array)
                 start += count
+        self._normals_wait = False
         return received
 
     def _progress(self) -> None:

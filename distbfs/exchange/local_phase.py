@@ -180,7 +180,11 @@ class LocalPhase:
         """Concatenate arrays, uint64 [k], in a buffer of the part ``index``."""
         with self._homes[index]:
             space = self._received[index][self._turn].take(total_size(arrays))
-            self.fill(space, arrays)
+            start = 0
+            for array in arrays:
+                if array.size:
+                    space[start : start + array.size] = self.near(array)
+                start += array.size
         return space
 
     def arrivals(self, count: int) -> Array:
@@ -191,14 +195,6 @@ class LocalPhase:
         """Copy an array from the current device to the device of the part ``index``."""
         with self._homes[index]:
             return self.near(array)
-
-    def fill(self, space: Array, arrays: Sequence[Array]) -> None:
-        """Copy arrays one after the other into ``space``, which they fill."""
-        start = 0
-        for array in arrays:
-            if array.size:
-                space[start : start + array.size] = self.near(array)
-            start += array.size
 
     def near(self, array: Any) -> Array:
         """Return an array on the current device, copied if it is on another."""

@@ -18,20 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.errors import UsageError
-from distbfs.exchange.base import need_device_arrays
-from distbfs.exchange.local_phase import LocalPhase
-from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.nccl_link import link_of, need_nccl
 from distbfs.exchange.nccl_streams import NcclStreams
-from distbfs.exchange.partners import Partners
-from distbfs.exchange.traffic import Traffic
-from distbfs.ranks.mpi import MpiWorld
+from distbfs.exchange.rank_exchange import RankExchange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.bins import Bins
+    from distbfs.exchange.local_phase import Pair
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -51,15 +45,14 @@ def sliced(words: int, ranks: int) -> bool:
     return 8 * words * (ranks - 1) * (ranks - 2) > SLICE_BYTES * ranks
 
 
-class NcclExchange:
+class NcclExchange(RankExchange):
     """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
     Returned arrays stay valid until the level after the next one.
     """
 
     name = "nccl"
-    streamed = needs_devices = on_device = True
-    symmetric = False
+    streamed = needs_devices = True
 
     def __init__(
         self,
@@ -70,19 +63,8 @@ class NcclExchange:
         *,
         on_device: bool = True,
     ) -> None:
-        need_device_arrays(self.name, on_device)
-        if world.size > 1 and not isinstance(world, MpiWorld):
-            raise UsageError(
-                f"exchange '{self.name}' needs MPI between {world.size} ranks, "
-                f"not a {type(world).__name__}"
-            )
-        self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        need_nccl(world, name=self.name)
-        self._local = LocalPhase(world, placement, delegates, on_device=True)
-        self._world, self._placement = world, placement
-        self._options = options
+        super().__init__(world, placement, delegates, options, on_device=on_device)
         self._made: Any = None  # see ``_link``
-        self._partners = Partners(world) if isinstance(world, MpiWorld) else None
         cp = self._local.xp
         self._words = words = (delegates + 63) // 64
         self._sliced = sliced(words, world.size)
@@ -99,7 +81,11 @@ class NcclExchange:
         self._mask: Any = None  # of this rank, until the reduction between ranks ends
         self._waits = False  # the reduction has not started
         self._under_way: list[Any] = []  # arrays that NCCL reads and writes
-        self._received: list[list[tuple[int, Array]]] = []
+        self._received: list[dict[int, Array]] = []
+
+    def check(self, world: World, options: ExchangeOptions) -> None:  # noqa: ARG002
+        """Raise LaunchError unless each rank has a device of its own, and NCCL."""
+        need_nccl(world, name=self.name)
 
     def streams(self, devices: Sequence[int]) -> NcclStreams:
         """Return the object that moves arrays between devices on streams (collective).
@@ -121,18 +107,17 @@ class NcclExchange:
         """The end of this rank's first device."""
         return self._link.ends[0]
 
-    def start_masks(self, masks: Sequence[Words]) -> None:
-        """Reduce the masks of this rank; start IR between ranks; collective."""
+    def _start_masks_between(self, masks: Sequence[Words]) -> None:
+        """Reduce the masks of this rank; start IR between ranks."""
         self._mask = masks[0] if len(masks) == 1 else self._local.reduce_masks(masks)
         self._mask_given.record(self._local.xp.cuda.get_current_stream())
         self._waits = True
-        if self._world.size > 1:
-            self.traffic.count(self._mask.nbytes, "masks")
+        self.traffic.count(self._mask.nbytes, "masks")
         if self._options.mask_reduce == "nonblocking":
             self._reduce()
 
-    def finish_masks(self) -> Words:
-        """Return the OR over all parts of all ranks; collective.
+    def _finish_masks_between(self) -> Words:
+        """Return the OR over all ranks.
 
         The blocking reduction runs here, after the sends of normal vertices have
         started.
@@ -142,51 +127,49 @@ class NcclExchange:
         self._mask = None
         return self._results[0][: self._words]
 
-    def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Send counts to other ranks and start to send items; collective."""
-        messages = Messages(self._local, self._partners, self._options, bins)
-        self._received = messages.received
-        self._under_way = [messages]
+    def _start_normals_between(self, leaving: Sequence[tuple[Pair, Array]]) -> None:
+        """Send counts to other ranks and start to send items."""
+        counts = self._partners.sizes(leaving, self._local.most)
+        space = self._local.arrivals(sum(int(row.sum()) for row in counts.values()))
+        self._received, start = [{} for _ in self._local.parts], 0
+        receives: list[tuple[int, Array]] = []  # as that rank sends them
+        for rank, sizes in counts.items():
+            for index, row in enumerate(sizes.tolist()):
+                begin = start
+                for count in filter(None, row):
+                    receives.append((rank, space[start : start + count]))
+                    start += count
+                if start > begin:
+                    self._received[index][rank] = space[begin:start]
+        self._under_way = [leaving, space]
         self._link.follow()
         end = self._end
-        with end.stream:
-            for place, arrays in messages.copies:
-                self._local.fill(place, arrays)
         with self._link.group():
-            for pair, array in messages.leaving:
+            for pair, array in leaving:
                 end.send(array, pair.rank)
-            for rank, place in messages.receives:
+                self.traffic.count(array.nbytes, part=pair.here)
+            for rank, place in receives:
                 end.receive(place, rank)
         self._normals_done.record(end.stream)
-        messages.tell(self.traffic)
 
-    def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return the items received by each part: (source rank, items); collective.
-
-        Items of one source rank are in the order of its parts.
-        """
+    def _finish_normals_between(self) -> list[dict[int, Array]]:
+        """Return each part's items from other ranks, by rank."""
         self._link.wait(self._normals_done)
         received, self._received, self._under_way = self._received, [], []
-        if len(received) == 1:
-            return received
-        bring = self._local.bring
         return [
-            [(rank, bring(index, array)) for rank, array in of_part]
+            {rank: self._local.bring(index, array) for rank, array in of_part.items()}
             for index, of_part in enumerate(received)
         ]
 
-    def max_delegates(self, values: Sequence[Array]) -> Array:
-        """Return the maximum over all parts of all ranks, a new array; collective."""
-        result = self._local.reduce_max(values)
-        if result.size:
-            if self._world.size > 1:
-                self.traffic.count(result.nbytes, "parents")
-            self._link.follow()
-            with self._link.group():
-                self._end.maximum(result)
-            self._max_done.record(self._end.stream)
-            self._link.wait(self._max_done)
-        return result
+    def _max_between(self, array: Array) -> Array:
+        """Return the maximum over all ranks."""
+        self.traffic.count(array.nbytes, "parents")
+        self._link.follow()
+        with self._link.group():
+            self._end.maximum(array)
+        self._max_done.record(self._end.stream)
+        self._link.wait(self._max_done)
+        return array
 
     def close(self) -> None:
         """Free the buffers without waiting, so that an error is not held up.
@@ -197,12 +180,12 @@ class NcclExchange:
             held = (self._mask, self._under_way, self._gathered, *self._results)
             if self._made is not None:
                 self._made.hold(held, self._partners)
-        elif self._partners is not None:
+        elif not self._alone:
             self._partners.free()
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
         self._gathered, self._results = None, []
-        self._partners = None
+        self._alone = True
         self._local.free()
 
     def _reduce(self) -> None:

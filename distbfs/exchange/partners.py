@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from distbfs.exchange.local_phase import Pair
     from distbfs.ranks.mpi import MpiWorld
-    from distbfs.types import Ids
+    from distbfs.types import Array, Ids
 
 
 class Partners:
@@ -81,6 +82,24 @@ class Partners:
                 arrived[status.Get_source()] = row
             self._mpi.Request.Waitall(requests)
         return dict(sorted(arrived.items()))
+
+    def sizes(
+        self, leaving: Sequence[tuple[Pair, Array]], parts: int
+    ) -> dict[int, Ids]:
+        """Return the sizes of the items to receive (collective).
+
+        leaving: (pair, items) for each message to other ranks
+        parts: the most parts of a rank
+
+        Returns int64 [parts, parts] by ascending rank: sizes by place of the receiving
+        part here, and place of the sending part there.
+        """
+        rows: dict[int, Ids] = {}
+        for pair, array in leaving:
+            if pair.rank not in rows:
+                rows[pair.rank] = np.zeros((parts, parts), np.int64)
+            rows[pair.rank][pair.there, pair.here] = array.size
+        return self.swap(rows, (parts, parts))
 
     def free(self) -> None:
         """Free the communicators; no message may be in transit."""

@@ -17,7 +17,6 @@ from simulated_world import TAGS, Mirror, Simulated
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.local_phase import LocalPhase
-from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.partners import Partners
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
@@ -75,7 +74,8 @@ def calls_of(ranks):
     for name, to in (("some", range(1, 1 + PARTNERS)), ("none", ())):
         bins = bins_for(list(to), ranks, 5)
         counted.clear()
-        Messages(local, partners, ExchangeOptions(), bins)
+        _, leaving = local.deal(bins, ExchangeOptions())
+        partners.sizes(leaving, local.most)
         calls[f"device {name}"] = dict(counted)
         counted.clear()
         simulated.exchange.start_normals(bins)
