@@ -6,16 +6,15 @@ Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, Words
 
 if TYPE_CHECKING:
-    from distbfs.device.programs import Module
+    from distbfs.exchange.nccl_streams import NcclStreams
+    from distbfs.exchange.symmetric import NvshmemMemory
 
 
 class Exchange(Protocol):
@@ -80,78 +79,11 @@ class Exchange(Protocol):
         of delegates.
         """
 
-    def streams(self, devices: Sequence[int]) -> Streams:
+    def streams(self, devices: Sequence[int]) -> NcclStreams:
         """Return the streams (collective); devices: one for each part of this rank."""
 
-    def memory(self) -> SymmetricMemory:
+    def memory(self) -> NvshmemMemory:
         """Return the memory of the first devices of all ranks (collective)."""
 
     def close(self) -> None:
         """Free buffers and pending requests."""
-
-
-class Streams(Protocol):
-    """Moves arrays between parts on streams of their devices; the host does not wait.
-
-    Calls that move data are collective. A ``place`` is the index of a part among those
-    of this rank.
-
-    streams: one for each part of this rank; each runs all operations of its part in
-    order
-    captures: whether ``cross`` may be captured in CUDA graphs, one per stream
-    """
-
-    streams: Sequence[Any]
-    captures: bool
-    traffic: Traffic
-
-    def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Prepare connections from each part of this rank to its ``partners``."""
-
-    def here(self, place: int) -> AbstractContextManager[None]:
-        """Make a part's device and its stream the current ones."""
-
-    def follow(self) -> None:
-        """Make these streams wait for the callers'."""
-
-    def cross(
-        self,
-        gathers: Sequence[tuple[int, Any, Any]],
-        leaving: Sequence[tuple[int, int, Any]] = (),
-        coming: Sequence[tuple[int, int, Any]] = (),
-    ) -> None:
-        """Gather arrays of all parts, and send and receive arrays, all at once.
-
-        gathers: (place, array, result), always in the same order; the result has the
-        arrays of all parts, [parts, shape of the array]
-        leaving: (place, part, array to send); coming: (place, part, array to fill)
-
-        Between two parts, arrays arrive in the order of sending.
-        """
-
-    def room(self, place: int, count: int) -> Any:
-        """Return a receive buffer, uint64 [count].
-
-        It stays valid until the second call after this one.
-        """
-
-    def wait(self, event: Any) -> None:
-        """Wait for an event of a stream; raise DistbfsError if a rank has ended."""
-
-
-class SymmetricMemory(Protocol):
-    """Memory on one device of each rank, to which kernels of all ranks write.
-
-    near: whether all devices are on one host
-    """
-
-    near: bool
-
-    def allocate(self, size: int, what: str) -> Any:
-        """Return zeros, uint8 [size], at the same offset on all devices (collective).
-
-        size: equal on all ranks. If memory runs out, all ranks raise OutOfMemory.
-        """
-
-    def module(self, source: Path, **definitions: str | int) -> Module:
-        """Return the kernels of a file that write to this memory."""

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from distbfs.exchange.nccl_link import Link
     from distbfs.exchange.traffic import Traffic
     from distbfs.partition.layout import Placement
-    from distbfs.types import Array
 
 
 class NcclStreams:
-    """Serves one device for each part of this rank; see ``base.Streams``."""
+    """Moves arrays between parts on streams of their devices; the host does not wait.
+
+    Calls that move data are collective. A ``place`` is the index of a part among those
+    of this rank, each of which has a device.
+
+    streams: one for each part of this rank; each runs all operations of its part in
+    order
+    captures: whether ``cross`` may be captured in CUDA graphs, one per stream
+    """
 
     captures = True
 
@@ -55,11 +62,18 @@ class NcclStreams:
 
     def cross(
         self,
-        gathers: Sequence[tuple[int, Array, Array]],
-        leaving: Sequence[tuple[int, int, Array]] = (),
-        coming: Sequence[tuple[int, int, Array]] = (),
+        gathers: Sequence[tuple[int, Any, Any]],
+        leaving: Sequence[tuple[int, int, Any]] = (),
+        coming: Sequence[tuple[int, int, Any]] = (),
     ) -> None:
-        """Gather, send and receive, all at once; collective."""
+        """Gather arrays of all parts, and send and receive arrays, all at once.
+
+        gathers: (place, array, result), always in the same order; the result has the
+        arrays of all parts, [parts, shape of the array]
+        leaving: (place, part, array to send); coming: (place, part, array to fill)
+
+        Between two parts, arrays arrive in the order of sending.
+        """
         if not (gathers or leaving or coming):
             return
         ends, numbers = self._link.ends, self._numbers
@@ -71,7 +85,7 @@ class NcclStreams:
             for place, part, array in coming:
                 ends[place].receive(array, numbers[part])
 
-    def room(self, place: int, count: int) -> Array:
+    def room(self, place: int, count: int) -> Any:
         """Return a receive buffer, uint64 [count].
 
         It stays valid until the second call after this one.

@@ -159,7 +159,9 @@ _heaps: dict[tuple[int, int, int], Heap] = {}
 
 
 class NvshmemMemory:
-    """Memory of the current devices of all ranks; see ``base.SymmetricMemory``.
+    """Memory on one device of each rank, to which kernels of all ranks write.
+
+    near: whether all devices are on one host
 
     Creating it is collective. Raises LaunchError on all ranks if NVSHMEM does not
     start, or already serves other ranks or devices of this process.
@@ -177,10 +179,11 @@ class NvshmemMemory:
         self._heap = _heaps[key]
 
     def allocate(self, size: int, what: str) -> DeviceArray:
-        """Return zeros, uint8 [size], at the same offset on all devices.
+        """Return zeros, uint8 [size], at the same offset on all devices (collective).
 
-        When the array is deleted, its memory is kept for later calls, because freeing
-        it would wait for the other ranks.
+        size: equal on all ranks. If memory runs out, all ranks raise OutOfMemory. When
+        the array is deleted, its memory is kept for later calls, because freeing it
+        would wait for the other ranks.
         """
         at, heap = self._unused(size), self._heap
         if at < 0:

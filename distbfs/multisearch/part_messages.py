@@ -18,7 +18,8 @@ from distbfs.device.arrays import brought_here
 from distbfs.exchange import peer_memory
 
 if TYPE_CHECKING:
-    from distbfs.exchange.base import Exchange, Streams
+    from distbfs.exchange.base import Exchange
+    from distbfs.exchange.nccl_streams import NcclStreams
     from distbfs.partition.layout import Placement
     from distbfs.types import DeviceArray, Ids, World
 
@@ -75,7 +76,7 @@ class PartMessages:
                 self._sends.append(route)
             if ranks[route.goal] == rank:
                 self._gets.append(route)
-        self._streams: Streams | None = None
+        self._streams: NcclStreams | None = None
         each_its_own = placement.per_rank == 1 or bool(placement.owners)
         if exchange.streamed and world.size > 1 and each_its_own:
             self._streams = exchange.streams(self._devices)

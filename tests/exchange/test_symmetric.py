@@ -28,7 +28,7 @@ FREE = 3 << 30
 
 
 class Library:
-    """What SymmetricMemory calls of ``libnvshmem_host.so``, of one rank."""
+    """What NvshmemMemory calls of ``libnvshmem_host.so``, of one rank."""
 
     def __init__(self, fails=()):
         self.fails, self.begun, self.taken, self.modules = fails, [], [], []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distbfs.engines.base import Work
     from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
     from distbfs.engines.streamed import LevelCounts
-    from distbfs.exchange.base import Streams
+    from distbfs.exchange.nccl_streams import NcclStreams
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
     from distbfs.search.runners.seat import Rests
@@ -39,7 +39,7 @@ class StreamedLevels:
     def __init__(
         self,
         searches: Sequence[BetweenSearch],
-        streams: Streams,
+        streams: NcclStreams,
         domains: Domains,
         policy: DirectionPolicy,
     ) -> None:

@@ -26,7 +26,7 @@ def mapped(rank):
 
 
 class ThreadMemory:
-    """As ``exchange.symmetric.SymmetricMemory``."""
+    """As ``exchange.symmetric.NvshmemMemory``."""
 
     near = False
 

@@ -232,7 +232,7 @@ def test_records_tell_kinds_and_domains(device, direction):
 
 
 class ThreadStreams:
-    """What moves arrays between parts; an ``exchange.base.Streams``."""
+    """What moves arrays between parts; as ``NcclStreams``."""
 
     captures = False
 

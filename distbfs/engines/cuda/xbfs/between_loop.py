@@ -21,7 +21,7 @@ from distbfs.exchange.traffic import KINDS
 if TYPE_CHECKING:
     from distbfs.engines.base import Targets
     from distbfs.engines.cuda.xbfs.between_share import BetweenShare
-    from distbfs.exchange.base import SymmetricMemory
+    from distbfs.exchange.symmetric import NvshmemMemory
     from distbfs.exchange.traffic import Traffic
     from distbfs.types import Ids, Root, World
 
@@ -46,7 +46,7 @@ class BetweenLoop:
     """
 
     def __init__(
-        self, search: BetweenShare, memory: SymmetricMemory, world: World, ranks: Ids
+        self, search: BetweenShare, memory: NvshmemMemory, world: World, ranks: Ids
     ) -> None:
         cp, params, domains = cuda.cupy(), search.params, search.part.domain.of
         self._search, self._memory, self._world = search, memory, world

@@ -21,7 +21,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     QUESTIONS,
 )
 from distbfs.engines.streamed import LevelCounts, several
-from distbfs.exchange.base import SymmetricMemory
+from distbfs.exchange.symmetric import NvshmemMemory
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName, Ids, World
 
@@ -75,7 +75,7 @@ class BetweenSearch(BetweenLevels):
 
     def loop(
         self,
-        memory: SymmetricMemory,
+        memory: NvshmemMemory,
         world: World,
         ranks: Ids,
         forced: DirectionName | None,
