@@ -51,7 +51,7 @@ MODULES = [
     "distbfs.search.graph",
     "distbfs.search.open",
     "distbfs.search.result",
-    "distbfs.search.result_paths",
+    "distbfs.search.result_arrays",
     "distbfs.search.session",
     "distbfs.search.view",
 ]
