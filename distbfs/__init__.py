@@ -27,50 +27,10 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_ERRORS = (
-    "CompilerMissing",
-    "DeviceMissing",
-    "DiskFull",
-    "DistbfsError",
-    "FileError",
-    "InputError",
-    "LaunchError",
-    "LibraryMissing",
-    "OutOfMemory",
-    "RanksStuck",
-    "ResourceError",
-    "SearchStopped",
-    "ServiceError",
-    "StoreError",
-    "UsageError",
-    "ValidationError",
-    "WrongTypeError",
-)
-_HOMES = {
-    "Graph": "distbfs.search.graph",
-    "Result": "distbfs.search.result",
-    "EdgeTable": "distbfs.search.edge_table",
-    "bfs": "distbfs.search.breadth_first",
-    "connected_components": "distbfs.search.components",
-    "distances": "distbfs.search.breadth_first",
-    "k_hop_subgraph": "distbfs.search.breadth_first",
-    "shortest_path": "distbfs.search.breadth_first",
-    "Session": "distbfs.search.session",
-    "open": "distbfs.search.open",
-    "Problem": "distbfs.multisearch.problem",
-    "State": "distbfs.multisearch.problem",
-    "betweenness": "distbfs.multisearch.library",
-    "closeness": "distbfs.multisearch.library",
-    "diameter": "distbfs.multisearch.library",
-    "eccentricity": "distbfs.multisearch.library",
-    "harmonic": "distbfs.multisearch.library",
-    "path_lengths": "distbfs.multisearch.library",
-    "reachable": "distbfs.multisearch.library",
-    "search_many": "distbfs.multisearch.library",
-    "within_hops": "distbfs.multisearch.library",
-    "connect": "distbfs.service.client",
-    **dict.fromkeys(_ERRORS, "distbfs.errors"),
-}
+with open(f"{__file__}i", encoding="utf-8") as _stub:  # name -> module
+    _HOMES = {
+        words[3]: words[1] for words in map(str.split, _stub) if words[:1] == ["from"]
+    }
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
