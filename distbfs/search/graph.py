@@ -12,7 +12,7 @@ import numpy as np
 
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.formats.attributes import Values
-from distbfs.formats.ids import no_vertex
+from distbfs.formats.ids import CountedIds
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.locks import SearchLock
 from distbfs.options import SearchOptions, check_several, type_name
@@ -57,7 +57,7 @@ from distbfs.search.program_arrays import array_of
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.sources import read_once, read_targets
-from distbfs.search.store_names import NodeNames
+from distbfs.search.store_names import NodeNames, StoreNames, VertexNames
 from distbfs.search.view import View
 from distbfs.types import Array, DirectionChoice, EngineName, Ids
 
@@ -127,8 +127,10 @@ class Graph:
         """Take a part, or tuples from which a part is built when it is needed."""
         self._part, self._tuples = part, tuples
         self.directed, self.nodes = directed, nodes
-        self._names: NodeNames | None = None
-        if nodes is not None and not isinstance(nodes, range):
+        self._names: VertexNames
+        if nodes is None or isinstance(nodes, range):
+            self._names = StoreNames(CountedIds(self.num_vertices, self.first_id))
+        else:
             names = np.fromiter(nodes, dtype=object, count=len(nodes))
             self._names = NodeNames(names, index)
         self._begin()
@@ -166,8 +168,6 @@ class Graph:
         return iter(range(self.n) if self.nodes is None else self.nodes)
 
     def __contains__(self, vertex: object) -> bool:
-        if self._names is None:
-            return self._number(vertex) >= 0
         return vertex in self._names
 
     def __eq__(self, other: object) -> bool:
@@ -846,7 +846,7 @@ class Graph:
         if not self.directed:
             return self
         part = self._host_part.reversed()
-        index = None if self._names is None else self._names.index
+        index = getattr(self._names, "index", None)
         return Graph(part, directed=True, nodes=self.nodes, index=index)
 
     def named(self, ids: Array) -> Array:
@@ -870,9 +870,7 @@ class Graph:
         >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).named(np.array([2, 0]))
         array(['c', 'a'], dtype=object)
         """
-        if self._names is not None:
-            return self._names.named(ids)
-        return ids + self.first_id if self.first_id else ids
+        return self._names.named(ids)
 
     def by_name(self, values: Any) -> dict[Any, Any]:
         """Return the values of vertices as a dictionary.
@@ -1288,20 +1286,7 @@ class Graph:
         >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).id_of("b")
         1
         """
-        if self._names is not None:
-            return self._names.id_of(vertex)
-        place = self._number(vertex)
-        if place < 0:
-            wrong = no_vertex(self.n, self.first_id)
-            raise UsageError(f"{vertex!r:.60} {wrong}")
-        return place
-
-    def _number(self, vertex: object) -> int:
-        """Return the id of a vertex whose name is a number, -1 for any other object."""
-        if not isinstance(vertex, (int, np.integer)) or isinstance(vertex, bool):
-            return -1
-        place = int(vertex) - self.first_id
-        return place if place < self.n else -1
+        return self._names.id_of(vertex)
 
     def _views_apart(self, options: SearchOptions) -> bool:
         """Return whether "auto" may choose another engine for searches with views."""
