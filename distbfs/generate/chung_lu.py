@@ -14,8 +14,6 @@ so that an end takes a search among the classes and a draw among the ranks of on
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from distbfs.errors import UsageError
@@ -23,7 +21,7 @@ from distbfs.generate.hashing import Permutation, draws, mix_seed
 from distbfs.generate.parameters import DEGREE, Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
-from distbfs.types import Array, Ids, Words
+from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
 MAX_TUPLES = 1 << 60
@@ -57,7 +55,6 @@ class ChungLu(ByFormula):
     inside: 0 … 1; community: vertices of a community, at least 2; seed: any integer
     """
 
-    kernel = Path(__file__).with_name("chung_lu.cu")
     family = "chung-lu"
     about = "degrees of a power law, and communities"
     parameters = PARAMETERS
@@ -168,9 +165,3 @@ class ChungLu(ByFormula):
 
     def _draw(self, positions: Ids, draw: int) -> Words:
         return draws(self._key, positions * DRAWS + draw)
-
-    def device_arguments(self) -> tuple[np.generic | Array, ...]:
-        """Return the arguments of ``chung_lu_tuples`` after start and count."""
-        numbers = (self._key, self.n, self._limit, self.community, len(self._begins))
-        tables = self._begins, self._first.view(np.uint64), self._permutation.words()
-        return (*(np.uint64(x) for x in numbers), *tables)

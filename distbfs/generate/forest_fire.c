@@ -1,9 +1,8 @@
 /* Forest-fire graphs (Leskovec, Kleinberg, Faloutsos 2007, Section 5.1).
  *
- * The fires of the vertices run one after the other; forest_fire.py defines a fire and
- * has the same in Python.  The tuples of a vertex are contiguous: first[v] is where
- * they begin.  Links to a vertex are a list from the latest to the first: head[v] is a
- * tuple, next[t] the one before it.
+ * The fires of the vertices run one after the other; forest_fire.py defines a fire.  The
+ * tuples of a vertex are contiguous: first[v] is where they begin.  Links to a vertex are a
+ * list from the latest to the first: head[v] is a tuple, next[t] the one before it.
  */
 #include "hashing.h"
 

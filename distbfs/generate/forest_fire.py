@@ -11,15 +11,14 @@ rank computes all of them and needs O(n + tuples) memory.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
+from distbfs.generate.hashing import mix_seed
 from distbfs.generate.parameters import Parameter
-from distbfs.generate.positions import CHUNK, ByFormula
+from distbfs.generate.positions import ByFormula
 from distbfs.options import check_range
 from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
@@ -68,28 +67,17 @@ class ForestFire(ByFormula):
             round(chance * 2.0**DRAW_BITS) for chance in (forward, forward * backward)
         ]
         key = mix_seed(seed, 8)
-        made = burnt_by_c(vertices, key, limits, tell)
-        self._u, self._v = made or burnt(vertices, key, limits, tell)
+        self._u, self._v = burnt(vertices, key, limits, tell)
         self.tuples = len(self._u)
-
-    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order."""
-        for first in range(start, stop, CHUNK):
-            piece = slice(first, min(first + CHUNK, stop))
-            yield self._u[piece], self._v[piece]
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""
         return self._u[positions], self._v[positions]
 
 
-def burnt_by_c(
-    n: int, key: int, limits: list[int], tell: Tell
-) -> tuple[Ids, Ids] | None:
-    """Return the tuples (u, v) of all fires, int64; None without a compiler."""
-    native = cc.load_or_none(Path(__file__).with_name("forest_fire.c"))
-    if native is None:
-        return None
+def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
+    """Return the tuples (u, v) of all fires, int64; CompilerMissing without one."""
+    native = cc.load(Path(__file__).with_name("forest_fire.c"))
     native.forest_fire.restype = ctypes.c_int64
     tuples = [np.empty(FIRST_ROOM * n, dtype=np.int64) for _ in range(3)]
     first = np.zeros(n + 1, dtype=np.int64)
@@ -109,62 +97,3 @@ def burnt_by_c(
                 tuples = [np.append(x, np.empty_like(x)) for x in tuples]
     made = int(first[n])
     return tuples[0][:made].copy(), tuples[1][:made].copy()
-
-
-def mixed(x: int) -> int:
-    """Return ``mix64`` of a single number."""
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
-    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
-    return x ^ x >> 31
-
-
-class Draws:
-    """The random numbers of one vertex, in order."""
-
-    def __init__(self, key: int, vertex: int) -> None:
-        self._base, self._count = mixed((key + vertex * GOLDEN) & WORD), 0
-
-    def next(self) -> int:
-        """Return 64 bits."""
-        x = mixed((self._base + self._count * GOLDEN) & WORD)
-        self._count += 1
-        return x
-
-    def below(self, limit: int) -> int:
-        """Return a number from 0 to limit - 1."""
-        return self.next() * limit >> 64
-
-    def run(self, limit: int) -> int:
-        """Count the draws before the first that is not below ``limit``, of 2^53."""
-        length = 0
-        while self.next() >> (64 - DRAW_BITS) < limit:
-            length += 1
-        return length
-
-
-def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
-    """Return the tuples (u, v) of all fires, int64, like forest_fire.c."""
-    to: list[list[int]] = [[] for _ in range(n)]  # vertices that a vertex links to
-    by: list[list[int]] = [[] for _ in range(n)]  # its sources, latest last
-    for vertex, _ in progress_slices(n, 1, tell):
-        if not vertex:
-            continue
-        draws = Draws(key, vertex)
-        burning = [draws.below(vertex)]
-        seen = {vertex, burning[0]}
-        for at in burning:
-            lengths = [draws.run(limit) for limit in limits]
-            for count, near in zip(lengths, (to[at], by[at][::-1]), strict=True):
-                open_ = [x for x in near if x not in seen]
-                for k in range(min(count, len(open_))):
-                    drawn = k + draws.below(len(open_) - k)
-                    open_[k], open_[drawn] = open_[drawn], open_[k]
-                    burning.append(open_[k])
-                    seen.add(open_[k])
-        to[vertex] = burning
-        for x in burning:
-            by[x].append(vertex)
-    sizes = [len(x) for x in to]
-    u = np.repeat(np.arange(n, dtype=np.int64), sizes)
-    v = [x for links in to for x in links]
-    return u, np.array(v, dtype=np.int64)

@@ -10,12 +10,9 @@ slice can be computed from the seed, with O(n / BLOCK) memory.
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from distbfs.device import cc
 from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.parameters import DEGREE
 from distbfs.generate.positions import ByBlocks
@@ -23,11 +20,11 @@ from distbfs.options import check_range
 from distbfs.progress import Tell, untold
 from distbfs.types import Ids, Words
 
-BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
+BLOCK, MOST = 64, 256  # cells; points of a cell
 RADIUS = 1 << 30
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 40
 MAX_DEGREE = 256
-PIECE = 512  # cells that NumPy handles together
+CANDIDATES = 1 << 14  # pairs of points of a cell that are looked at together, about
 AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 
 
@@ -50,6 +47,12 @@ def poisson_limits(mean: float) -> Words:
     return np.array(limits, dtype=np.uint64)
 
 
+def numbered(sizes: Ids) -> tuple[Ids, Ids]:
+    """Return (group, index in it) of each member of groups of these sizes, int64."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - (np.cumsum(sizes) - sizes)[group]
+
+
 class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
@@ -58,35 +61,27 @@ class Geometric(ByBlocks):
     seed: any integer; tell: receives the progress of the initial count of tuples
     """
 
-    source = Path(__file__).with_name("geometric.c")
     family = "geometric"
     about = "points in a square, edges where they are near"
     parameters = (DEGREE,)
-    at_a_time = 1 << 18, PIECE // BLOCK
 
     def __init__(
         self,
         vertices: int,
         degree: float = 0.0,
         seed: int = 1,
-        threads: int = 0,
         tell: Tell = untold,
     ) -> None:
         check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
         check_range("degree", degree, 0, MAX_DEGREE)
         self.vertices, self.degree, self.seed = vertices, float(degree), seed
-        self.threads = cc.thread_count(threads)
         mean = (degree or usual_degree(vertices)) / math.pi  # points of a cell
         self.side = max(round(math.sqrt(vertices / mean)), 1)
         self.limits = poisson_limits(vertices / self.side**2)
+        self.at_a_time = max(int(CANDIDATES / (BLOCK * mean * mean)), 1)
         self._keys = mix_seed(seed, 9), mix_seed(seed, 10)
         self._cells = self.side * self.side
         self._count_all(-(-self._cells // BLOCK), tell)
-
-    def _members(self) -> dict[str, Any]:
-        counts, points = self._keys
-        limits = {"limits": self.limits, "most": len(self.limits)}
-        return {"p": {"counts": counts, "points": points, "side": self.side, **limits}}
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         cells = np.arange(low * BLOCK, min(high * BLOCK, self._cells))
@@ -100,12 +95,13 @@ class Geometric(ByBlocks):
         x = draws(self._keys[0], cells)
         return np.searchsorted(self.limits, x, side="right").astype(np.int64)
 
-    def points(self, cells: Ids, most: int) -> tuple[Ids, Ids]:
-        """Return coordinates of points within their cells, int64 [cells, most].
+    def points(self, cells: Ids, index: Ids) -> tuple[Ids, Ids]:
+        """Return coordinates of points within their cells, int64 of the same shape.
 
-        A cell has the side RADIUS; entries beyond ``counts`` are undefined.
+        index: which point of its cell each is, below ``counts``; a cell has the side
+        RADIUS
         """
-        x = draws(self._keys[1], cells[:, None] * MOST + np.arange(most))
+        x = draws(self._keys[1], cells * MOST + index)
         mask = np.uint64(RADIUS - 1)
         return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
 
@@ -121,41 +117,36 @@ class Geometric(ByBlocks):
 
         Cells are indices into ``cells`` and into AROUND, int64.
         """
-        column, row = cells % self.side, cells // self.side
-        count = self.counts(cells)
-        most = int(count.max(initial=0))
-        x, y = self.points(cells, most)
-        close = []
-        for right, below in AROUND:
-            in_grid = (column + right >= 0) & (column + right < self.side)
-            in_grid &= row + below < self.side
-            other_cells = np.where(in_grid, cells + right + below * self.side, 0)
-            other_count = np.where(in_grid, self.counts(other_cells), 0)
-            width = int(other_count.max(initial=0))
-            xs, ys = self.points(other_cells, width)
-            dx = xs[:, None, :] + right * RADIUS - x[:, :, None]
-            dy = ys[:, None, :] + below * RADIUS - y[:, :, None]
-            inside = (np.abs(dx) < RADIUS) & (np.abs(dy) < RADIUS)
-            dx, dy = dx * inside, dy * inside
-            inside &= dx * dx + dy * dy < RADIUS * RADIUS
-            inside &= (np.arange(most) < count[:, None])[:, :, None]
-            inside &= (np.arange(width) < other_count[:, None])[:, None, :]
-            if (right, below) == (0, 0):
-                inside &= np.arange(width) > np.arange(most)[:, None]
-            close.append(inside)
-        widest = max(c.shape[2] for c in close)
-        padded = [np.pad(c, ((0, 0), (0, 0), (0, widest - c.shape[2]))) for c in close]
-        cell, point, around, other_point = np.nonzero(np.stack(padded, axis=2))
-        return cell, point, around, other_point
+        right, below = np.array(AROUND).T
+        column = cells[:, None] % self.side + right
+        row = cells[:, None] // self.side + below
+        in_grid = (column >= 0) & (column < self.side) & (row < self.side)
+        others = np.where(in_grid, row * self.side + column, 0)
+        sizes = np.where(in_grid, self.counts(others), 0)
+        cell, point = numbered(self.counts(cells))
+        place, other_point = numbered(sizes[cell].ravel())
+        cell, point = (np.repeat(x, len(AROUND))[place] for x in (cell, point))
+        around = place % len(AROUND)
+        x, y = self.points(cells[cell], point)
+        other_x, other_y = self.points(others[cell, around], other_point)
+        x, y = (
+            other_x + right[around] * RADIUS - x,
+            other_y + below[around] * RADIUS - y,
+        )
+        near = (np.abs(x) < RADIUS) & (np.abs(y) < RADIUS)
+        near &= (around > 0) | (other_point > point)
+        near = np.flatnonzero(near)
+        near = near[x[near] ** 2 + y[near] ** 2 < RADIUS * RADIUS]
+        return cell[near], point[near], around[near], other_point[near]
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
-        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        """Return the tuples at any positions; int64 arrays."""
         u, v = np.empty_like(positions), np.empty_like(positions)
         block = np.searchsorted(self._tuples, positions, side="right") - 1
         blocks, row = np.unique(block, return_inverse=True)
         order = np.argsort(row, kind="stable")
         bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
-        step = PIECE // BLOCK
+        step = self.at_a_time
         for first in range(0, len(blocks), step):
             piece = blocks[first : first + step]
             asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]

@@ -12,21 +12,19 @@ with O(n / BLOCK) memory. Some vertices are outside the largest component.
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from distbfs.device import cc
 from distbfs.distinct import distinct
 from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.positions import ByBlocks
 from distbfs.options import check_range
 from distbfs.progress import Tell, untold
-from distbfs.types import Floats, Ids, Marks, Words
+from distbfs.types import Floats, Ids, Marks
 
-BLOCK = 128  # crossings; also in road.c and road.cu
-KEEP = 966367642  # 0.9 * 2^30; also in road.c and road.cu
+BLOCK = 128  # crossings
+KEEP = 966367642  # 0.9 * 2^30
 DRAW = (1 << 30) - 1
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
@@ -63,35 +61,17 @@ class Road(ByBlocks):
     seed: any integer; tell: receives the progress of the initial count of tuples
     """
 
-    source = Path(__file__).with_name("road.c")
-    kernel = source.with_suffix(".cu")
     family = "road"
     about = "a thinned grid whose edges are chains, of many levels"
-    at_a_time = 1 << 18, 1 << 12
+    at_a_time = 1 << 12
 
-    def __init__(
-        self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
-    ) -> None:
+    def __init__(self, vertices: int, seed: int = 1, tell: Tell = untold) -> None:
         check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
         self.vertices = vertices
         self.seed = seed
-        self.threads = cc.thread_count(threads)
         self.side = side_of(vertices)
         self._key = mix_seed(seed, 5)
         self._count_all(-(-self.side * self.side // BLOCK), tell)
-
-    def device_arguments(self) -> tuple[np.uint64, np.uint64, Words, Words]:
-        """Return (key, side, vertices, tuples), the arguments of ``road_tuples``.
-
-        They follow start and count. The arrays, uint64 [blocks + 1], hold the counts
-        before each block and are to be copied to the device.
-        """
-        return (
-            np.uint64(self._key),
-            np.uint64(self.side),
-            self._vertices.astype(np.uint64),
-            self._tuples.astype(np.uint64),
-        )
 
     def coordinates(self) -> Floats:
         """Return the coordinates of vertices, (x, y) float64 [n, 2].
@@ -119,9 +99,6 @@ class Road(ByBlocks):
             places[piece, 0] = crossing % self.side + x
             places[piece, 1] = crossing // self.side + y
         return places
-
-    def _members(self) -> dict[str, Any]:
-        return {"key": self._key, "side": self.side}
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         crossings, in_grid = self._crossings(np.arange(low, high))
@@ -151,7 +128,7 @@ class Road(ByBlocks):
         return ids[row.reshape(crossings.shape), crossings % BLOCK]
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
-        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        """Return the tuples at any positions; int64 arrays."""
         u = np.empty(len(positions), dtype=np.int64)
         v = np.empty(len(positions), dtype=np.int64)
         for first in range(0, len(positions), LOOKED_UP):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from distbfs.errors import UsageError
 from distbfs.generate.parameters import NEIGHBOURS, Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.options import check_range
-from distbfs.types import Array, Ids
+from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 48
 MOST_DIMENSIONS, MOST_NEIGHBOURS = 6, 256
@@ -48,7 +47,6 @@ class Stencil(ByFormula):
     6
     """
 
-    kernel = Path(__file__).with_name("stencil.cu")
     family = "stencil"
     about = "a grid whose vertices are joined to their nearest"
     parameters = NEIGHBOURS, DIMENSIONS
@@ -99,11 +97,3 @@ class Stencil(ByFormula):
             rest, at = np.divmod(rest, self._extents[which, k])
             u = u + at * self._strides[k]
         return u, u + self._step[which]
-
-    def device_arguments(self) -> tuple[np.generic | Array, ...]:
-        """Return the arguments of ``stencil_tuples`` after start and count."""
-        tables = (self._starts, self._extents.ravel(), self._strides)
-        steps = (self._first, self._step)
-        arrays = [np.ascontiguousarray(x).view(np.uint64) for x in (*tables, *steps)]
-        sizes = np.uint64(len(self._first)), np.uint64(self.dimensions)
-        return (*sizes, *arrays)

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from commands import (
+    DISTBFS,
     alone,
     check_results,
     files_in,
@@ -18,7 +19,7 @@ from commands import (
     write_matrix_market,
 )
 from graphs import Tuples, kronecker, random_tuples
-from launching import needs_mpi
+from launching import needs_mpi, run
 
 from distbfs.cli import convert
 from distbfs.cli import shared as common
@@ -213,6 +214,13 @@ def test_what_comes_before_the_tuples_is_told(tmp_path, monkeypatch, family):
     assert done.code == 0, done.err
     assert ("generating: 100 %" in done.err) == (family != "uniform")
     assert "building: 100 %" in done.err
+
+
+def test_fires_need_a_compiler(tmp_path):
+    words = ("generate", "forest-fire", "-n", "9", "-o", str(tmp_path / "graph"))
+    done = run([*DISTBFS, *words], env={"DISTBFS_CC": "none"})
+    assert done.returncode == 3
+    assert done.stderr.startswith("distbfs: no C compiler")
 
 
 def test_building_and_writing_are_told_in_turn(tmp_path, monkeypatch):

@@ -204,14 +204,7 @@ LOADS = {
     ],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
     "generate/cuda.py": [
-        (
-            "generate",
-            (
-                *("chung_lu.cu", "kronecker.cu", "road.cu", "stencil.cu"),
-                "uniform.cu",
-            ),
-            IDS,
-        ),
+        ("generate", ("kronecker.cu", "uniform.cu"), IDS),
         ("generate", ("permuted.cu",), IDS),
     ],
     "graph/trees.py": [

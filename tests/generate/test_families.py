@@ -119,7 +119,7 @@ KERNELS = [name for name in SOURCES if hasattr(SOURCES[name], "kernel")]
 
 
 def test_families_with_kernels():
-    assert {"kronecker", "uniform", "road", "rmat-b"} <= set(KERNELS)
+    assert {"kronecker", "uniform", "rmat-b"} <= set(KERNELS)
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -1,13 +1,12 @@
-"""Geometric tuples: C against NumPy, and every near pair of points by a k-d tree."""
+"""Geometric tuples: every near pair of points, by a k-d tree."""
 
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 from slices import same, taken
 
-from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import positions
+from distbfs.generate import geometric, positions
 from distbfs.generate.geometric import (
     RADIUS,
     Geometric,
@@ -19,19 +18,18 @@ from distbfs.generate.geometric import (
 def places(source):
     """Where every point lies, float64 [n, 2], in radii."""
     cells = np.arange(source.side**2)
-    count = source.counts(cells)
-    x, y = source.points(cells, int(count.max()))
-    x = x + cells[:, None] % source.side * RADIUS
-    y = y + cells[:, None] // source.side * RADIUS
-    there = np.arange(x.shape[1]) < count[:, None]
-    return np.stack([x[there], y[there]], axis=1) / RADIUS
+    of = np.repeat(cells, source.counts(cells))
+    index = np.concatenate([np.arange(k) for k in source.counts(cells)])
+    x, y = source.points(of, index)
+    x, y = x + of % source.side * RADIUS, y + of // source.side * RADIUS
+    return np.stack([x, y], axis=1) / RADIUS
 
 
 @pytest.mark.parametrize("vertices", [4, 60, 1500])
 @pytest.mark.parametrize("degree", [0.0, 3.0, 40.0])
 @pytest.mark.parametrize("seed", [1, -7])
 def test_tuples_are_all_near_pairs(vertices, degree, seed):
-    source = Geometric(vertices, degree, seed, threads=2)
+    source = Geometric(vertices, degree, seed)
     points = places(source)
     assert source.n == len(points)
     wanted = cKDTree(points).query_pairs(1.0)
@@ -44,19 +42,19 @@ def test_tuples_are_all_near_pairs(vertices, degree, seed):
 
 def test_slices_longer_than_a_chunk(monkeypatch):
     monkeypatch.setattr(positions, "CHUNK", 700)
-    source = Geometric(3000, threads=3)
+    source = Geometric(3000)
     assert source.tuples > 8000
     same(taken(source, 5, 7000), source.tuples_at(np.arange(5, 7000)))
     assert taken(source, 7, 7)[0].size == 0
 
 
-def test_without_a_compiler_numpy_serves(monkeypatch):
-    compiled = Geometric(2000, 9.0)
-    wanted = taken(compiled, 0, compiled.tuples)
-    monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
-    plain = Geometric(2000, 9.0)
-    assert (plain.n, plain.tuples) == (compiled.n, compiled.tuples)
-    same(taken(plain, 0, plain.tuples), wanted)
+def test_blocks_counted_and_made_one_by_one(monkeypatch):
+    source = Geometric(2000, 9.0)
+    monkeypatch.setattr(geometric, "CANDIDATES", 1)
+    other = Geometric(2000, 9.0)
+    assert other.at_a_time == 1 < source.at_a_time
+    assert (other.n, other.tuples) == (source.n, source.tuples)
+    same(taken(other, 0, other.tuples), taken(source, 0, source.tuples))
 
 
 def test_as_many_as_were_asked_for():

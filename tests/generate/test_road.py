@@ -1,8 +1,6 @@
-"""Road tuples: C against NumPy, any slicing, and the shape of the graph."""
+"""Road tuples: any slicing, and the shape of the graph."""
 
-import re
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,19 +10,16 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components, dijkstra
 from slices import same, taken
 
-from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate import positions
 from distbfs.generate import road as module
 from distbfs.generate.hashing import GOLDEN, mix64
-from distbfs.generate.road import BLOCK, KEEP, MAX_VERTICES, Road, side_of
-
-FOLDER = Path(module.__file__).parent
+from distbfs.generate.road import KEEP, MAX_VERTICES, Road, side_of
 
 
 def walked(source):
     """Every tuple by a loop over the crossings in plain Python, and n."""
-    side, key = source.side, int(source.device_arguments()[0])
+    side, key = source.side, source._key
     ids, edges, n = {}, [], 0
     for c in range(side * side):
         x = np.array([(key + c * GOLDEN) % 2**64], dtype=np.uint64)
@@ -45,7 +40,7 @@ def walked(source):
 @pytest.mark.parametrize("vertices", [4, 12, 100, 473, 3000])
 @pytest.mark.parametrize("seed", [1, -7])
 def test_all_agree_with_a_plain_loop(vertices, seed):
-    source = Road(vertices, seed, threads=2)
+    source = Road(vertices, seed)
     n, links = walked(source)
     assert (source.n, source.tuples) == (n, len(links))
     u, v = np.array(links, dtype=np.int64).reshape(-1, 2).T
@@ -55,7 +50,7 @@ def test_all_agree_with_a_plain_loop(vertices, seed):
 
 @pytest.mark.parametrize("vertices", [4, 12, 473, 30_000])
 def test_coordinates_are_those_of_the_chains(vertices):
-    source = Road(vertices, 3, threads=2)
+    source = Road(vertices, 3)
     places = source.coordinates()
     assert places.shape == (source.n, 2)
     assert len(np.unique(places.round(6), axis=0)) == source.n
@@ -71,8 +66,8 @@ def test_coordinates_are_those_of_the_chains(vertices):
 
 
 @pytest.mark.parametrize("vertices", [50_000, 1 << 20])
-def test_c_gives_what_numpy_gives(vertices):
-    source = Road(vertices, threads=2)
+def test_slices_are_what_positions_give(vertices):
+    source = Road(vertices)
     for start in (0, source.tuples // 3, source.tuples - 5000):
         tuples = taken(source, start, start + 5000)
         same(tuples, source.tuples_at(np.arange(start, start + 5000)))
@@ -85,7 +80,7 @@ def test_c_gives_what_numpy_gives(vertices):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(4, 6000), st.lists(st.integers(0, 1 << 16), max_size=6), st.data())
 def test_any_slicing_gives_the_same(vertices, cuts, data):
-    source = Road(vertices, seed=data.draw(st.integers(0, 99)), threads=1)
+    source = Road(vertices, seed=data.draw(st.integers(0, 99)))
     bounds = [0, *sorted(c % (source.tuples + 1) for c in cuts), source.tuples]
     pieces = [taken(source, a, b) for a, b in pairwise(bounds)]
     whole = source.tuples_at(np.arange(source.tuples))
@@ -101,20 +96,12 @@ def test_slices_longer_than_a_chunk(monkeypatch):
     assert taken(source, 7, 3)[0].size == 0
 
 
-def test_without_a_compiler_numpy_serves(monkeypatch):
+def test_blocks_counted_a_few_at_a_time(monkeypatch):
     source = Road(30_000)
-    with_compiler = taken(source, 0, source.tuples)
-    monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
-    monkeypatch.setattr(Road, "at_a_time", (7, 7))
-    plain = Road(30_000)
-    assert (plain.n, plain.tuples) == (source.n, source.tuples)
-    same(taken(plain, 0, plain.tuples), with_compiler)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_threads_change_nothing(threads):
-    single, threaded = Road(9000, threads=1), Road(9000, threads=threads)
-    same(taken(threaded, 0, threaded.tuples), taken(single, 0, single.tuples))
+    monkeypatch.setattr(Road, "at_a_time", 7)
+    other = Road(30_000)
+    assert (other.n, other.tuples) == (source.n, source.tuples)
+    same(taken(other, 0, other.tuples), taken(source, 0, source.tuples))
 
 
 def test_seeds_change_the_tuples():
@@ -199,21 +186,3 @@ def test_description_recreates_the_tuples():
     again = Road(**description)
     assert (again.n, again.tuples) == (source.n, source.tuples)
     same(taken(again, 0, again.tuples), taken(source, 0, source.tuples))
-
-
-def test_device_arguments_are_what_the_kernel_needs():
-    source = Road(5000)
-    key, side, vertices, tuples = source.device_arguments()
-    assert (key.dtype, side.dtype, int(side)) == (np.uint64, np.uint64, source.side)
-    for before, total in ((vertices, source.n), (tuples, source.tuples)):
-        assert before.dtype == np.uint64
-        assert before.shape == (-(-(source.side**2) // BLOCK) + 1,)
-        assert (int(before[0]), int(before[-1])) == (0, total)
-
-
-@pytest.mark.parametrize("name", ["road.c", "road.cu"])
-def test_the_twins_have_the_same_constants(name):
-    text = (FOLDER / name).read_text()
-    for word, value in (("BLOCK", BLOCK), ("KEEP", KEEP)):
-        [digits] = re.findall(rf"\b{word}\b (?:= |UINT64_C\()?(\d+)", text)
-        assert int(digits) == value

@@ -75,8 +75,6 @@ def test_tuples_of_large_kronecker_graphs(scale):
         Uniform(1000, 30_000, 3),
         Uniform(1 << 31, 1 << 35),
         Uniform((1 << 40) + 3, 1 << 35),
-        Road(10, 2),
-        Road(1000),
     ],
     ids=lambda s: f"{s.describe()['family']}-{s.n}",
 )
@@ -84,6 +82,11 @@ def test_tuples_of_other_families(source):
     end = min(source.tuples, 100_000)
     tuples = check(source, (0, end), (end // 3, end - 1), (end // 2, end // 2))
     assert isinstance(tuples, FamilyTuples)
+
+
+def test_tuples_of_a_family_without_a_kernel_are_copied():
+    source = Road(1000)
+    assert isinstance(check(source, (0, source.tuples), (9, 99)), HostTuples)
 
 
 def test_tuples_of_any_other_source_are_copied():

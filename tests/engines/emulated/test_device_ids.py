@@ -5,12 +5,10 @@ import pytest
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.generate.road import Road
-from distbfs.generate.stencil import Stencil
 from distbfs.generate.uniform import Uniform
 
 
@@ -31,9 +29,6 @@ def check(source, start, count):
         Kronecker(9, 4, 3),
         Uniform(777, 3000, 5),
         Road(700),
-        Stencil(300, 20, 3),
-        Stencil(40, 256, 2),
-        ChungLu(500, 9.0, 2.2, 90, 0.25, 11, seed=4),
         Permuted(Uniform(901, 1000), 7),
     ],
     ids=lambda source: type(source).__name__,
