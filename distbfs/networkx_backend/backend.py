@@ -6,6 +6,8 @@ exceptions are those of NetworkX.
 
 from __future__ import annotations
 
+import inspect
+from functools import cache
 from typing import Any
 
 import networkx as nx
@@ -13,7 +15,7 @@ import networkx as nx
 from distbfs.errors import InputError
 from distbfs.networkx_backend import measures, paths, traversal
 from distbfs.networkx_backend.graph import BackendGraph
-from distbfs.networkx_backend.info import FUNCTIONS
+from distbfs.networkx_backend.info import FUNCTIONS, MANY
 from distbfs.networkx_backend.nodes import BEFORE_3_5, VERSION
 from distbfs.search.graph import Graph
 
@@ -25,18 +27,9 @@ CHEAP = (  # NetworkX runs these faster than a conversion
     "has_path",
 )
 BETWEEN_TWO = ("shortest_path", "shortest_path_length")  # with both ends given
-MANY_SEARCHES = (
-    "all_pairs_shortest_path",
-    "all_pairs_shortest_path_length",
-    "average_shortest_path_length",
-    "betweenness_centrality",
-    "center",
-    "closeness_centrality",
-    "diameter",
-    "eccentricity",
-    "harmonic_centrality",
-    "periphery",
-    "radius",
+ALL_PAIRS = "all_pairs"
+MANY_SEARCHES = tuple(
+    name for name, text in FUNCTIONS.items() if ALL_PAIRS in name or MANY in text
 )
 READ = (  # attributes of a graph that NetworkX's functions, and conversions, read
     "__contains__",
@@ -52,29 +45,7 @@ READ = (  # attributes of a graph that NetworkX's functions, and conversions, re
     "succ",
     "successors",
 )
-MEASURE = {"e": 1, "usebounds": 2, "weight": 3}
 WEIGHTED = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")
-OURS_ONLY_WITHOUT = {
-    "average_shortest_path_length": {"weight": 1, "method": 2},
-    "betweenness_centrality": {"weight": 3},
-    "bfs_edges": {"sort_neighbors": 4},
-    "bfs_predecessors": {"sort_neighbors": 3},
-    "bfs_successors": {"sort_neighbors": 3},
-    "bfs_tree": {"sort_neighbors": 4},
-    "center": MEASURE,
-    "closeness_centrality": {"distance": 2, "sp": 4},
-    "diameter": MEASURE,
-    "eccentricity": {"sp": 2, "weight": 3},
-    "generic_bfs_edges": {"neighbors": 2},
-    "harmonic_centrality": {"distance": 2},
-    "periphery": MEASURE,
-    "radius": MEASURE,
-    "shortest_path": {"weight": 3},
-    "shortest_path_length": {"weight": 3},
-}
-if BEFORE_3_5:  # NetworkX 3.4 scales samples in another way
-    OURS_ONLY_WITHOUT["betweenness_centrality"]["k"] = 1
-
 UNWEIGHTED = ("method", "unweighted")
 ENDS = ((1, "source"), (2, "target"))
 
@@ -124,17 +95,26 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
     return made
 
 
+@cache
+def unsupported(name: str) -> list[tuple[int, str]]:
+    """Return place and name of the arguments of a function that must be None."""
+    taken = inspect.signature(__getattr__(name)).parameters.values()
+    wanted = [(k, x.name) for k, x in enumerate(taken) if x.annotation == "None"]
+    samples = BEFORE_3_5 and name == "betweenness_centrality"  # scaled in another way
+    return [*wanted, (1, "k")] if samples else wanted
+
+
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True if this backend supports a call, else the reason why not."""
     if VERSION < (3, 4):
         return "NetworkX is older than 3.4"
-    for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
+    if name in WEIGHTED and argument(args, kwargs, 3, "weight", "weight") is not None:
+        return "weight is not None"
+    for place, option in unsupported(name):
         value = argument(args, kwargs, place, option)
         without = value is None or value is False
         if not without and (option, value) != UNWEIGHTED:
             return f"{option} is given"
-    if name in WEIGHTED and argument(args, kwargs, 3, "weight", "weight") is not None:
-        return "weight is not None"
     for kind in type(args[0] if args else kwargs.get("G")).__mro__:
         if kind is BackendGraph or kind.__module__.startswith("networkx.classes."):
             break

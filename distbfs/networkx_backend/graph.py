@@ -175,43 +175,6 @@ class BackendGraph:
             halves.append(names)
         return [*reversed(halves[0]), *halves[1][1:]]
 
-    @cached_property
-    def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
-        """Offsets and columns of out and in edges, for reading single elements."""
-        part = self.graph._host_part
-        return tuple(
-            (rows.offsets.data, rows.columns.data) for rows in (part.nn, part.pulled)
-        )
-
-    def joined(self, source: Any, target: Any) -> bool:
-        """Return whether a path leads from one node to another.
-
-        This searches from both ends and advances the smaller frontier first; after
-        FEW_CHECKS edges an engine continues.
-        """
-        if source == target:
-            return True
-        frontiers = [{self.id_of(node)} for node in (source, target)]
-        seen = [set(frontier) for frontier in frontiers]
-        checks = 0
-        while all(frontiers):
-            side = int(len(frontiers[0]) > len(frontiers[1]))
-            (offsets, columns), other = self._looks[side], seen[1 - side]
-            reached: set[int] = set()
-            for vertex in frontiers[side]:
-                row = columns[offsets[vertex] : offsets[vertex + 1]].tolist()
-                if not other.isdisjoint(row):
-                    return True
-                reached.update(row)
-                checks += len(row)
-                if checks > FEW_CHECKS:
-                    level = self.levels(source, targets=[self.own(target)])
-                    return bool(level[self.id_of(target)] >= 0)
-            reached -= seen[side]
-            seen[side] |= reached
-            frontiers[side] = reached
-        return False
-
     def levels(
         self,
         source: Any,

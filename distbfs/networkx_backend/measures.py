@@ -89,7 +89,7 @@ def farthest(G: BackendGraph, extreme: Callable[..., int]) -> list[Any]:  # noqa
 def diameter(
     G: BackendGraph,  # noqa: N803
     e: None = None,  # noqa: ARG001
-    usebounds: bool = False,  # noqa: ARG001
+    usebounds: None = None,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> int:
     """Return the largest distance, see ``networkx.diameter``."""
@@ -101,7 +101,7 @@ def diameter(
 def radius(
     G: BackendGraph,  # noqa: N803
     e: None = None,  # noqa: ARG001
-    usebounds: bool = False,  # noqa: ARG001
+    usebounds: None = None,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> int:
     """Return the smallest eccentricity, see ``networkx.radius``."""
@@ -113,7 +113,7 @@ def radius(
 def periphery(
     G: BackendGraph,  # noqa: N803
     e: None = None,  # noqa: ARG001
-    usebounds: bool = False,  # noqa: ARG001
+    usebounds: None = None,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
     """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
@@ -123,7 +123,7 @@ def periphery(
 def center(
     G: BackendGraph,  # noqa: N803
     e: None = None,  # noqa: ARG001
-    usebounds: bool = False,  # noqa: ARG001
+    usebounds: None = None,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""

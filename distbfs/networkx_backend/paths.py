@@ -142,7 +142,7 @@ def shortest_path_length(
 def average_shortest_path_length(
     G: BackendGraph,  # noqa: N803
     weight: None = None,  # noqa: ARG001
-    method: str | None = None,  # noqa: ARG001
+    method: None = None,  # noqa: ARG001
 ) -> float:
     """Return the mean length, see ``networkx.average_shortest_path_length``."""
     n = len(G)

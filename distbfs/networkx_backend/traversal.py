@@ -21,6 +21,7 @@ from distbfs.networkx_backend.nodes import (
     refuse_empty,
     uncollected,
 )
+from distbfs.search.breadth_first import distances
 
 
 def generic_bfs_edges(
@@ -114,7 +115,9 @@ def descendants_at_distance(
 
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
     """Return whether a path exists, see ``networkx.has_path``."""
-    return G.joined(endpoint(G, source, "Source"), endpoint(G, target, "Target"))
+    endpoint(G, source, "Source")
+    own = G.own(endpoint(G, target, "Target"))
+    return bool(distances(G.graph, G.own(source), [own])[0] >= 0)
 
 
 def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
