@@ -62,11 +62,11 @@ class ChungLu(ByFormula):
     def __init__(
         self,
         vertices: int,
-        degree: float,
-        exponent: float,
-        highest: int,
-        inside: float,
-        community: int,
+        degree: float = 16.0,
+        exponent: float = 2.3,
+        highest: int = 1000,
+        inside: float = 0.1,
+        community: int = 32,
         seed: int = 1,
     ) -> None:
         tuples = max(round(vertices * degree / 2), 1) if 0 < degree < 1e9 else 0
@@ -89,20 +89,6 @@ class ChungLu(ByFormula):
         self._permutation = Permutation(vertices, seed)
         self._limit = np.uint64(round(self.inside * 2.0**SHARE_BITS))
         self._set_classes()
-
-    @classmethod
-    def of_size(
-        cls,
-        vertices: int,
-        degree: float = 0.0,
-        exponent: float = 2.3,
-        highest: int = 1000,
-        inside: float = 0.1,
-        community: int = 32,
-        seed: int = 1,
-    ) -> ChungLu:
-        """Return a graph of a mean degree; 0 stands for 16."""
-        return cls(vertices, degree or 16, exponent, highest, inside, community, seed)
 
     def _set_classes(self) -> None:
         """Compute the first rank of each class, and the first draw that selects it."""

@@ -38,7 +38,7 @@ class SmallWorld(ByFormula):
     parameters = PARAMETERS
 
     def __init__(
-        self, vertices: int, neighbours: int, rewired: float, seed: int = 1
+        self, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
     ) -> None:
         check_range("vertices", vertices, 3, MAX_VERTICES)
         if neighbours % 2 or not 2 <= neighbours < vertices:
@@ -50,13 +50,6 @@ class SmallWorld(ByFormula):
         self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
         self.tuples = vertices * (neighbours // 2)
         self._key = mix_seed(seed, 6)
-
-    @classmethod
-    def of_size(
-        cls, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
-    ) -> SmallWorld:
-        """Return a ring of ``vertices`` vertices."""
-        return cls(vertices, neighbours, rewired, seed)
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

@@ -51,7 +51,7 @@ class Stencil(ByFormula):
     about = "a grid whose vertices are joined to their nearest"
     parameters = NEIGHBOURS, DIMENSIONS
 
-    def __init__(self, vertices: int, neighbours: int, dimensions: int) -> None:
+    def __init__(self, vertices: int, neighbours: int = 6, dimensions: int = 2) -> None:
         check_range("vertices", vertices, 2, MAX_VERTICES)
         check_range("dimensions", dimensions, 1, MOST_DIMENSIONS)
         if neighbours % 2 or not 2 <= neighbours <= MOST_NEIGHBOURS:
@@ -80,13 +80,6 @@ class Stencil(ByFormula):
         counts = self._extents.prod(axis=1)
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.tuples = int(self._starts[-1])
-
-    @classmethod
-    def of_size(
-        cls, vertices: int, neighbours: int = 6, dimensions: int = 2
-    ) -> Stencil:
-        """Return a grid of about ``vertices`` vertices."""
-        return cls(vertices, neighbours, dimensions)
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

@@ -16,7 +16,7 @@ LAYERS, FEATURES = 2, 16
 torch.manual_seed(0)
 
 # the graph and the features as a program for neural networks holds them
-made = SmallWorld.of_size(20_000, neighbours=6, rewired=0.1, seed=2)
+made = SmallWorld(20_000, neighbours=6, rewired=0.1, seed=2)
 ends = made.tuples_at(np.arange(made.tuples))
 edge_index = torch.stack([torch.from_numpy(x) for x in ends])  # int64 [2, edges]
 features = torch.randn(made.n, FEATURES)

@@ -12,7 +12,7 @@ from distbfs.generate.chung_lu import ChungLu
 
 TOP = 10
 
-made = ChungLu.of_size(4000, degree=6, highest=200, seed=9)
+made = ChungLu(4000, degree=6, highest=200, seed=9)
 graph = distbfs.Graph.from_edges(*made.tuples_at(np.arange(made.tuples)), n=made.n)
 order = np.random.default_rng(6).permutation(graph.n)  # samples hold smaller ones
 
