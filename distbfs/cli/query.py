@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from distbfs.cli.options.query import QueryOptions
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import connect
-from distbfs.service.fields import FLAG, SECONDS, VERTEX, VERTICES, Kind
+from distbfs.service.fields import VERTEX, VERTICES, Kind
 from distbfs.service.operations import OPERATIONS
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
+NUMBER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
@@ -36,32 +37,20 @@ def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
                 f"'{word}' is not a field of {op}; allowed: {', '.join(kinds)}, as "
                 "name=value"
             )
-        try:
-            fields[name] = READERS.get(kinds[name], str)(text)
-        except ValueError as error:
-            raise UsageError(f"{name} is '{text}', which cannot be read") from error
+        fields[name] = read_value(kinds[name], text)
     return fields
 
 
-def _vertex(text: str) -> int | str:
-    """Return the number if the text is an integer of JSON, else the text."""
-    return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else text
-
-
-def _vertices(text: str) -> list[int | str]:
-    return [*map(_vertex, text.split(","))]
-
-
-def _flag(text: str) -> bool | str:
-    return {"true": True, "false": False}.get(text, text)
-
-
-READERS: dict[Kind, Callable[[str], Any]] = {
-    VERTEX: _vertex,
-    VERTICES: _vertices,
-    SECONDS: float,
-    FLAG: _flag,
-}
+def read_value(kind: Kind, text: str) -> Any:
+    """Return the JSON value of a field: text unless it is a number or a flag."""
+    if kind is VERTICES:
+        return [read_value(VERTEX, word) for word in text.split(",")]
+    if kind is VERTEX and not NUMBER.fullmatch(text):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def read_token(path: Path | None) -> str | None:

@@ -119,7 +119,11 @@ def test_query(ranks, stores, tmp_path):
             (["bfs", "source"], "'source' is not a field of bfs; allowed: deadline, "),
             (["bfs", "size=1"], "'size=1' is not a field of bfs"),
             (["bfs", "source=x"], 'source is "x"; allowed: vertices 0 to 511'),
-            (["bfs", "deadline=x"], "deadline is 'x', which cannot be read"),
+            (
+                ["bfs", "source=1", "deadline=x"],
+                'deadline is "x"; allowed: 0.001',
+            ),
+            (["bfs", "source=1", "parents=2"], "parents is 2; allowed: true, false"),
             (["go"], "'go' is not one of"),
         ]:
             assert text in here(*ask, *words).refusal
