@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -32,20 +32,17 @@ from distbfs.report.tables import counted, print_fields, print_table, shown
 from distbfs.search.holding import Source
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
-from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
+from distbfs.store.schema import MANIFEST_NAME
 from distbfs.store.shape import shape_of
 from distbfs.types import SUBGRAPHS, TupleSource
 
 STATISTICS = ("mean", "largest")
 UNTOLD = ("n", "tuples", "xxh3_128")  # of a source: told otherwise, or for programs
 KINDS = {"integer": "whole numbers", "text": "text"}  # of ids
-ROWS = {
-    "vertices": "vertices",
-    "active": "normal, with edges",
-    "edges": "edges",
-    "array_bytes": "bytes in memory",
-    "file_bytes": "bytes on disk",
-}
+# what a text shows of the storage of a graph, and of each part
+STORED = ("format_version", "created_by", "source", "relabel", "ids", "stored_edges")
+SEPARATED = ("parts", "threshold", "delegates")
+EACH = ("part", "vertices", "active", "edges", "array_bytes", "file_bytes")
 
 
 def describe_file(
@@ -147,66 +144,24 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def store_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines about the storage of the graph, by name."""
-    source = {k.replace("_", " "): v for k, v in values["source"].items()}
-    share, relabel = values["delegates"] / max(values["vertices"], 1), values["relabel"]
-    relabelling = "none, ids are those of the input"
-    if relabel["method"] != "none":
-        relabelling = f"ids permuted by a hash, seed {relabel['seed']}"
-    out = {
-        "format version": f"{values['format_version']}, by {values['created_by']}",
-        "source": f"{source.pop('family')}, {shown(source)}".removesuffix(", "),
-        "relabelling": relabelling,
-    }
-    if "ids" in values:
-        out["file of ids"] = f"{IDS_NAME}, {readable(values['ids']['file_bytes'])}"
-    return out | {
-        "stored edges m": shown(values["stored_edges"]),
-        "parts": shown(values["parts"]),
-        "threshold TH": shown(values["threshold"]),
-        "delegates d": f"{values['delegates']}, {share:.1%} of n",
-    }
-
-
 def print_storage(values: Mapping[str, Any]) -> None:
-    """Print the storage of a graph as text."""
-    size = values["bytes"]
+    """Print the storage of a graph as text: its facts, its subgraphs, its parts."""
+    sizes, per_part = dict(values["bytes"]), values["per_part"]
+    share = sizes.pop("subgraphs_over_formula")
+    facts = {x: values[x] for x in (*STORED, *SEPARATED) if x in values}
+    facts["bytes"] = {name: readable(size) for name, size in sizes.items()}
     click.echo()
-    print_fields(store_text(values))
-    click.echo()
+    print_fields(facts | {"subgraphs over formula": share})
     rows = []
     for name in SUBGRAPHS:
-        total = sum(part["subgraph_bytes"][name] for part in values["per_part"])
+        total = sum(part["subgraph_bytes"][name] for part in per_part)
         cells = (shown(values[name]), f"{values['shares'][name]:.1%}", readable(total))
         rows.append([name, *cells])
+    click.echo()
     print_table(("subgraph", "edges", "of m", "bytes in memory"), rows, right=True)
     click.echo()
-    print_table(*part_table(values["per_part"]), right=True)
-    click.echo()
-    one = values["parts"] == 1
-    reason = "; a single part has 32-bit nn columns" if one else ""
-    formula = "twice " * values["directed"] + "8n + 8dp + 4m + 4|Enn|"
-    click.echo(
-        f"{formula} gives {readable(size['formula'])}, the subgraphs take "
-        f"{readable(size['subgraphs'])} ({size['subgraphs_over_formula']:.3f} of it"
-        f"{reason})"
-    )
-
-
-def part_table(
-    per_part: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return heads and rows of the table of parts; a single part needs one column."""
-    heads, rows = ("a part", "smallest", "mean", "largest", "total"), []
-    for name, label in ROWS.items():
-        each = [part[name] for part in per_part]
-        total, form = sum(each), readable if name.endswith("bytes") else shown
-        some = (min(each), round(total / len(each)), max(each), total)
-        rows.append([label, *map(form, some)])
-    if len(per_part) > 1:
-        return heads, rows
-    return (heads[0], heads[-1]), [[row[0], row[-1]] for row in rows]
+    heads = [name.replace("_", " ") for name in EACH]
+    print_table(heads, [[part[name] for name in EACH] for part in per_part])
 
 
 def run(asked: InfoOptions) -> None:

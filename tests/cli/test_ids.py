@@ -71,7 +71,7 @@ def test_info_and_verify(case, tmp_path):
     store = convert(path, tmp_path / "store")
     kind = "text" if isinstance(names[0], str) else "whole numbers"
     assert f"{kind}, as in the file" in here("info", store).out
-    assert "ids.h5, " in here("info", store, "--verbose").out
+    assert f"count {len(USED)}" in here("info", store, "--verbose").out
     report = here("info", store, "--json").values
     assert report["ids"]["count"] == len(USED) == report["vertices"]
     on_disk = sum(x.stat().st_size for x in store.iterdir())

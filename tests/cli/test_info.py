@@ -111,21 +111,18 @@ def test_verbose_tells_how_it_is_stored(stores):
     done = here("info", stores[3], "--verbose")
     values, rows = here("info", stores[3], "--json").values, rows_of(done.out)
     assert done.out.startswith(here("info", stores[3]).out)
-    assert rows["relabelling"] == ["none, ids are those of the input"]
-    assert rows["threshold TH"] == [str(values["threshold"])]
-    assert rows["stored edges m"] == [str(values["stored_edges"])]
+    assert rows["relabel"] == ["method none"]
+    for name in ("threshold", "delegates", "parts"):
+        assert rows[name] == [str(values[name])]
+    assert rows["stored edges"] == [str(values["stored_edges"])]
     assert rows["nn"][0].split()[:2] == [
         str(values["nn"]),
         f"{values['shares']['nn']:.1%}",
     ]
-    for word in ("smallest", "mean", "largest", "total", "bytes on disk", "8dp"):
-        assert word in done.out
-
-
-def test_one_part_is_told_in_one_column(stores):
-    out = here("info", stores[1], "-v").out
-    assert "smallest" not in out
-    assert "32-bit nn columns" in out
+    for part in values["per_part"]:
+        names = ("vertices", "active", "edges", "array_bytes", "file_bytes")
+        row = [str(part[name]) for name in ("part", *names)]
+        assert row in [line.split() for line in done.out.splitlines()]
 
 
 def test_relabelling_and_source_of_a_converted_file(tmp_path):
@@ -133,7 +130,7 @@ def test_relabelling_and_source_of_a_converted_file(tmp_path):
     stored = tmp_path / "store"
     words = ("convert", file, "-o", stored, "--parts", "2", "--permute-seed", "7")
     assert here(*words).code == 0
-    assert "ids permuted by a hash, seed 7" in here("info", stored, "-v").out
+    assert "method hash, seed 7" in here("info", stored, "-v").out
     assert rows_of(here("info", stored).out)["made of"] == ["some.txt (edge-list)"]
 
 
