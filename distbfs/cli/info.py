@@ -22,7 +22,7 @@ from distbfs.cli.options.info import InfoOptions
 from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.formats.ids import first_of
-from distbfs.generate.counted import Counted
+from distbfs.generate.derived import Counted
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import SearchOptions

@@ -16,8 +16,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
-from distbfs.generate.permuted import Permuted
-from distbfs.generate.turned import Turned
+from distbfs.generate.derived import Permuted, Turned
 from distbfs.types import Array, DeviceArray, Ids, TupleSource
 
 NARROW = 1 << 31  # vertices whose ids have 32 bits on devices

@@ -20,8 +20,8 @@ from distbfs.device import cuda, nvrtc
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
+from distbfs.generate.derived import Turned
 from distbfs.generate.hashing import permutation_by
-from distbfs.generate.turned import Turned
 from distbfs.graph.device_graph import reversed_at_least
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement

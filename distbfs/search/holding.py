@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.build.host.kept import construct_kept
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.generate.counted import Counted
+from distbfs.generate.derived import Counted, Turned
 from distbfs.generate.hashing import permutation_by
-from distbfs.generate.turned import Turned
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress

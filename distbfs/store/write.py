@@ -11,7 +11,7 @@ from pathlib import Path
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
 from distbfs.build.host.parts import BuildSummary
 from distbfs.formats.ids import IdMap, first_of
-from distbfs.generate.counted import Counted
+from distbfs.generate.derived import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement

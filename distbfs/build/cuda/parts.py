@@ -37,7 +37,7 @@ from distbfs.build.cuda.shares import Dealer, DealerSeat, Seats
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
-from distbfs.generate.permuted import Permuted
+from distbfs.generate.derived import Permuted
 from distbfs.graph.degrees import histogram_of
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart

@@ -28,8 +28,8 @@ from distbfs.build.cuda.room import MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.generate import cuda as device_tuples
+from distbfs.generate.derived import Permuted
 from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.permuted import Permuted
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement

@@ -6,8 +6,8 @@ import pytest
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import device_tuples
+from distbfs.generate.derived import Permuted
 from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.permuted import Permuted
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 

@@ -39,8 +39,8 @@ from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange import device_copies
 from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
+from distbfs.generate.derived import Turned
 from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.turned import Turned
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape

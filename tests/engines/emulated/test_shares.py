@@ -26,8 +26,8 @@ from distbfs.device import cuda, programs
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import InputError, ResourceError
 from distbfs.generate.cuda import id_type, id_word
+from distbfs.generate.derived import Permuted
 from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.permuted import Permuted
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.partition.layout import Placement

@@ -1,9 +1,9 @@
-"""Tuples that tell how many of them were taken, pass by pass."""
+"""Tuples of another source: counted pass by pass, permuted, reversed."""
 
 import numpy as np
 
 from distbfs.build.host.parts import construct
-from distbfs.generate.counted import Counted
+from distbfs.generate.derived import Counted, Permuted, Turned
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld
@@ -29,3 +29,16 @@ def test_chunks_are_those_of_the_source():
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_permuted_and_reversed():
+    source = Uniform(100, 3000)
+    ((u, v),) = source.chunks(5, 900)
+    turned, permuted = Turned(source), Permuted(source, 3)
+    ((head, tail),) = turned.chunks(5, 900)
+    np.testing.assert_array_equal((tail, head), (u, v))
+    assert turned.describe() == {**source.describe(), "turned": True}
+    ((a, b),) = permuted.chunks(5, 900)
+    ends = (permuted.permutation.forward(x) for x in (u, v))
+    np.testing.assert_array_equal((a, b), tuple(ends))
+    assert permuted.describe() == source.describe()
