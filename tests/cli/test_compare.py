@@ -347,11 +347,9 @@ def test_panels(store, tmp_path):
     file.write_text(done.out)
     for kind in ("time", "speedup", "efficiency", "rate"):
         path.unlink()
-        words = ("plot", "compare", file, "-o", path, "--kind", kind, "--json")
-        report = here(*words).values
+        done = here("plot", "compare", file, "-o", path, "--kind", kind)
+        assert (done.code, done.out) == (0, "")
         assert path.read_bytes()[:4] == b"\x89PNG"
-        assert len(report) == 8
-        assert report[0].keys() == {"graph", "engine", kind}
     done = here("compare", store, "--kronecker", 6, "--sources", 1, "--json")
     file.write_text(done.out)
     words = ("plot", "compare", file, "-o", path)

@@ -387,8 +387,7 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert here(*ask).code == 0
     names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
     assert {"search", "work", "advance", "parents"} <= names
-    report = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
-    assert set(report["ranks"]["0"]) >= {"search", "counts"}
+    assert here("plot", "trace", file, "-o", tmp_path / "t.png").code == 0
     assert (tmp_path / "t.png").stat().st_size > 5000
     assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
     piped = alone(*ask[:-1], "-")
@@ -396,8 +395,6 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     figure = alone("plot", "trace", file, "-o", "-")
     assert figure.out.startswith("<?xml")
     assert figure.out.endswith("</svg>\n")
-    said = here("plot", "trace", file, "-o", "-", "--json").refusal
-    assert "- is stdout, for one output alone" in said
     said = here(*ask[:-1], "-", "--records", "-").refusal
     assert "- is stdout, for one output alone" in said
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal

@@ -17,12 +17,10 @@ class Figure:
     """A figure from a file.
 
     output: Figure: .png, .svg or .pdf; - is SVG on stdout.
-    as_json: Print the values drawn: of a trace, the seconds of each phase.
     """
 
     file: Path = argument(InputPath())
     output: Path = option(OUTPUT, "-o", required=True)
-    as_json: bool = option(OUTPUT, "--json", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class EngineFigure(Figure):
 @click.group("plot", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Draw figures from result files; each kind prints its values with --json."""
+    """Draw figures from result files."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
