@@ -221,9 +221,9 @@ def compiled(
 def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
-    Each variant of a source is compiled, the longest sources first, in as many processes
-    as there are cores: threads would wait for each other in NVRTC. If NVSHMEM is
-    missing, the reason begins with LEFT_OUT.
+    Each variant of a source is compiled, the longest sources first, in as many
+    processes as there are cores: threads would wait for each other in NVRTC. If NVSHMEM
+    is missing, the reason begins with LEFT_OUT.
     """
     root = Path(distbfs.__file__).parent
     files = sorted(root.rglob("*.cu"), key=lambda x: -len(sources.closure_code(x)))

@@ -349,14 +349,15 @@ def test_leftovers_of_every_number():
     faults.tell()
 
 
-def test_a_trace_leaves_searches_right():
+def test_records_leave_searches_right():
     for name in ("kronecker", "blobs", "path-clique"):
         made = host(name)
         search = FastSearch(made.graph)
         for root in roots_of(made, 2):
-            steps = search.trace(root)
-            assert steps
-            assert all(seconds >= 0 for *_, seconds in steps)
+            recorded = search.search(root, records=True)
+            assert recorded.records
+            assert all(record.seconds >= 0 for record in recorded.records)
+            assert fault(made, root, recorded) is None
             assert fault(made, root, search.search(root)) is None
 
 
