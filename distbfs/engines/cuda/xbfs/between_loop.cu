@@ -68,7 +68,7 @@ struct Loop {
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
     u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
-    Next *next;            /* [1] */
+    Next *next;            /* [2], in turn: blocks may read one while the other is written */
     u64 slot, reply_slot;  /* words of a box, or of answers, and the word before them */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
@@ -382,8 +382,10 @@ INLINE bool goes_alone(const Loop &n, u32 does, u64 found) {
 #endif
 }
 
-/* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
-INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
+/* What all shares have counted; one block leaves what follows `now` in `then`.  False: see
+ * `hear`. */
+INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums,
+                     const Next &now, Next *then) {
     const Between &b = n.b;
     const u64 date = turn & ((1 << DATED) - 1);
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
@@ -409,10 +411,10 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     if (threadIdx.x == 0) {
         /* mutant: -= sums[DELEGATES] / b.domains -> = 0
          * : test_between_loop::test_levels_and_parents */
-        n.next->does = does, n.next->hidden -= sums[DELEGATES] / b.domains;
-        n.next->asks = sums[UNKNOWN] != 0;
-        n.next->wide = sums[OUTER] >= (u64)n.wide * b.shares;
-        n.next->alone = goes_alone(n, does, sums[OUTER]), n.next->turn = turn;
+        then->does = does, then->hidden = now.hidden - sums[DELEGATES] / b.domains;
+        then->asks = sums[UNKNOWN] != 0;
+        then->wide = sums[OUTER] >= (u64)n.wide * b.shares;
+        then->alone = goes_alone(n, does, sums[OUTER]), then->turn = turn;
     }
     for (u32 i = threadIdx.x; does && i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     __syncthreads();
@@ -420,17 +422,18 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
 }
 
 /* All blocks meet; whether each of them is fine.
- * next: shared, receives what the next level does, unless null */
-INLINE bool meet_fine(const Loop &n, const Team &team, u32 &turn, bool fine, Next *next = 0) {
+ * next: shared, receives what the next level does from `then`, unless null */
+INLINE bool meet_fine(const Loop &n, const Team &team, u32 &turn, bool fine, const Next *then = 0,
+                      Next *next = 0) {
     const u32 words = next ? sizeof(Next) / 8 : 0;
     if (team.blocks == 1) {
         meet(n.b, team, turn);
-        if (threadIdx.x < words) ((u64 *)next)[threadIdx.x] = __ldcg((const u64 *)n.next + threadIdx.x);
+        if (threadIdx.x < words) ((u64 *)next)[threadIdx.x] = __ldcg((const u64 *)then + threadIdx.x);
         __syncthreads();
         return fine;
     }
     return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine,
-                     (const u64 *)n.next, words, (u64 *)next);
+                     (const u64 *)then, words, (u64 *)next);
 }
 
 /* What was put is where it goes, and what others have in return has come: questions or items, then
@@ -508,12 +511,12 @@ INLINE bool one_level(const Loop &n, const Team &team, u32 *room, u32 does, bool
 
 /* Count a level and choose the next one; false: as `one_level`. */
 INLINE bool count_level(const Loop &n, const Team &team, const State &s, u64 epoch, u32 row,
-                        Heard &heard, u64 *sums, Next &next, u32 &turn) {
+                        Heard &heard, u64 *sums, Next &next, Next *then, u32 &turn) {
     bool fine = true;
     empty_boxes(n.b);
     count_found(n.b, s, team);
-    if (comes_last(n, team)) fine = tally_up(n, s, epoch, heard, sums);
-    fine = meet_fine(n, team, turn, fine, &next);
+    if (comes_last(n, team)) fine = tally_up(n, s, epoch, heard, sums, next, then);
+    fine = meet_fine(n, team, turn, fine, then, &next);
     NOTE(LEVEL_COUNTED)
     return fine;
 }
@@ -545,9 +548,10 @@ INLINE void begin_search(const Loop &n, u64 before, Next &next, u32 &turn) {
     if (blockIdx.x == 0) {
         if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
         if (threadIdx.x == 0)
-            *n.next = Next{b.begins, n.hidden, 0, 0, !b.own.from_set && goes_alone(n, b.begins, 1), before};
+            n.next[0] = Next{b.begins, n.hidden, 0, 0,
+                             !b.own.from_set && goes_alone(n, b.begins, 1), before};
     }
-    meet_fine(n, team, turn, true, &next);
+    meet_fine(n, team, turn, true, n.next, &next);
     if (!b.own.from_set) return;
     admit_roots(b);
     meet(b, team, turn);
@@ -588,11 +592,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     __shared__ Next next;
     const Between &b = n.b;
     const u64 before = *n.turn;
-    u32 turn = 0;
+    u32 turn = 0, said = 0; /* said: which of n.next all have read */
     bool fine = true;
     begin_search(n, before, next, turn);
     while (fine && next.does & GOES) {
         const bool alone = next.alone;
+        Next *then = n.next + (said ^ 1);
         if (!alone || blockIdx.x == 0) {
             const Team team = alone ? Team{0, 1} : everybody();
             const u64 epoch = next.turn + 1;
@@ -600,11 +605,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
             State s = *b.own.state;
             fine = one_level(n, team, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch,
                              row, s, heard, turn) &&
-                   count_level(n, team, s, epoch, row, heard, sums, next, turn);
+                   count_level(n, team, s, epoch, row, heard, sums, next, then, turn);
+            if (!alone) said ^= 1;
         }
         /* the others wait for the end of all levels that one block does */
         if (alone && (blockIdx.x || !fine || !next.alone || !(next.does & GOES)))
-            fine = meet_fine(n, everybody(), turn, fine, &next);
+            fine = meet_fine(n, everybody(), turn, fine, then, &next), said ^= 1;
     }
     const u32 levels = (u32)(next.turn - before);
     const u64 last = before + levels + 1;

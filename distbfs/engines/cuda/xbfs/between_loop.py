@@ -29,7 +29,7 @@ SOURCE = KERNELS / "between_loop.cu"
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
-TURNS = 9  # words before these
+TURNS = 15  # words before these
 # of a frontier between hosts: what it sends takes longer than a meeting of all blocks
 WIDE = 1 << 14
 NEVER = (1 << 32) - 1
