@@ -7,14 +7,12 @@ import numpy as np
 from graphs import build
 
 from distbfs.multisearch.application import Task
+from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
+from distbfs.multisearch.apps import eccentricity as of_eccentricity
 from distbfs.multisearch.apps import harmonic as of_harmonic
-from distbfs.multisearch.apps.betweenness import betweenness
-from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import diameter
-from distbfs.multisearch.apps.eccentricity import eccentricity
-from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
@@ -22,6 +20,29 @@ from distbfs.multisearch.library import KeptArrays
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
+
+
+def run_app(app, on, sources, **own):
+    """Return (the values that an application keeps, its facts), on all ranks."""
+    kept = KeptArrays(len(sources), on.n)
+    facts = app.run(Task(on, sources, output=kept), **app.APP.options_of(own))
+    return kept.values["value"], facts
+
+
+def betweenness(on, sources, **own):
+    return run_app(of_betweenness, on, sources, **own)[0]
+
+
+def closeness(on, sources, **own):
+    return run_app(of_closeness, on, sources, **own)[0]
+
+
+def harmonic(on, sources):
+    return run_app(of_harmonic, on, sources)[0]
+
+
+def eccentricity(on, sources):
+    return run_app(of_eccentricity, on, sources)
 
 
 def whole(source, directed=False):

@@ -20,13 +20,7 @@ import xxhash
 from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import Application, Take, Task
-from distbfs.multisearch.apps import betweenness as of_betweenness
-from distbfs.multisearch.apps import closeness as of_closeness
-from distbfs.multisearch.apps import diameter as of_diameter
-from distbfs.multisearch.apps import eccentricity as of_eccentricity
-from distbfs.multisearch.apps import harmonic as of_harmonic
-from distbfs.multisearch.apps import khop, paths
-from distbfs.multisearch.apps import reachability as of_reachability
+from distbfs.multisearch.apps import paths
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
@@ -194,9 +188,9 @@ def run_application(
     options: Mapping[str, Any],
     world: World,
     *,
-    seed: int,
-    resume: str | PathLike[str] | None,
-    progress: Callable[[int, int], object] | bool | None,
+    seed: int = 1,
+    resume: str | PathLike[str] | None = None,
+    progress: Callable[[int, int], object] | bool | None = None,
 ) -> Results:
     """Run an application; see ``search_many``."""
     check_graph(graph)
@@ -232,6 +226,13 @@ def run_application(
         if file is not None and first:
             file.remove()
     return Results(kept.values, facts | searcher.tails)
+
+
+def results_of(
+    graph: Graph, name: str, places: Sources, engine: str, **options: Any
+) -> Results:
+    """Run an application on this process alone; see ``search_many``."""
+    return run_application(graph, name, places, engine, options, SoloWorld())
 
 
 def search_many(
@@ -429,9 +430,7 @@ def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -
     >>> distbfs.reachable(graph, [(0, 2), (0, 3)])
     array([ True, False])
     """
-    ids = pairs_of(graph, pairs)
-    with searching(graph, engine) as searcher:
-        return of_reachability.reachability(searcher, ids)
+    return results_of(graph, "reachability", pairs, engine)["reachable"]
 
 
 def betweenness(
@@ -480,11 +479,8 @@ def betweenness(
     >>> distbfs.betweenness(graph, normalized=False)
     array([0., 3., 5., 0., 0.])
     """
-    ids = distinct(graph, sources)
-    with searching(graph, engine) as searcher:
-        return of_betweenness.betweenness(
-            searcher, ids, normalized=normalized, endpoints=endpoints
-        )
+    ways = {"normalized": normalized, "endpoints": endpoints}
+    return results_of(graph, "betweenness", sources, engine, **ways)["value"]
 
 
 def closeness(
@@ -529,9 +525,8 @@ def closeness(
     >>> distbfs.closeness(graph, [0, 1])
     array([1. , 0.6, nan, nan])
     """
-    ids = distinct(graph, sources)
-    with searching(graph, engine) as searcher:
-        return of_closeness.closeness(searcher, ids, normalized=normalized)
+    own = {"normalized": normalized}
+    return results_of(graph, "closeness", sources, engine, **own)["value"]
 
 
 def harmonic(
@@ -570,9 +565,7 @@ def harmonic(
     >>> distbfs.harmonic(graph, [0, 1])
     array([ 3.,  2., nan, nan])
     """
-    ids = distinct(graph, sources)
-    with searching(graph, engine) as searcher:
-        return of_harmonic.harmonic(searcher, ids)
+    return results_of(graph, "harmonic", sources, engine)["value"]
 
 
 def eccentricity(
@@ -606,9 +599,7 @@ def eccentricity(
     >>> distbfs.eccentricity(graph)
     array([2, 1, 2, 0, 1, 1], dtype=int32)
     """
-    ids = distinct(graph, sources)
-    with searching(graph, engine) as searcher:
-        return of_eccentricity.eccentricity(searcher, ids)[0]
+    return results_of(graph, "eccentricity", sources, engine)["value"]
 
 
 def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
@@ -648,8 +639,7 @@ def diameter(graph: Graph, engine: RunnerName = "auto") -> int:
     >>> distbfs.search_many(graph, "diameter", None).facts["radius"]
     2
     """
-    with searching(graph, engine) as searcher:
-        most = of_diameter.diameter(searcher)["diameter"]
+    most = results_of(graph, "diameter", None, engine).facts["diameter"]
     if most is None:
         raise UsageError("the graph has no vertices, and so no diameter")
     return int(most)
@@ -693,6 +683,4 @@ def within_hops(
     array([[1, 2, 3],
            [1, 3, 4]])
     """
-    ids = ids_of(graph, sources)
-    with searching(graph, engine) as searcher:
-        return khop.khop(searcher, ids, hops)
+    return results_of(graph, "khop", sources, engine, hops=hops)["within"]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, SearchStopped
+from distbfs.multisearch.application import unsaid
 from distbfs.multisearch.problem import Problem, State
-from distbfs.progress import Progress
+from distbfs.progress import Progress, no_progress
 from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile
@@ -146,9 +147,10 @@ class Pieces:
         """Return results by name, [k] or [n], on all ranks (collective).
 
         search: function that returns the results of some sources, by default the
-        searcher's. With host engines, all pieces have one size, so that sums are equal
-        from run to run. Raises SearchStopped or KeyboardInterrupt with the number of
-        finished searches; if a rank cannot open the file, all ranks raise its error.
+        searcher's. With host engines, all pieces of sums have one size, so that sums
+        are equal from run to run. Raises SearchStopped or KeyboardInterrupt with the
+        number of finished searches; if a rank cannot open the file, all ranks raise its
+        error.
         """
         world, count = self.searcher.world, len(sources)
         states = results_of(problem)
@@ -171,7 +173,7 @@ class Pieces:
             if done:
                 self.say(f"{self.label}: continuing after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
-            step = size = self.searcher.smallest
+            step = size = self._first_size(count, fixed=fixed)
             piece = 0
             try:
                 while done < count:
@@ -203,6 +205,17 @@ class Pieces:
                     raise KeyboardInterrupt(reached) from error
                 raise SearchStopped(f"stopped {reached}") from error
         return values
+
+    def _first_size(self, count: int, *, fixed: bool) -> int:
+        """Return the number of sources of the first piece (collective).
+
+        It is all if nothing is shown or kept meanwhile, unless sizes are fixed.
+        """
+        shows = self.progress is not no_progress or self.say is not unsaid
+        watched = self.unfinished is not None or shows
+        if self.searcher.world.broadcast(watched) or fixed:
+            return self.searcher.smallest
+        return max(count, 1)
 
     def _begun(
         self, states: list[State], file: PartialFile | None, done: int, count: int

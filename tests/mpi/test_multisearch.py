@@ -10,16 +10,21 @@ import pytest
 from directed_graphs import stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
-from wholes import check_applications, check_betweenness
+from wholes import (
+    betweenness,
+    check_applications,
+    check_betweenness,
+    closeness,
+    eccentricity,
+    harmonic,
+)
 
 import distbfs
 from distbfs.errors import InputError, TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
-from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
-from distbfs.multisearch.apps.closeness import closeness
+from distbfs.multisearch.apps.betweenness import PROBLEM
 from distbfs.multisearch.apps.diameter import diameter
-from distbfs.multisearch.apps.eccentricity import eccentricity
-from distbfs.multisearch.apps.harmonic import NEARNESS, harmonic
+from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability

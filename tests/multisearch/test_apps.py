@@ -20,8 +20,12 @@ from sessions import open_parts
 from wholes import (
     HOSTS,
     all_levels,
+    betweenness,
     by_networkx,
     check_applications,
+    closeness,
+    eccentricity,
+    harmonic,
     of_component,
     whole,
 )
@@ -31,11 +35,7 @@ from distbfs.errors import TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps import components
-from distbfs.multisearch.apps.betweenness import betweenness
-from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import Bounds, diameter
-from distbfs.multisearch.apps.eccentricity import eccentricity
-from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability

@@ -242,8 +242,9 @@ def bounds(
 def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """Return the sum of the dependencies of sources, float64 [n] (collective).
 
-    It is equal on all ranks; see ``betweenness``. Raises UsageError if numbers of paths
-    are too large for devices or for parts.
+    It is equal on all ranks. endpoints: whether the ends of paths count as lying on
+    them. Raises UsageError if numbers of paths are too large for devices or for parts,
+    or if devices hold the graph in parts and some of its edges are in host memory.
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
@@ -260,29 +261,6 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
             "reference, with the whole graph on each rank (--divide sources)"
         )
     return value + path_ends(searcher, sources) if endpoints else value
-
-
-def betweenness(
-    searcher: Searcher,
-    sources: Ids,
-    *,
-    normalized: bool = True,
-    endpoints: bool = False,
-) -> Array:
-    """Return betweenness, float64 [n], on all ranks (collective).
-
-    sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
-    endpoints: whether the ends of paths count as lying on them. Raises UsageError if
-    devices hold the graph in parts and some of its edges are in host memory.
-    """
-    value = sums(searcher, sources, endpoints=endpoints)
-    return scaled(
-        value,
-        sources,
-        normalized=normalized,
-        directed=searcher.directed,
-        endpoints=endpoints,
-    )
 
 
 def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts:

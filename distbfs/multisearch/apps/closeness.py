@@ -41,7 +41,11 @@ SAMPLED = Problem(
 
 
 def scores(reached: Array, total: Array, n: int, *, normalized: bool) -> Array:
-    """Return closeness from counts of reached vertices and sums of distances."""
+    """Return closeness from counts of reached vertices and sums of distances.
+
+    normalized: scale by the share of reached vertices (``wf_improved`` of NetworkX), so
+    that vertices of small components do not rank first
+    """
     value = np.zeros(len(total))
     np.divide(reached, total, out=value, where=total > 0)
     return value * (reached / (n - 1)) if normalized and n > 1 else value
@@ -52,19 +56,6 @@ def of_sources(values: Array, sources: Ids, n: int) -> Array:
     out = np.full(n, math.nan)
     out[sources] = values
     return out
-
-
-def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
-    """Return the closeness of sources, float64 [n], NaN for other vertices.
-
-    normalized: scale by the share of reached vertices (``wf_improved`` of NetworkX), so
-    that vertices of small components do not rank first. Collective; all ranks get the
-    result.
-    """
-    sums = searcher.turned().run(PROBLEM, sources)
-    others, n = sums["reached"] - 1, searcher.n
-    value = scores(others, sums["distance"], n, normalized=normalized)
-    return of_sources(value, sources, n)
 
 
 def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:

@@ -15,22 +15,16 @@ if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
 
-def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
-    """Return (eccentricity int32 [n], summary), on all ranks (collective).
+def summary(
+    searcher: Searcher, sources: Ids, reached: Array, depth: Array
+) -> tuple[Array, Facts]:
+    """Return (eccentricity int32 [n], summary) of finished searches (collective).
 
     Vertices that are not sources have -1. Unreachable vertices are ignored. The summary
     has ``connected`` (strongly, for a directed graph) and, if all vertices were
     sources, ``radius`` and ``diameter`` of the largest component and its size,
     ``vertices``; these are None for a directed graph that is not connected.
     """
-    sums = searcher.run(PROBLEM, sources)
-    return summary(searcher, sources, sums["reached"], sums["depth"])
-
-
-def summary(
-    searcher: Searcher, sources: Ids, reached: Array, depth: Array
-) -> tuple[Array, Facts]:
-    """Return (eccentricity, summary) of finished searches (collective)."""
     value = np.full(searcher.n, -1, dtype=np.int32)
     value[sources] = depth
     if not searcher.n or (value < 0).any():

@@ -5,12 +5,12 @@ In a directed graph, distances are those to the vertex.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
-from distbfs.multisearch.apps.closeness import of_sources, of_task
+from distbfs.multisearch.apps.closeness import of_task
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
     OPTIONS,
@@ -20,24 +20,11 @@ from distbfs.multisearch.apps.sampling import (
     requested,
 )
 from distbfs.multisearch.problem import Problem, State
-from distbfs.types import Array, Ids
-
-if TYPE_CHECKING:
-    from distbfs.multisearch.searchers import Searcher
 
 NEARNESS = Problem(
     "nearness from sources", (State("harmonic_from", "float64", "vertex"),), bits=True
 )
 SAMPLED = Problem("nearness from samples", (*PROBLEM.state, *NEARNESS.state), bits=True)
-
-
-def harmonic(searcher: Searcher, sources: Ids) -> Array:
-    """Return the harmonic centrality of sources, float64 [n], NaN for other vertices.
-
-    Collective; all ranks get the result.
-    """
-    sums = searcher.turned().run(PROBLEM, sources)
-    return of_sources(sums["harmonic"], sources, searcher.n)
 
 
 def estimated(task: Task, estimate: Estimate) -> Facts:

@@ -38,7 +38,13 @@ from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check
 from test_outer_bits import check as check_all
 from test_outer_bits import found_by
 from thread_peers import ThreadPeers
-from wholes import by_networkx, check_applications, check_betweenness, whole
+from wholes import (
+    betweenness,
+    by_networkx,
+    check_applications,
+    check_betweenness,
+    whole,
+)
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
@@ -46,7 +52,6 @@ from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import domain_share, outer_bits
-from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted

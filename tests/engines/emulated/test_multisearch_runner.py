@@ -9,17 +9,13 @@ import numpy as np
 import pytest
 import throwaway
 from graphs import NAMED, NO_VERTEX, Tuples, build, grid, kronecker, random_tuples
-from wholes import whole
+from wholes import betweenness, closeness, eccentricity, harmonic, whole
 
 import distbfs
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, TooDeep, UsageError
-from distbfs.multisearch.apps.betweenness import betweenness
-from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
-from distbfs.multisearch.apps.eccentricity import eccentricity
-from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability

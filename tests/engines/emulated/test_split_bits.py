@@ -24,7 +24,6 @@ from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import domain_group, domain_share
-from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -42,7 +41,7 @@ from distbfs.store.write import write_graph
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 from commands import here
-from wholes import check_applications, whole
+from wholes import betweenness, check_applications, whole
 
 GRAPHS = {
     "kronecker": kronecker(8),
