@@ -7,7 +7,6 @@ for the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bade
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +30,6 @@ from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
 from distbfs.types import DeviceArray, Ids
 
-RESULTS = SOURCE.parent / "multi_results.cu"
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
@@ -125,10 +123,10 @@ class DeviceRunner:
     def _number(self) -> None:
         """Assign numbers to vertices without edges, after all others."""
         cp, graph = cuda.cupy(), self.graph
-        alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
+        self.alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
         self.numbers = graph.numbers.copy()
-        self.numbers[alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
-        self.vertices = cp.concatenate([graph.vertices, alone])
+        self.numbers[self.alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
+        self.vertices = cp.concatenate([graph.vertices, self.alone])
         self.sources = cp.asarray(self.ids.astype(np.uint32))
 
     def _shape(self) -> None:
@@ -307,46 +305,24 @@ class DeviceRunner:
 
     def _by_pair(self, first: int, last: int) -> dict[str, DeviceArray]:
         """Return a batch's pairwise results by id."""
-        rows: dict[str, DeviceArray] = {}
-        wanted: list[tuple[str, DeviceArray, np.dtype[Any], float]] = [
-            (s.name, self.held[s.name], np.dtype(s.dtype), s.fill) for s in self.by_pair
-        ]
+        active, sources = self.graph.active, self.sources[first:last]
+        lone = cuda.cupy().flatnonzero(self.numbers[sources] >= active)
+        places = cuda.cupy().minimum(self.numbers, np.uint32(active))
+        wanted = [(s.name, self.held[s.name], s.fill) for s in self.by_pair]
         if self.by_search:
-            dtype = np.dtype(LEVEL_TYPES[self.level])
-            wanted.append(("level", self.small["level"], dtype, -1))
-        for name, array, dtype, fill in wanted:
-            rows[name] = cuda.cupy().empty((last - first, self.graph.n), dtype)
-            self._rows_by_id(array, rows[name], first, dtype, fill)
+            wanted.append(("level", self.small["level"], -1))
+        rows: dict[str, DeviceArray] = {}
+        for name, array, fill in wanted:
+            values = array.reshape(-1, self.stride)[: len(sources)]
+            out = rows[name] = values[:, places]
+            # of vertices without edges, a source alone has values, after all others
+            out[:, self.alone] = np.array(fill).astype(out.dtype)
+            out[lone, sources[lone]] = values[lone, active]
         return rows
-
-    def _rows_by_id(
-        self,
-        array: DeviceArray,
-        out: DeviceArray,
-        first: int,
-        dtype: np.dtype[Any],
-        fill: float,
-    ) -> None:
-        item = np.dtype(f"u{dtype.itemsize}")
-        bits = np.array([fill]).astype(dtype).view(item)[0]
-        programs.Module(RESULTS).kernel("rows_by_id")(
-            8 * cuda.multiprocessors(),
-            256,
-            self.numbers,
-            self.sources[first : first + len(out)],
-            array,
-            out,
-            np.uint32(self.graph.n),
-            np.uint32(len(out)),
-            np.uint32(self.graph.active),
-            np.uint64(self.stride),
-            np.uint64(bits),
-            np.uint32(dtype.itemsize),
-        )
 
     def _finish(self) -> dict[str, DeviceArray]:
         """Call ``finalize``; return the results per search and per vertex."""
-        cp, n, k = cuda.cupy(), self.graph.n, len(self.ids)
+        n, k = self.graph.n, len(self.ids)
         if "finalize" in self.program.used:
             end_type = self.program.structures.kind("End")
             end = end_type(f=self.job.f, vertices=self.vertices, n=n, k=k)
@@ -356,18 +332,6 @@ class DeviceRunner:
         for state in self.problem.state:
             if not state.result or state.per == "pair":
                 continue
-            array = self.held[state.name]
-            if state.per == "search":
-                results[state.name] = array[:k]
-                continue
-            out = cp.empty(n, array.dtype)
-            if n:
-                arguments = self.numbers, array, out, np.uint32(n)
-                programs.Module(RESULTS).kernel("by_id")(
-                    8 * cuda.multiprocessors(),
-                    256,
-                    *arguments,
-                    np.uint32(array.itemsize),
-                )
-            results[state.name] = out
+            places = slice(k) if state.per == "search" else self.numbers
+            results[state.name] = self.held[state.name][places]
         return results

@@ -228,11 +228,7 @@ LOADS = {
             {"PIECES": (1,), "DIRECTED": (1,)},
         )
     ],
-    "multisearch/cuda_problems.py": [
-        ("multisearch", ("edge_rows.cu",), {}),
-        ("multisearch", ("multi_results.cu",), {}),
-        ("multisearch", ("multi_results.cu",), {}),
-    ],
+    "multisearch/cuda_problems.py": [("multisearch", ("edge_rows.cu",), {})],
     "multisearch/cuda_program.py": [
         (
             "multisearch",
