@@ -1,10 +1,10 @@
-/* Levels of bit-parallel searches: as a matrix, or of requested pairs.
+/* Levels of bit-parallel searches, as a matrix.
  *
  * Method: digits of a level are read from the planes.  Data and sources: bits.cuh.
  *
  * variants: LEVEL=u8,u16,u32
  */
-#include "../engines/cuda/common/sets.cuh"
+#include "../engines/cuda/common/base.cuh"
 
 #define PLANES 32
 #define UNREACHED ((LEVEL)-1)
@@ -69,28 +69,5 @@ extern "C" __global__ void __launch_bounds__(256) matrix(const Matrix p) {
                         if (first + e < p.n) to[e] = out[e];
             }
         }
-    }
-}
-
-struct Asked {
-    const u32 *numbers, *seen, *plane[PLANES]; /* as above; numbers as of number_in */
-    const uint4 *members;                      /* [blocks] or null */
-    const u32 *search, *target;                /* [count] */
-    int *out;                                  /* [count], -1 = unreached */
-    u64 count;
-    u32 words, planes; /* without planes a level is 0 */
-};
-
-/* The level of target[q] in search[q]. */
-extern "C" __global__ void asked(const Asked p) {
-    for (u64 q = thread_of(); q < p.count; q += threads_of()) {
-        const u32 v = number_in(p.members, p.numbers, p.target[q]), i = p.search[q];
-        const u64 at = (u64)v * p.words + i / 32;
-        int level = -1;
-        if (v != NONE && p.seen[at] >> (i & 31) & 1) {
-            level = 0;
-            for (u32 b = 0; b < p.planes; b++) level |= (p.plane[b][at] >> (i & 31) & 1) << b;
-        }
-        p.out[q] = level;
     }
 }

@@ -10,6 +10,7 @@ from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, copied, structure
+from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
@@ -81,7 +82,6 @@ class Share:
         self._sums: dict[str, DeviceArray] = {}
         self._dense: DeviceArray | None = None
         self.tails = None if graph.tails is None else TailReads(4 * lanes)
-        self._asked = programs.Module(LEVELS, LEVEL="u8").kernel("asked")
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
         own = own_table(lanes, graph.n, graph.active, levels=False, sums=0)
@@ -259,25 +259,20 @@ class Share:
         A level is -1 for unreached vertices, and 0 for all others if levels are not
         kept.
         """
-        cp, graph = cuda.cupy(), self.member.graph
-        out, planes = cp.empty(len(searches), np.int32), self._planes_of(deepest)
-        if not len(searches) or not graph.active:
-            return np.full(len(searches), UNREACHED, np.int32)
-        local = self.member.layout.local_of(targets)
-        asked = structure(LEVELS, "Asked")(
-            numbers=graph.numbers,
-            members=graph.members,
-            seen=self._seen,
-            plane=planes,
-            search=cp.asarray(searches.astype(np.uint32)),
-            target=cp.asarray(local.astype(np.uint32)),
-            out=out,
-            count=len(searches),
-            words=4 * self.lanes,
-            planes=len(planes),
+        levels = np.full(len(searches), UNREACHED, np.int32)
+        numbers = self.member.graph.numbers_at(self.member.layout.local_of(targets))
+        here = np.flatnonzero(numbers != ISOLATED)
+        bit = (searches[here] % 32).astype(np.uint32)
+        at = numbers[here].astype(np.int64) * (4 * self.lanes) + searches[here] // 32
+        seen, *digits = (
+            (take(array, at) >> bit & 1).astype(np.int32)
+            for array in (self._seen, *self._planes_of(deepest))
         )
-        self._asked.prepare(asked, 8 * cuda.multiprocessors(), 256)()
-        levels: Array = out.get()
+        known = np.zeros(len(at), np.int32)
+        for place, digit in enumerate(digits):
+            # mutant: << place -> << 0 : test_domain_bits::test_levels
+            known |= digit << place
+        levels[here] = np.where(seen, known, UNREACHED)
         return levels
 
     def _planes_of(self, deepest: int) -> list[DeviceArray]:

@@ -239,7 +239,6 @@ LOADS = {
         )
     ],
     "multisearch/domain_share.py": [
-        ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
     ],
