@@ -70,12 +70,10 @@ def test_one_domain(devices, monkeypatch, room, count, internal):  # noqa: F811
         check(opened(source, request=request, **options), source)
 
 
-@pytest.mark.parametrize("engine", ["auto", "pan"])
-def test_between_domains(engine):
+def test_between_domains():
     for name, threshold in (("kronecker", 4), ("sparse", 0)):
         source, request = GRAPHS[name], Request(3, "--parts")
-        options = {"threshold": threshold, "engine": engine}
-        check(opened(source, request=request, **options), source)
+        check(opened(source, request=request, threshold=threshold), source)
 
 
 def test_on_streams(device, id_bits):

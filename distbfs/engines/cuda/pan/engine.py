@@ -21,8 +21,8 @@ class PanEngine(DeviceEngine):
     methods = ("parts",)
     takes = FACTOR_OPTIONS
     needless = ()
-    domains = sets = True
-    whole_graphs = directed = masks = False
+    domains = True
+    whole_graphs = directed = masks = sets = False
 
     def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
         """Prepare the search of one part in device memory, level by level."""

@@ -182,7 +182,7 @@ class CudaPart:
         self._device = cp.cuda.Device()
         self._lost_targets = 0
         self._work = Work()
-        self._isolated: Ids | None = None  # local ids of roots without edges
+        self._isolated: int | None = None  # local id of a root without edges
 
     def _boxes(self, nn: DeviceSubgraph) -> Ids:
         """Return the bounds of the parts' boxes, int64 [parts + 1].
@@ -242,10 +242,6 @@ class CudaPart:
         """Launch a kernel with the present arguments."""
         self._launches[name](stream.ptr)
 
-    def _count_checks(self, *, counting: bool) -> None:
-        """Count edge checks from now on if ``counting``, else do not."""
-        self.params.checks = self._control.checks.data.ptr if counting else None
-
     def start(
         self,
         local: Root | None,
@@ -254,58 +250,26 @@ class CudaPart:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Reset the search; set the root or roots that this part has."""
+        """Reset the search; set the root if this part has it."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             if self._isolated is not None:
                 self._write(self._isolated, -1, -1)
                 self._isolated = None
-            if isinstance(local, np.ndarray):
-                self._start_set(local, np.asarray(delegate), targets)
-                self._count_checks(counting=counting)
-                self._advance(main)
-                return
-            number = None if local is None else self.part.number_of(local)
+            at = None if local is None else int(local)
+            number = None if at is None else self.part.number_of(at)
             lone = number is not None and number >= self.part.active
             self._aim(targets, number if lone else None)
             if lone:
-                self._isolated, number = np.array([local], dtype=np.int64), None
-            self._count_checks(counting=counting)
+                self._isolated, number = at, None
             p = self.params
+            p.checks = self._control.checks.data.ptr if counting else None
             p.number = NONE if number is None else number
             p.delegate = NONE if delegate is None else delegate
             p.depth = 0
             self._run("start", main)
             self._mask = self._own_mask
             self._advance(main)
-
-    def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
-        """Start from the roots of a set: set their bits, which no visit finds."""
-        cp, p, part = cuda.cupy(), self.params, self.part
-        self._aim(targets, None)
-        numbers = part.numbers_of(local)
-        active = numbers < part.active
-        p.number = p.delegate = NONE
-        p.depth = 0
-        self._count_checks(counting=False)
-        self._run("start", cp.cuda.get_current_stream())
-        self._mask = self._own_mask
-        with cuda.memory_of("the roots of a search"):
-            known = (
-                ("fresh", numbers[active], p.words),
-                ("dfresh", delegates, p.dwords),
-            )
-            for name, bits, words in known:
-                mask = mask_of(bits, 32 * words).view(np.uint32)
-                self._held[name][: len(mask)] = cp.asarray(mask)
-            rows = cp.asarray(local[active])
-            if self.parent is not None:
-                ids = part.layout.global_of(part.index, local[active])
-                self.parent[rows] = cp.asarray(ids.astype(self.vertex))
-                places = cp.asarray(delegates)
-                self._held["dparent"][places] = self._held["delegate_ids"][places]
-            if not active.all():
-                self._isolated = np.sort(local[~active])
 
     def _aim(self, targets: Targets | None, lone: int | None) -> None:
         """Count targets in ``work``; lone: the number of a root without edges."""
@@ -335,8 +299,7 @@ class CudaPart:
         """Return the work of the next level, whose queues already exist."""
         work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
-            # roots without a row in the kernels' subgraphs
-            work[NORMALS] += len(self._isolated)
+            work[NORMALS] += 1  # a root without a row in the kernels' subgraphs
         work[TARGETS] += self._lost_targets
         self._work = Work._make(work.tolist())
         return work
@@ -425,16 +388,14 @@ class CudaPart:
         with self._device:
             self._run("finish", cuda.cupy().cuda.get_current_stream())
             if self._isolated is not None:
-                roots = self.part.layout.global_of(self.part.index, self._isolated)
-                self._write(self._isolated, 0, roots)
+                root = self.part.layout.global_of(self.part.index, self._isolated)
+                self._write(self._isolated, 0, int(root))
         return self.level, self.parent
 
-    def _write(self, local: Ids, level: int, parent: Root) -> None:
-        at = cuda.cupy().asarray(local)
-        self.level[at] = level
+    def _write(self, local: int, level: int, parent: int) -> None:
+        self.level[local] = level
         if self.parent is not None:
-            parents = np.broadcast_to(parent, local.shape).astype(self.vertex)
-            self.parent[at] = cuda.cupy().asarray(parents)
+            self.parent[local] = parent
 
 
 def _check_size(part: DevicePart, placement: Placement) -> None:
