@@ -173,7 +173,7 @@ class Arrays:
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
-        self.search_trees(self.params, together=False)
+        self.search_trees(together=False)
         self.set_limits(g.m, self.mean_next)
         self.see(None)
         self._places()
@@ -195,12 +195,17 @@ class Arrays:
         trees = self._trees
         return None if trees is None else self.graph.active - trees.count
 
-    def search_trees(self, params: Record, *, together: bool) -> bool:
+    def move(self, params: Record) -> None:
+        """Change the arguments in a copy of them from now on."""
+        params.held.update(self.held)
+        self.params, self.held = params, params.held
+
+    def search_trees(self, *, together: bool) -> bool:
         """Include vertices of trees if ``together``; return whether that has changed.
 
-        If so, bitmaps must be cleared. params: ``self.params``, or a copy
+        If so, bitmaps must be cleared.
         """
-        g, p, trees = self.graph, params, None if together else self._trees
+        g, p, trees = self.graph, self.params, None if together else self._trees
         active, at_least, p.chain, p.bound = g.active, g.at_least, 0, NO_LIMIT
         if trees is not None:
             active, at_least = active - trees.count, trees.at_least
@@ -303,18 +308,17 @@ class Arrays:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         self.params.set(**self._overrides)
 
-    def end_with(self, params: Record, last: int, targets: Ids | None) -> None:
+    def end_with(self, last: int, targets: Ids | None) -> None:
         """Set the end of searches: a last level, or all targets found.
 
         targets: int64 [k], ids of this graph, or None
         """
-        params.last, params.targets, params.sought = last, 0, 0
+        self.params.set(last=last, targets=None, sought=0)
         if targets is None:
             return
         numbers = zeros(len(targets))
         numbers[: len(targets)] = self.graph.numbers_of(targets)
-        self.params.set(targets=numbers)
-        params.targets, params.sought = self.params.targets, len(targets)
+        self.params.set(targets=numbers, sought=len(targets))
 
     def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
         """Return definitions for kernels for few vertices, none if there are many.
@@ -333,7 +337,7 @@ class Arrays:
         codes = int(trees is not None and trees.count > UNCODED * threads)
         return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
 
-    def results_launch(self, params: Record) -> programs.Launch:
+    def results_launch(self) -> programs.Launch:
         """Return the kernel that writes results by id."""
         module = programs.Module(
             KERNELS / "results.cu",
@@ -345,7 +349,8 @@ class Arrays:
         shared = self._block_bytes
         # the rest is L1: a load that waits for memory holds a line there
         kernel.share_memory(RESULT_BLOCKS, shared)
-        return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
+        p = self.params
+        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=shared)
 
     def search_bytes(self, *, at_once: bool, windows: bool) -> int:
         """Return the dynamic shared memory of a block of a whole search.
@@ -497,15 +502,11 @@ class Arrays:
             more,
         )
 
-    def count_with(self, params: Record) -> None:
-        """Make what forms with counters need, which also serve masks.
-
-        params: ``self.params``, or a copy
-        """
+    def make_more(self) -> None:
+        """Make what forms with counters need, which also serve masks."""
         if not self.params.more:
             with cuda.memory_of("records"):
                 self._find_more(np.uint64(0))
-        params.more = self.params.more
 
     def _place_windows(self) -> None:
         """Choose the columns that pulls read with a window each (windows.py)."""
@@ -518,16 +519,6 @@ class Arrays:
         room, starts = place_windows(columns, self._words, p.hub_words, forced)
         p.window_words = room
         p.window[: len(starts)] = starts
-
-    def show(self, params: Record, seen: SeenEdges | None) -> None:
-        """Restrict searches with a copy of the arguments to some edges; None: all."""
-        self.see(seen)
-        own = self.params
-        params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
-        if self.graph.directed:
-            params.in_seen, params.in_tail_seen = own.in_seen, own.in_tail_seen
-            params.bare = own.bare
-            params.unentered, params.bare_count = own.unentered, own.bare_count
 
     def leaves_on(self, rows: int) -> Any:
         """Count the visible columns of the first rows that are leaves left out.
@@ -650,15 +641,11 @@ class Arrays:
         self.wide = made.get("level_wide", self.wide)
         self.parent = made.get("parent_out", self.parent)
 
-    def want_levels(self, params: Record, *, wanted: bool) -> None:
-        """Make searches write levels, allocated at first use, or parents alone.
-
-        params: ``self.params``, or a copy
-        """
+    def want_levels(self, *, wanted: bool) -> None:
+        """Make searches write levels, allocated at first use, or parents alone."""
         if wanted and self.level is None:
             self._make_results("level_out", "level_wide", levels=True)
-        params.level_out = self.level.data.ptr if wanted else 0
-        params.level_wide = self.wide.data.ptr if self.wide is not None else 0
+        self.params.level_out = self.level.data.ptr if wanted else 0
 
     def renew(self) -> None:
         """Allocate new arrays for results by id; the present ones stay unchanged.

@@ -196,9 +196,10 @@ class BetweenShare(ShareSearch):
         self._held = self.params.held
         self._show(None)
         own = self.own = self.params.own
+        arrays.move(own)
         self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
-        self.results = arrays.results_launch(own)
+        self.results = arrays.results_launch()
         self._kernels: dict[Form, dict[str, programs.Launch]] = {}
         self._dirty, self.depth = True, 0
         self._load(counting=False)
@@ -242,7 +243,7 @@ class BetweenShare(ShareSearch):
     def see(self, view: SeenPart | None) -> None:
         """Restrict later searches to some edges; None means all."""
         with self.device, cuda.memory_of("a masked search"):
-            self.arrays.show(self.own, None if view is None else view.inner)
+            self.arrays.see(None if view is None else view.inner)
             self._show(None if view is None else view.outer)
             self.masked = view is not None
             self._load(counting=False)
@@ -347,7 +348,7 @@ class BetweenShare(ShareSearch):
         known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
         lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
         ids = self.part.layout.global_of(self.part.index, lone)
-        begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
+        begin_at_set(self.own, known, lone, ids, BY_QUEUE)
         if self.leaves is not None:
             self.params.again[:] = self.leaves.among(numbers, delegates)
 
@@ -364,8 +365,7 @@ class BetweenShare(ShareSearch):
         places = np.concatenate([numbers, delegates]).astype(np.uint32)
         if len(places):
             with cuda.memory_of("targets"):
-                self.arrays.params.set(targets=cuda.cupy().asarray(places))
-            own.targets, own.sought = self.arrays.params.targets, len(places)
+                own.set(targets=cuda.cupy().asarray(places), sought=len(places))
 
     @staticmethod
     def _work_of(counted: list[int]) -> Work:

@@ -91,8 +91,9 @@ class MemberSearch(ShareSearch):
             **self.shared.arguments(),
         )
         self.own: Record = self.params.own
+        self.arrays.move(self.own)
         self._search_leaves(together=False)
-        self._results = self.arrays.results_launch(self.own) if self.in_ids else None
+        self._results = self.arrays.results_launch() if self.in_ids else None
 
     def _search_leaves(self, *, together: bool) -> None:
         """Search leaves like other vertices if ``together``, else leave them out."""
@@ -119,7 +120,7 @@ class MemberSearch(ShareSearch):
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
-            self.arrays.show(self.own, view)
+            self.arrays.see(view)
         self.masked = view is not None
         self.prepare()
 

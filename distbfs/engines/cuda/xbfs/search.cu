@@ -128,20 +128,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     __shared__ Mail own;     /* of block 0's queue */
     __shared__ u32 stop;     /* the host's word, as all have learnt it, or block 0 alone */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
-    Run r = {*p.state};
+    Run r = {*p.state, 0, 0};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used;
     const u32 root = ASKED(p.from_set) ? NONE : p.numbers[p.root];
-#if COUNT
+    u32 traced = 0; /* of the first thread */
 #define NOTE(what, vertices, edge_count)                                                 \
-    if (lead && p.trace && r.traced < p.rows) {                                          \
-        u64 *t = p.trace + (u64)r.traced++ * 4;                                          \
+    if (COUNT && lead && p.trace && traced < p.rows) {                                   \
+        u64 *t = p.trace + (u64)traced++ * 4;                                            \
         t[0] = nanoseconds(), t[1] = (u64)(what) << 32 | s.depth, t[2] = (vertices),     \
         t[3] = (edge_count);                                                             \
     }
-#else
-#define NOTE(what, vertices, edge_count) {}
-#endif
     NOTE(START, 0, 0)
     const u64 *host = ASKED(p.stop);
     if (host) { /* the level that a search begins with need not be 0 */

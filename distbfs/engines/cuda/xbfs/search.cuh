@@ -63,9 +63,6 @@ struct State {
 struct Run {
     State s;
     u32 turn, used;
-#if COUNT
-    u32 traced;
-#endif
 };
 
 /* A queue that is made by all blocks. */

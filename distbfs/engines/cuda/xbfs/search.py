@@ -77,7 +77,7 @@ class FastSearch(ShareSearch):
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self._reset()
         self.by_number, self._results_taken = not in_ids, False
-        self._results = a.results_launch(self.params) if in_ids else None
+        self._results = a.results_launch() if in_ids else None
         self._lookups: DeviceLookups | None = None
         self.path: FindPath | None = self._path if parents and has_hubs(graph) else None
         if in_ids or not graph.directed:
@@ -163,16 +163,15 @@ class FastSearch(ShareSearch):
         form = self._form(records=records, few=few, plain=plain)
         swap_bitmaps(self.params)
         self._count(counted=form.counts, records=records)
-        seconds, launches = self._run(form), 1
+        seconds = self._run(form)
         if self._state.phase == FINISHING:  # levels need more than a byte
             seconds += self._run(self._form(records=records, few=False))
-            launches = 2
         depth = self._state.depth
         if self._state.phase == STOPPED:
             raise SearchStopped(f"the search was stopped at level {depth}")
         if too_deep(self.params, depth) and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
-        result = self._result(depth, seconds, launches)
+        result = self._result(depth, seconds)
         if records:
             # a last push may have found nothing
             levels = max(result.levels, *(1 + step[1] for step in self.steps()))
@@ -189,7 +188,7 @@ class FastSearch(ShareSearch):
             self._cluster = None
             return None
         level, parent = self._results_of(narrow=False)
-        return WholeResult(level, parent, depth + 1, seconds, 1)
+        return WholeResult(level, parent, depth + 1, seconds)
 
     def _prepare(
         self, root: Root, until: Until, stop: Stop | None, *, counted: bool = False
@@ -213,11 +212,11 @@ class FastSearch(ShareSearch):
         launch = self._launch(form)
         return launch.timed(then=then, back=self._back, word=self._word)
 
-    def _result(self, depth: int, seconds: float, launches: int) -> WholeResult:
+    def _result(self, depth: int, seconds: float) -> WholeResult:
         narrow = not too_deep(self.params, depth)
         level, parent = self._results_of(narrow=narrow)
         levels = self._levels_here(depth)
-        result = WholeResult(level, parent, levels, seconds, launches)
+        result = WholeResult(level, parent, levels, seconds)
         if self.in_ids and narrow and self._cluster is None:
             result.give = self._give
         return result

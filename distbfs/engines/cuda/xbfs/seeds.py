@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, Arrays
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE
 from distbfs.engines.cuda.xbfs.search_table import BLOCK_EDGES, QUEUE_SHARE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def way_of(roots: int, active: int, *, push_only: bool) -> int:
 
 
 def begin_at_set(
-    arrays: Arrays, params: Record, numbers: Array, local: Ids, ids: Ids, way: int
+    params: Record, numbers: Array, local: Ids, ids: Ids, way: int
 ) -> None:
     """Make the next search begin at the roots of a set that this device has.
 
@@ -40,11 +40,10 @@ def begin_at_set(
     cp = cuda.cupy()
     with cuda.memory_of("the roots of a search"):
         lones = np.concatenate([local, ids]).astype(np.uint64)
-        arrays.params.set(
+        params.set(
             roots=cp.asarray(numbers.astype(np.uint32)) if len(numbers) else None,
             lones=cp.asarray(lones) if len(local) else None,
         )
-    params.roots, params.lones = arrays.params.roots, arrays.params.lones
     params.root_count, params.lone_count = len(numbers), len(local)
 
 

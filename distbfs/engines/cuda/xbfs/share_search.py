@@ -223,7 +223,7 @@ class ShareSearch:
 
     def _search_leaves(self, *, together: bool) -> None:
         """Search leaves like other vertices if ``together``, else leave them out."""
-        if self.arrays.search_trees(self.own, together=together):
+        if self.arrays.search_trees(together=together):
             # mutant: self.arrays.clear() -> pass : test_trees_from_every_place
             self.arrays.clear()
             self._reset()
@@ -241,10 +241,10 @@ class ShareSearch:
         p, layout, several = self.own, self.layout, isinstance(root, np.ndarray)
         last, targets = last_and_targets(until, root, layout.n)
         own = None if targets is None else self._owned(targets)
-        self.arrays.end_with(p, last, own)
+        self.arrays.end_with(last, own)
         if not self._levels:  # records count the vertices of levels
             with cuda.memory_of("levels of records"):
-                self.arrays.want_levels(p, wanted=counted)
+                self.arrays.want_levels(wanted=counted)
         together = several or self.masked or targets is not None
         self._search_leaves(together=together)
         if isinstance(root, np.ndarray):
@@ -254,7 +254,7 @@ class ShareSearch:
             lone = np.sort(local[~has])
             ids = layout.global_of(self.index, lone)
             way = way_of(len(root), active, push_only=bool(p.push_only))
-            begin_at_set(self.arrays, p, numbers[has], lone, ids, way)
+            begin_at_set(p, numbers[has], lone, ids, way)
         else:
             mine = layout.part_of(root) == self.index
             p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
@@ -285,7 +285,7 @@ class ShareSearch:
         if counted and self._counts is None:
             self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
         if counted:
-            self.arrays.count_with(p)
+            self.arrays.make_more()
         if traced and self._trace is None:
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
         p.counts = self._counts.data.ptr if counted else 0
@@ -349,7 +349,6 @@ class ShareSearch:
         """Write levels again that need more than a byte; return the seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self.arrays.widen()
-        self.own.level_wide = self.arrays.wide.data.ptr
         return 0.0 if self._results is None else self._results.timed(back=self._back)
 
     def _results_of(self, *, narrow: bool) -> tuple[Any, Any]:
