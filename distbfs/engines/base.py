@@ -77,8 +77,7 @@ class WholeResult:
     parent: the same, int32, or None if not requested
     levels: number of levels that were run; in host memory, the last finds nothing
     unless the search ended early
-    seconds: device time between events, None in host memory; launches: number of
-    kernels
+    seconds: device time between events, None in host memory
     give: hands the arrays over to the caller, so that the next search writes to others;
     None if they must be copied instead
     order: integers [reached], ids in the order of a queue that scans the part's rows
@@ -89,7 +88,6 @@ class WholeResult:
     parent: Any
     levels: int
     seconds: Any = None
-    launches: int = 0
     records: list[LevelRecord] = field(default_factory=list)
     give: Callable[[], None] | None = None
     order: Array | None = None

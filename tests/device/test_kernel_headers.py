@@ -29,7 +29,6 @@ WITHOUT_PAPER = {
     *("build/cuda/graph.cu", "build/cuda/keys.cu", "store/cuda_rows.cu"),
     *("build/cuda/shares.cu", "device/rates.cu", "engines/cuda/common/ids.cu"),
     *("build/cuda/seen.cu", "device/reached.cu"),
-    "engines/cuda/papers/bfs4k/degrees.cu",
 }
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 KERNEL = re.compile(

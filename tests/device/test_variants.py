@@ -115,7 +115,6 @@ LOADS = {
             {**WIDTH, "VERTEX": ("int", "i64")},
         )
     ],
-    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],
     "engines/cuda/papers/bfs4k/search.py": [
         (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
     ],

@@ -135,7 +135,7 @@ def cluster(name):
         for root in (0, source.n - 1):
             depth, seconds, complete_ = search.search(root)
             right(name, None if complete_ else "gave up")
-            found = WholeResult(level, parent, depth + 1, seconds, 1)
+            found = WholeResult(level, parent, depth + 1, seconds)
             right(name, fault(made, root, found))
 
 

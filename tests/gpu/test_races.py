@@ -135,7 +135,7 @@ def test_road_by_the_cluster(in_ids):
         root = roots[k % 10]
         depth, seconds, complete_ = search.search(root)
         assert complete_, f"search {k}, root {root}: gave up"
-        found = WholeResult(level, parent, depth + 1, seconds, 1)
+        found = WholeResult(level, parent, depth + 1, seconds)
         said = proof.fault(root, found, in_ids=in_ids)
         assert said is None, f"search {k}, root {root}: {said}"
         differ = int((first.setdefault(root, level.copy()) != level).sum())

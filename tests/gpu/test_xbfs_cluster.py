@@ -42,7 +42,7 @@ def by_cluster(made, root, *, in_ids=True, parents=True):
         results.append((depth, level[:count].get()))
     np.testing.assert_array_equal(results[0][1], results[1][1])
     parent = None if parent is None else parent[:count]
-    return WholeResult(level[:count], parent, depth + 1, seconds, 1)
+    return WholeResult(level[:count], parent, depth + 1, seconds)
 
 
 NARROW_GRAPHS = {

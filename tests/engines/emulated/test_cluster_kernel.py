@@ -59,7 +59,7 @@ def by_cluster(made, root, *, in_ids=True, levels=True, parents=True):
         depth, seconds, complete = search.search(root)
         if not complete:
             return None
-    return WholeResult(level, parent, depth + 1, seconds, 1)
+    return WholeResult(level, parent, depth + 1, seconds)
 
 
 @pytest.mark.parametrize(("room", "wide"), [("shared", False), ("global", True)])

@@ -145,17 +145,15 @@ class ById:
                 return self._nothing(records=records)
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
-            return WholeResult(self._level, self._parent, 1, seconds, 1, alone)
+            return WholeResult(self._level, self._parent, 1, seconds, alone)
         result = self._search.search(number, records=records, until=ends, stop=stop)
         if self._level is None:
             return result
         self._params.level = result.level.data.ptr
         self._params.parent = 0 if result.parent is None else result.parent.data.ptr
         seconds = result.seconds + self._to_ids.timed()
-        launches = result.launches + 1
-        return WholeResult(
-            self._level, self._parent, result.levels, seconds, launches, result.records
-        )
+        log = result.records
+        return WholeResult(self._level, self._parent, result.levels, seconds, log)
 
     def _nothing(self, *, records: bool) -> WholeResult:
         """Return the result of a search from a vertex without edges."""
@@ -166,7 +164,7 @@ class ById:
         seconds = time.perf_counter() - began
         alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
         parents = parent if self._parents else None
-        return WholeResult(level, parents, 1, seconds, 1, alone)
+        return WholeResult(level, parents, 1, seconds, alone)
 
 
 class GraphEngine(DeviceEngine, ABC):

@@ -89,7 +89,7 @@ class LoopSearch:
         p = self.params
         p.root, p.depth, p.size, p.counting = number, 0, 1, records
         p.set(goal=goal_of(until, number, self.graph.active))
-        left, launches = self.graph.active - 1, 1
+        left = self.graph.active - 1
         log: list[LevelRecord] = []
         begin.record()
         self.run("begin")
@@ -107,14 +107,12 @@ class LoopSearch:
                 before.record()
             for name in self._steps[direction]:
                 self.run(name)
-                launches += 1
             if records:
                 after.record()
             # mutant: count -> count and p.depth % 2
             #   : test_nothing_lies_beyond_the_last_level
             if p.goal.count:
                 self.run("seek")
-                launches += 1
             counts = self._counts[p.depth & 3].get()
             fresh, checks, reached = (int(x) for x in counts)
             if records:
@@ -128,7 +126,7 @@ class LoopSearch:
         end.synchronize()
         seconds = float(elapsed(begin, end)) * 1e-3
         levels = p.depth + (p.size > 0)
-        return WholeResult(self.level, self.parent, levels, seconds, launches, log)
+        return WholeResult(self.level, self.parent, levels, seconds, log)
 
 
 class LoopEngine(GraphEngine):

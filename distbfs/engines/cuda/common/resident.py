@@ -100,7 +100,7 @@ class ResidentSearch(ABC):
             raise SearchStopped(f"the search was stopped at level {depth}")
         log = self._log(depth) if records else []
         level, parent = self._arrays["level"], self._arrays.get("parent")
-        return WholeResult(level, parent, levels, seconds, 1, log)
+        return WholeResult(level, parent, levels, seconds, log)
 
     def _clear_records(self) -> None:
         if self._records is None:

@@ -6,18 +6,11 @@ Source: Busato, Bombieri: BFS-4K, IEEE TPDS 2015, Section 7.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from distbfs.device import cuda, programs
-from distbfs.device.structures import uints
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 
-SOURCE = Path(__file__).with_name("degrees.cu")
-THREADS, BLOCKS = 256, 4
 WARP = 32
 HIGH_AVERAGE = 32  # neighbours: a warp has work for all lanes
 SPREAD = 1.0  # deviation over average from which degrees vary widely
@@ -45,15 +38,8 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
     """Compute the degree statistics of a graph in device memory."""
     if not graph.active:
         return Degrees(0.0, 0.0, 0)
-    cp = cuda.cupy()
-    sums = cp.zeros(2, dtype=cp.uint64)
-    kernel = programs.Module(SOURCE).kernel("degrees")
-    grid = BLOCKS * cuda.multiprocessors()
-    kernel(grid, THREADS, uints(graph.offsets), np.uint32(graph.active), sums)
-    squares, maximum = (int(x) for x in sums.get())
-    average = graph.m / graph.active
-    variance = max(squares / graph.active - average**2, 0.0)
-    return Degrees(average, variance**0.5, maximum)
+    degrees = graph.row_lengths(0, graph.active)
+    return Degrees(float(degrees.mean()), float(degrees.std()), int(degrees.max()))
 
 
 def power_of_two(x: float, low: int, high: int) -> int:
