@@ -24,7 +24,14 @@ from distbfs.build.cuda.inner_part import (
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import RESERVE, BothSides, Ranges, row_ranges, runs_of
+from distbfs.build.cuda.ranges import (
+    RESERVE,
+    BothSides,
+    Ranges,
+    row_offsets,
+    row_ranges,
+    runs_of,
+)
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.build.cuda.share_rows import (
@@ -144,7 +151,7 @@ class InnerSide:
         lengths[: share.normals] = cp.asarray(self.lengths)
         lengths[share.normals :] = self.inside[share.order]
         del self.inside
-        self._upto, self._counted = self._sums(lengths), lengths
+        self._upto, self._counted = row_offsets(lengths), lengths
         self.ranges = Ranges(self._kernels, lengths)
         self.edges = self.ranges.total
         self.longest = max(int(delegate_lengths.max(initial=0)), self.ranges.longest)
@@ -170,18 +177,11 @@ class InnerSide:
         if split is not None:
             heads = cuda.cupy().minimum(self._counted, np.uint32(split.kept))
             tails = (self._counted - heads)[: split.tailed]
-            self._offsets, self._tail_at = self._sums(heads), self._sums(tails)
+            self._offsets, self._tail_at = row_offsets(heads), row_offsets(tails)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
             columns = split.heads
         del self._counted, self.ranges
         self._columns = cuda.cupy().zeros(columns + COLUMN_PAD, np.uint32)
-
-    def _sums(self, lengths: Any) -> Any:
-        """Return the exclusive prefix sums of lengths, uint64 [lengths + 1]."""
-        cp = cuda.cupy()
-        sums = cp.zeros(len(lengths) + 1, np.uint64)
-        sums[1:] = cp.cumsum(lengths, dtype=np.uint64)
-        return sums
 
     def delegate_keys(self, low: int, high: int) -> list[Any]:
         """Return this device's keys of delegate rows, sorted by receiving device.
@@ -292,7 +292,7 @@ class InnerSide:
         are several passes, the targets wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
-        offsets = self._sums(self._outside[self._share.order])
+        offsets = row_offsets(self._outside[self._share.order])
         edges, starts = np.zeros(shares, np.int64), np.zeros(shares + 1, np.int64)
         for _, columns in self._outer_columns(offsets):
             share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,6 @@ from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, KernelArgument
 
 FOLDER = Path(__file__).parent
-KEY_KERNELS = {
-    "scan",
-    "sum_rows",
-    "histogram",
-    "count_fresh",
-    "measure_rows",
-    "write_columns",
-    "write_numbers_32",
-    "write_numbers_64",
-    "write_places",
-}
 BLOCK = 256
 # kernels, with definitions, that build a graph on one device
 OF_GRAPHS: list[tuple[Path, dict[str, str | int]]] = [
@@ -34,6 +25,13 @@ OF_GRAPHS: list[tuple[Path, dict[str, str | int]]] = [
 ]
 SCAN_BLOCK = 1024
 KEYS_TILE = 2048  # keys or tuples that a block handles at a time
+
+
+@cache
+def _of_keys() -> set[str]:
+    """Return the names of the kernels in keys.cu."""
+    text = (FOLDER / "keys.cu").read_text()
+    return set(re.findall(r"__launch_bounds__\(\w+\)\s+(\w+)\(", text))
 
 
 class Kernels:
@@ -64,7 +62,7 @@ class Kernels:
 
     def kernel(self, name: str) -> programs.Kernel:
         """Return the kernel of a name from either file."""
-        return (self._keys if name in KEY_KERNELS else self._own).kernel(name)
+        return (self._keys if name in _of_keys() else self._own).kernel(name)
 
     def scan(self, values: Any) -> Any:
         """Return the exclusive prefix sums, uint64 [values + 1]; the last is the total.

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +22,7 @@ from distbfs.build.cuda.kernels import (
     Kernels,
     check_keys,
 )
-from distbfs.build.cuda.ranges import (
-    KEY_BYTES,
-    RESERVE,
-    Ranges,
-)
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges, row_offsets
 from distbfs.build.cuda.shares import DealerSeat, Shares
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -55,31 +50,16 @@ class PartKernels(Kernels):
     def __init__(self, clock: Stopwatch, n: int) -> None:
         super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
 
-    def largest(self, values: DeviceArray) -> int:
-        """Return the largest of uint32 values, 0 for none."""
-        return Ranges(self, values).longest
-
-    def sum(self, values: DeviceArray) -> int:
-        """Return the sum of uint32 values."""
-        return Ranges(self, values).total
-
     def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
         """Return the distinct values, ascending, and how often each occurs, int64."""
-        counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
+        most = max(Ranges(self, values).longest, 1023)
+        counts = cuda.cupy().zeros(most + 1, np.uint32)
         self.launch(
             "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
         )
         host = counts.get()
         occur = np.flatnonzero(host)
         return occur, host[occur].astype(np.int64)
-
-    def offsets(self, lengths: Any, rows: int, total: int) -> Any:
-        """Return offsets [rows + 1], uint32 if ``total`` fits; added rows are empty."""
-        counted = len(lengths)
-        out = cuda.cupy().zeros(rows + 1, index_dtype(total))
-        out[1 : counted + 1] = cuda.cupy().cumsum(lengths, dtype=out.dtype)
-        out[counted + 1 :] = total
-        return out
 
 
 @dataclass
@@ -351,7 +331,7 @@ class RowWriter:
         """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
         columns = self._columns()
         total = len(columns) - COLUMN_PAD
-        offsets = self._kernels.offsets(self._lengths, rows, total)
+        offsets = row_offsets(self._lengths, rows, index_dtype(total))
         return DeviceSubgraph(offsets, columns, on_host=self._host is not None)
 
 

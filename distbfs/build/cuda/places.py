@@ -18,38 +18,12 @@ from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import InputError
 from distbfs.exchange.router import swap
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
+from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT
 from distbfs.types import Ids, World
 
 COLUMNS = 1 << 26  # of a part at a time
-
-
-class RequestedColumns:
-    """Columns of a part whose numbers are requested, sorted by part.
-
-    columns: CuPy uint64, part << 32 | local id; boxes: the local ids for each part,
-    uint32
-    """
-
-    def __init__(self, columns: Any, parts: int) -> None:
-        cp = cuda.cupy()
-        self._columns = columns
-        part_of = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
-        self._order = cp.argsort(part_of, kind="stable")
-        counts = cp.bincount(part_of, minlength=parts).get()
-        bounds = np.concatenate([[0], np.cumsum(counts)]).tolist()
-        places = columns[self._order].astype(np.uint32)
-        self.boxes = [places[low:high] for low, high in pairwise(bounds)]
-
-    def take(self, numbers: Any) -> None:
-        """Write numbers, which come in the order of the boxes, into the columns."""
-        columns, order = self._columns, self._order
-        there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
-        # mutant: columns[order] = there | numbers.astype(np.uint64) -> pass
-        #   : test_keys_that_tell_few_rows_apart
-        columns[order] = there | numbers.astype(np.uint64)
 
 
 def number_columns(
@@ -62,30 +36,36 @@ def number_columns(
 
     Raises InputError if a column is not a normal vertex.
     """
-    for side in zip(*(part.sides for part in parts), strict=True):
-        _number_side(parts, [rows["nn"] for rows in side], placement, world)
-
-
-def _number_side(
-    parts: Sequence[DevicePart],
-    subgraphs: Sequence[DeviceSubgraph],
-    placement: Placement,
-    world: World,
-) -> None:
-    """Replace the columns of one subgraph of each part; see ``number_columns``."""
     ranks = [placement.parts_of(rank) for rank in range(world.size)]
-    most = np.array([max(nn.edges for nn in subgraphs)])
-    for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
-        asked = []
-        for part, nn in zip(parts, subgraphs, strict=True):
-            with part.vertices.device:
-                high = max(min(low + COLUMNS, nn.edges), low)
-                columns = nn.columns[low:high]
-                asked.append(RequestedColumns(columns, placement.parts))
-        boxes = [some.boxes for some in asked]
-        for place, numbers in answers(parts, boxes, ranks, world, _numbers):
-            asked[place].take(numbers)
-        del asked, boxes
+    for side in zip(*(part.sides for part in parts), strict=True):
+        every = [rows["nn"].columns[: rows["nn"].edges] for rows in side]
+        most = np.array([max(map(len, every))])
+        for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
+            some = [columns[low : low + COLUMNS] for columns in every]
+            asked = [_by_part(columns, placement.parts) for columns in some]
+            boxes = [boxes for _, boxes in asked]
+            for place, numbers in answers(parts, boxes, ranks, world, _numbers):
+                columns, (order, _) = some[place], asked[place]
+                there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
+                # mutant: columns[order] = there | numbers.astype(np.uint64) -> pass
+                #   : test_keys_that_tell_few_rows_apart
+                columns[order] = there | numbers.astype(np.uint64)
+            del asked, boxes
+
+
+def _by_part(columns: Any, parts: int) -> tuple[Any, list[Any]]:
+    """Return the order of columns by part, and their local ids for each part.
+
+    columns: CuPy uint64, part << 32 | local id; local ids: uint32
+    """
+    cp = cuda.cupy()
+    with columns.device:
+        part_of = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
+        order = cp.argsort(part_of, kind="stable")
+        counts = cp.bincount(part_of, minlength=parts).get()
+        places = columns[order].astype(np.uint32)
+    bounds = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    return order, [places[low:high] for low, high in pairwise(bounds)]
 
 
 def answers(

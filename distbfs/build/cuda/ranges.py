@@ -16,6 +16,22 @@ KEY_BYTES = 16  # a key and its place in the sort
 RESERVE = 1 << 30
 
 
+def row_offsets(
+    lengths: DeviceArray,
+    rows: int | None = None,
+    dtype: type[np.unsignedinteger] = np.uint64,
+) -> DeviceArray:
+    """Return where rows begin and all end, [rows + 1]; rows without length are empty.
+
+    lengths: uint32, at most ``rows``
+    """
+    counted = len(lengths)
+    out = cuda.cupy().zeros((counted if rows is None else rows) + 1, dtype)
+    out[1 : counted + 1] = cuda.cupy().cumsum(lengths, dtype=dtype)
+    out[counted + 1 :] = out[counted]
+    return out
+
+
 def row_ranges(
     offsets: DeviceArray, most: int, first: int = 0
 ) -> Iterator[tuple[int, int]]:

@@ -247,7 +247,7 @@ class Builder:
                 ends,
                 self.kernels.histogram(degrees),
                 int(loops.get()[0]),
-                self.kernels.sum(ends),
+                Ranges(self.kernels, ends).total,
             )
 
     @property

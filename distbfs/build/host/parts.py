@@ -80,7 +80,8 @@ def construct(
         memory = BuildMemory(source, options.threshold, directed=directed, kept=kept)
         memory.check(world, parts)
     own_parts = placement.parts_of(world.rank)
-    translate = permuted(source.n, options.permute_seed)
+    permutation = permutation_by(source.n, options.permute_seed)
+    translate = None if permutation is None else permutation.forward
     threads = options.threads
     raw = RAW_BYTES * 2 * source.tuples // parts
     groups = in_groups(placement.per_rank, raw, options.pass_bytes)
@@ -142,9 +143,3 @@ def construct(
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
-
-
-def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
-    """Return a function from input ids to internal ids, int64; None if equal."""
-    permutation = permutation_by(n, seed)
-    return None if permutation is None else permutation.forward
