@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.exchange.rank_exchange import RankExchange
+from distbfs.exchange.base import Exchange
 from distbfs.exchange.staging import HostSlot, PinnedSlot
 from distbfs.ranks.mpi import pieces
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Words, World
 
 
-class HostExchange(RankExchange):
+class HostExchange(Exchange):
     """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
     Returned arrays stay valid until the level after the next one.

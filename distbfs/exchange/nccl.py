@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.exchange.base import Exchange
 from distbfs.exchange.nccl_link import link_of, need_nccl
 from distbfs.exchange.nccl_streams import NcclStreams
-from distbfs.exchange.rank_exchange import RankExchange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def sliced(words: int, ranks: int) -> bool:
     return 8 * words * (ranks - 1) * (ranks - 2) > SLICE_BYTES * ranks
 
 
-class NcclExchange(RankExchange):
+class NcclExchange(Exchange):
     """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
     Returned arrays stay valid until the level after the next one.

@@ -70,17 +70,15 @@ class RelayExchange:
 
     def __init__(self, exchange: Exchange, placement: Placement, rank: int) -> None:
         self._exchange, self._placement, self._rank = exchange, placement, rank
-        self.name, self.traffic = exchange.name, exchange.traffic
-        self.on_device = exchange.on_device
-        self.needs_devices = exchange.needs_devices
-        self.start_masks = exchange.start_masks
-        self.finish_masks = exchange.finish_masks
-        self.max_delegates, self.close = exchange.max_delegates, exchange.close
         self._xp = array_module(exchange.on_device)
         self._grid = Grid(placement.ranks)
         self._own = {part: at for at, part in enumerate(placement.parts_of(rank))}
         self._stay: list[Segment] = []  # that this rank sends on, or keeps
         self._homes: list[Any] = [nullcontext()] * len(self._own)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the other exchange has."""
+        return getattr(self._exchange, name)
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Begin the first hop, to the carriers; collective."""
