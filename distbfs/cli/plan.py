@@ -339,7 +339,7 @@ def print_plan(
         words = f"{readable(host[name])} of {readable(host['memory'])}: {fits}"
         fields[f"{name} on CPUs"] = words
     fields["on disk"] = readable(plan["total"]["disk"])
-    print_fields(fields | (further_fields(plan) if whole else {}))
+    print_fields(fields)
     click.echo()
     if rows := gpu_rows(plan, whole=whole):
         print_table(GPU_COLUMNS[: len(rows[0])], rows, right=True)
@@ -347,17 +347,3 @@ def print_plan(
         click.echo(f"note: {note}")
     if time is not None:
         (print_search if whole else print_time)(time)
-
-
-def further_fields(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines on other memory, by name."""
-    host = plan["host"]
-    fields = {
-        "this machine": f"{readable(host['memory'])} ({host['limit']}), "
-        f"{host['devices']} of {plan['devices']} devices on a host",
-    }
-    part = plan["gpu_part"]
-    if part is not None and (symmetric := part["symmetric"]):
-        size_of_boxes = f"about {readable(symmetric)} more on each GPU"
-        fields["boxes"] = f"of other parts with exchange nvshmem {size_of_boxes}"
-    return fields

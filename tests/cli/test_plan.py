@@ -293,7 +293,7 @@ def test_a_plan_is_short_and_of_the_devices_that_are_named(stores):
 
 def test_text(stores):
     out = here("plan", stores[4], "--verbose").out
-    for text in ("searching", "about", "holds"):
+    for text in ("searching", "formula", "holds"):
         assert text in out
     assert re.search(r"searching on CPUs +[\d.]+ MiB of [\d.]+ GiB: fits", out)
     out = here("plan", "--scale", "31", "--verbose").out
