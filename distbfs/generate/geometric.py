@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.generate.hashing import draws, mix_seed
 from distbfs.generate.parameters import DEGREE
-from distbfs.generate.positions import ByBlocks
+from distbfs.generate.positions import ByBlocks, numbered
 from distbfs.options import check_range
 from distbfs.progress import Tell, untold
 from distbfs.types import Ids, Words
@@ -47,12 +47,6 @@ def poisson_limits(mean: float) -> Words:
     return np.array(limits, dtype=np.uint64)
 
 
-def numbered(sizes: Ids) -> tuple[Ids, Ids]:
-    """Return (group, index in it) of each member of groups of these sizes, int64."""
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    return group, np.arange(len(group)) - (np.cumsum(sizes) - sizes)[group]
-
-
 class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
@@ -64,6 +58,7 @@ class Geometric(ByBlocks):
     family = "geometric"
     about = "points in a square, edges where they are near"
     parameters = (DEGREE,)
+    block = BLOCK
 
     def __init__(
         self,
@@ -105,12 +100,8 @@ class Geometric(ByBlocks):
         mask = np.uint64(RADIUS - 1)
         return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
 
-    def starts(self, cells: Ids) -> Ids:
-        """Return the id of the first point of each cell, int64 of the same shape."""
-        blocks, row = np.unique(cells // BLOCK, return_inverse=True)
-        count = self.counts(blocks[:, None] * BLOCK + np.arange(BLOCK))
-        before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]
-        return before[row.reshape(cells.shape), cells % BLOCK]
+    def _sizes(self, blocks: Ids) -> Ids:
+        return self.counts(blocks[:, None] * BLOCK + np.arange(BLOCK))
 
     def _near(self, cells: Ids) -> tuple[Ids, Ids, Ids, Ids]:
         """Return the tuples of cells in order: (cell, point, nearby cell, its point).
@@ -139,27 +130,7 @@ class Geometric(ByBlocks):
         near = near[x[near] ** 2 + y[near] ** 2 < RADIUS * RADIUS]
         return cell[near], point[near], around[near], other_point[near]
 
-    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
-        """Return the tuples at any positions; int64 arrays."""
-        u, v = np.empty_like(positions), np.empty_like(positions)
-        block = np.searchsorted(self._tuples, positions, side="right") - 1
-        blocks, row = np.unique(block, return_inverse=True)
-        order = np.argsort(row, kind="stable")
-        bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
-        step = self.at_a_time
-        for first in range(0, len(blocks), step):
-            piece = blocks[first : first + step]
-            asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]
-            from_ids, to_ids = self._of_blocks(piece)
-            sizes = self._tuples[piece + 1] - self._tuples[piece]
-            before = np.cumsum(sizes) - sizes
-            at = positions[asked] - self._tuples[block[asked]]
-            at += before[row[asked] - first]
-            u[asked], v[asked] = from_ids[at], to_ids[at]
-        return u, v
-
     def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
-        """Return all tuples of blocks, in order."""
         cells = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
         cells = cells[cells < self._cells]
         cell, point, around, other_point = self._near(cells)

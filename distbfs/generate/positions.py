@@ -76,17 +76,34 @@ class ByPosition(ByFormula):
             yield u[:count], v[:count]
 
 
-class ByBlocks(ByFormula):
-    """Tuples of a plane whose blocks are counted before any tuple is made.
+def numbered(sizes: Ids) -> tuple[Ids, Ids]:
+    """Return (group, index in it) of each member of groups of these sizes, int64."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - (np.cumsum(sizes) - sizes)[group]
 
-    at_a_time: number of blocks that are counted between two progress reports
+
+class ByBlocks(ByFormula):
+    """Tuples of the cells of a plane, whose blocks are counted before any is made.
+
+    Vertices and tuples are in the order of their cells.
+    block: number of cells of a block
+    at_a_time: number of blocks that are counted, or whose tuples are made, together
     """
 
+    block: ClassVar[int]
     at_a_time: int
 
     @abstractmethod
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         """Count the vertices and the tuples of the blocks low … high-1."""
+
+    @abstractmethod
+    def _sizes(self, blocks: Ids) -> Ids:
+        """Return the number of vertices of each cell of blocks, [k, block]."""
+
+    @abstractmethod
+    def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
+        """Return all tuples of blocks, in order."""
 
     def _count_all(self, blocks: int, tell: Tell) -> None:
         """Count all blocks; set ``n``, ``tuples`` and the counts before each block.
@@ -98,3 +115,29 @@ class ByBlocks(ByFormula):
             counts[:, low + 1 : high + 1] = self._count(low, high)
         self._vertices, self._tuples = np.cumsum(counts, axis=1)
         self.n, self.tuples = int(self._vertices[-1]), int(self._tuples[-1])
+
+    def starts(self, cells: Ids) -> Ids:
+        """Return the id of the first vertex of each cell, int64 of the same shape."""
+        blocks, row = np.unique(cells // self.block, return_inverse=True)
+        count = self._sizes(blocks)
+        before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]
+        return before[row.reshape(cells.shape), cells % self.block]
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        u, v = np.empty_like(positions), np.empty_like(positions)
+        block = np.searchsorted(self._tuples, positions, side="right") - 1
+        blocks, row = np.unique(block, return_inverse=True)
+        order = np.argsort(row, kind="stable")
+        bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
+        step = self.at_a_time
+        for first in range(0, len(blocks), step):
+            piece = blocks[first : first + step]
+            asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]
+            from_ids, to_ids = self._of_blocks(piece)
+            sizes = self._tuples[piece + 1] - self._tuples[piece]
+            before = np.cumsum(sizes) - sizes
+            at = positions[asked] - self._tuples[block[asked]]
+            at += before[row[asked] - first]
+            u[asked], v[asked] = from_ids[at], to_ids[at]
+        return u, v

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distbfs.distinct import distinct
 from distbfs.generate.hashing import draws, mix_seed
-from distbfs.generate.positions import ByBlocks
+from distbfs.generate.positions import ByBlocks, numbered
 from distbfs.options import check_range
 from distbfs.progress import Tell, untold
 from distbfs.types import Floats, Ids, Marks
@@ -26,7 +25,6 @@ from distbfs.types import Floats, Ids, Marks
 BLOCK = 128  # crossings
 KEEP = 966367642  # 0.9 * 2^30
 DRAW = (1 << 30) - 1
-LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 
 
@@ -63,7 +61,8 @@ class Road(ByBlocks):
 
     family = "road"
     about = "a thinned grid whose edges are chains, of many levels"
-    at_a_time = 1 << 12
+    block = BLOCK
+    at_a_time = 64
 
     def __init__(self, vertices: int, seed: int = 1, tell: Tell = untold) -> None:
         check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
@@ -79,14 +78,12 @@ class Road(ByBlocks):
         Crossings have integer coordinates; the vertices on an edge divide it evenly.
         """
         places = np.empty((self.n, 2))
-        step = LOOKED_UP // BLOCK
-        for low in range(0, len(self._vertices) - 1, step):
-            blocks = np.arange(low, min(low + step, len(self._vertices) - 1))
+        step, end = self.at_a_time, len(self._vertices) - 1
+        for low in range(0, end, step):
+            blocks = np.arange(low, min(low + step, end))
             crossings, in_grid = self._crossings(blocks)
             count = (crossings.vertices * in_grid).ravel()
-            first = np.cumsum(count) - count
-            which = np.repeat(np.arange(len(count)), count)
-            place = np.arange(len(which)) - first[which]  # 0 is the crossing
+            which, place = numbered(count)  # 0 is the crossing
             right, below = (
                 crossings.right.ravel()[which],
                 crossings.below.ravel()[which],
@@ -119,43 +116,21 @@ class Road(ByBlocks):
         below = drawn[1] & (crossing + self.side < size)
         return Crossings(links[0] * right, links[1] * below), in_grid
 
-    def _ids(self, crossings: Ids) -> Ids:
-        """Return the vertex ids of crossings."""
-        blocks, row = np.unique(crossings // BLOCK, return_inverse=True)
-        count = self._crossings(blocks)[0].vertices
-        before = np.cumsum(count, axis=1) - count
-        ids = self._vertices[blocks][:, None] + before
-        return ids[row.reshape(crossings.shape), crossings % BLOCK]
+    def _sizes(self, blocks: Ids) -> Ids:
+        return self._crossings(blocks)[0].vertices
 
-    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
-        """Return the tuples at any positions; int64 arrays."""
-        u = np.empty(len(positions), dtype=np.int64)
-        v = np.empty(len(positions), dtype=np.int64)
-        for first in range(0, len(positions), LOOKED_UP):
-            piece = slice(first, first + LOOKED_UP)
-            u[piece], v[piece] = self._looked_up(positions[piece])
-        return u, v
-
-    def _looked_up(self, positions: Ids) -> tuple[Ids, Ids]:
-        block = np.searchsorted(self._tuples, positions, side="right") - 1
-        blocks = distinct(block)
-        crossings, _ = self._crossings(blocks)
-        links = (crossings.right + crossings.below).ravel()
-        in_block = np.cumsum(links.reshape(-1, BLOCK), axis=1).ravel() - links
-        before = np.repeat(self._tuples[blocks], BLOCK) + in_block
-        place = np.searchsorted(before, positions, side="right") - 1
-        link = positions - before[place]
-        crossing = np.repeat(blocks, BLOCK)[place] * BLOCK + place % BLOCK
-        right, below = crossings.right.ravel()[place], crossings.below.ravel()[place]
-        near = self._ids(crossing)
-        down = link >= right
-        after = near + 1 + np.maximum(right - 1, 0)  # the first vertex of the way down
-        end = np.where(down, below, right) - 1  # its last link
-        link = np.where(down, link - right, link)
-        first = np.where(down, after, near + 1)
-        far = after + np.maximum(below - 1, 0)  # the crossing to the right
-        if down.any():
-            far[down] = self._ids(crossing[down] + self.side)
-        u = np.where(link == 0, near, first + link - 1)
-        v = np.where(link == end, far, first + link)
+    def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
+        crossings, in_grid = self._crossings(blocks)
+        cells = (blocks[:, None] * BLOCK + np.arange(BLOCK))[in_grid]
+        right, below, sizes = (x[in_grid] for x in (*crossings, crossings.vertices))
+        links = np.stack((right, below), axis=1)
+        near = self.starts(cells)
+        # on the way to the right and on the way down: the first vertex, and the end
+        first = np.stack((near + 1, near + np.maximum(right, 1)), axis=1)
+        under = self.starts(np.where(below > 0, cells + self.side, cells))
+        far = np.stack((near + sizes, under), axis=1)
+        edge, link = numbered(links.ravel())
+        begin = first.ravel()[edge] + link
+        u = np.where(link == 0, near[edge // 2], begin - 1)
+        v = np.where(link == links.ravel()[edge] - 1, far.ravel()[edge], begin)
         return u, v

@@ -12,7 +12,6 @@ from slices import same, taken
 
 from distbfs.errors import UsageError
 from distbfs.generate import positions
-from distbfs.generate import road as module
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.generate.road import KEEP, MAX_VERTICES, Road, side_of
 
@@ -89,7 +88,7 @@ def test_any_slicing_gives_the_same(vertices, cuts, data):
 
 def test_slices_longer_than_a_chunk(monkeypatch):
     monkeypatch.setattr(positions, "CHUNK", 1000)
-    monkeypatch.setattr(module, "LOOKED_UP", 300)
+    monkeypatch.setattr(Road, "at_a_time", 3)
     source = Road(20_000)
     same(taken(source, 5, 12_345), source.tuples_at(np.arange(5, 12_345)))
     assert taken(source, 7, 7)[0].size == 0
