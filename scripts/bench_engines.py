@@ -39,7 +39,7 @@ GRAPHS: dict[str, Make] = {
     "rmat-er": scaled(RmatER, 21, 16),
     "rmat-g": scaled(RmatG, 21, 16),
     "rmat-b": scaled(RmatB, 21, 16),
-    "uniform22": lambda less: Uniform.of_degree((1 << 22) // less, 32),
+    "uniform22": lambda less: Uniform.of_size((1 << 22) // less, degree=32),
     "road22": lambda less: Road((1 << 22) // less),
     "geometric": lambda less: Geometric((1 << 20) // less, 12.0),
     "triangulation": lambda less: Triangulation((1 << 20) // less),

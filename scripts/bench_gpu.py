@@ -59,7 +59,7 @@ ROWS: dict[str, tuple[Callable[[], TupleSource], list[tuple[str, str]]]] = {
     "kron22": (lambda: Kronecker(22), ALL),
     "kron25": (lambda: Kronecker(25), ALL),
     "kron26": (lambda: Kronecker(26), INTERNAL),
-    "uniform23": (lambda: Uniform.of_degree(1 << 23, 32), ALL),
+    "uniform23": (lambda: Uniform.of_size(1 << 23, degree=32), ALL),
     "road22": (lambda: Road(1 << 22), ALL),
     "kron28": (lambda: Kronecker(28), [*ALL[:2], *INTERNAL[1:]]),
     "kron29": (lambda: Kronecker(29), INTERNAL[:1]),

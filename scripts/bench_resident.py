@@ -165,7 +165,7 @@ def source_of(name: str, *, thin: bool = False) -> Any:
     if kind not in ("", "uniform") or not scale.isdigit():
         raise UsageError(f"graph is '{name}'; allowed: SCALE, road or uniform-SCALE")
     if kind:
-        return Uniform.of_degree(1 << int(scale), DEGREE >> thin)
+        return Uniform.of_size(1 << int(scale), degree=DEGREE >> thin)
     return Kronecker(int(scale), FACTOR >> thin)
 
 

@@ -56,13 +56,6 @@ class Uniform(ByPosition):
         self._key = mix_seed(seed, 4)
 
     @classmethod
-    def of_degree(
-        cls, n: int, degree: float, seed: int = 1, threads: int = 0
-    ) -> Uniform:
-        """Return n * degree / 2 tuples, which give n vertices this mean degree."""
-        return cls(n, max(round(n * degree / 2), 1), seed, threads)
-
-    @classmethod
     def of_size(
         cls,
         vertices: int,
@@ -72,7 +65,8 @@ class Uniform(ByPosition):
         threads: int = 0,
     ) -> Uniform:
         """Return tuples of a mean degree; 0 means ``edge_factor`` tuples per vertex."""
-        return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
+        ends = vertices * (degree or 2 * edge_factor)
+        return cls(vertices, max(round(ends / 2), 1), seed, threads)
 
     def device_arguments(self) -> tuple[np.uint64, np.uint64]:
         """Return (key, n), arguments of ``uniform_tuples`` after start and count."""

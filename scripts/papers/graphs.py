@@ -85,7 +85,7 @@ def ring(neighbours: int, rewired: float) -> Make:
 
 def flat(n: int, degree: float) -> TupleSource:
     """Return independent uniform ends."""
-    return Uniform.of_degree(n, degree)
+    return Uniform.of_size(n, degree=degree)
 
 
 def road(n: int, _: float) -> TupleSource:

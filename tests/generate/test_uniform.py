@@ -94,7 +94,7 @@ def test_ends_are_uniform_and_independent():
     [(1 << 23, 32, 1 << 27), (1001, 3, 1502), (10, 0.01, 1), (3, 2.0, 3)],
 )
 def test_tuples_of_a_degree(n, degree, tuples):
-    assert Uniform.of_degree(n, degree).tuples == tuples
+    assert Uniform.of_size(n, degree=degree).tuples == tuples
 
 
 @pytest.mark.parametrize(

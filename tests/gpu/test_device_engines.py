@@ -46,7 +46,7 @@ KNOBS = [
 ]
 LARGE = {
     "kronecker": lambda: Kronecker(18),
-    "uniform": lambda: Uniform.of_degree(1 << 18, 32),
+    "uniform": lambda: Uniform.of_size(1 << 18, degree=32),
     "road": lambda: Road(1 << 17),
 }
 

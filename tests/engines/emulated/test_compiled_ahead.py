@@ -18,7 +18,7 @@ from distbfs.store.write import write_graph
 @pytest.mark.parametrize("internal_ids", [False, True])
 @pytest.mark.parametrize(
     "source",
-    [Kronecker(8, 16, 1), Uniform.of_degree(1 << 10, 16)],
+    [Kronecker(8, 16, 1), Uniform.of_size(1 << 10, degree=16)],
     ids=["hubs", "even"],
 )
 def test_a_search_on_one_device(device, source, internal_ids, directed):
