@@ -142,11 +142,7 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
         "C compiler": host["compiler"] or "none",
     }
     if host["compiler"]:
-        out |= {
-            "version": host["compiler_version"],
-            "-march=native": host["march_native"],
-            "kernel cache": host["cache"],
-        }
+        out |= {"version": host["compiler_version"], "kernel cache": host["cache"]}
     if kernels:
         how = f"portable, {', '.join(host['portable'])}"
         how = how if host["portable"] else "compile"

@@ -11,7 +11,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
@@ -151,17 +150,6 @@ def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
         return None, str(error)
 
 
-def native_flags() -> str:
-    """Return "works", or why code for just this processor does not compile."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "empty.c")
-        source.write_text("int distbfs_nothing;\n", encoding="ascii")
-        flags = [choice for choice in compiler.NATIVE if choice]
-        library = source.with_suffix(".so")
-        _, error = tried(lambda: compiler.compile_to(source, library, {}, flags))
-        return error or "works"
-
-
 def compiler_facts() -> dict[str, Any]:
     """Return the C compiler and which kernels load, each with a reason.
 
@@ -172,7 +160,6 @@ def compiler_facts() -> dict[str, Any]:
     if not missing:
         facts["compiler_version"] = compiler.compiler_version()
         facts["cache"] = str(cache.cache_folder())
-        facts["march_native"] = native_flags()
     facts["kernels"] = said = kernel_trials()
     facts["portable"] = sorted(cc.PORTABLE_LEVELS)
     bad = [reason for reason in said.values() if reason != "ok"]
@@ -182,9 +169,6 @@ def compiler_facts() -> dict[str, Any]:
         facts["problems"].append(problem)
     elif bad:
         what = f"{len(bad)} of {len(said)} kernels do not compile, the first: {bad[0]}"
-        facts["problems"].append(f"{what}; {GET_COMPILER}")
-    elif not missing and facts["march_native"] != "works":
-        what = f"kernels are slower without -march=native: {facts['march_native']}"
         facts["problems"].append(f"{what}; {GET_COMPILER}")
     return facts
 
