@@ -136,14 +136,7 @@ def of_store(
 
 COUNTS = ("tuples", "loops", "repeats")
 GRAPH = ("vertices", "edges", "stored_edges", *COUNTS)  # what ``graph_fields`` says
-BUILT = (
-    "parts",
-    "threshold",
-    "delegates",
-    "passes",
-    "generation_seconds",
-    "construction_seconds",
-)
+UNREPORTED = ("n", "m", "edges", "histogram")  # of a build, under these names
 
 
 def sizes_of(graph: BuildSummary | Manifest, *, directed: bool) -> dict[str, int]:
@@ -154,11 +147,9 @@ def sizes_of(graph: BuildSummary | Manifest, *, directed: bool) -> dict[str, int
 
 def summary_fields(summary: BuildSummary, *, directed: bool) -> dict[str, Any]:
     """Return the figures of a build that are reported."""
-    values = sizes_of(summary, directed=directed)
-    values |= {name: getattr(summary, name) for name in (*COUNTS, *BUILT)}
+    facts = {k: x for k, x in vars(summary).items() if k not in UNREPORTED and x != ""}
     edges = {f"{name}_edges": count for name, count in summary.edges.items()}
-    making = {"making": summary.making} if summary.making else {}
-    return {**values, **edges, **making}
+    return {**sizes_of(summary, directed=directed), **facts, **edges}
 
 
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
