@@ -10,7 +10,7 @@ from typing import Any
 from distbfs.errors import UsageError, WrongTypeError
 
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
-RELAY_FROM = 128  # ranks: by the model of plan, two hops then take less time
+RELAY_FROM = 1024  # ranks: by the model of plan, two hops then take less time
 MOST_THREADS = 4096
 INPUT, CONNECTIONS, SEARCH, BUILDING, DEVICES, OUTPUT, REQUEST_LIMITS, ADVANCED = (
     GROUPS  # of options in the help of a command

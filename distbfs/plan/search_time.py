@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FITTED = Path(__file__).with_name("fitted.json")
 ASSUMED = "assumed"
-BESIDE = "measured between two H200 of one host"  # scripts/bench_messages.py
+BESIDE = "measured between two H200 of one host"  # results/bench_messages.json
 ON_H200 = "measured on an H200"
 
 
@@ -68,7 +68,7 @@ HOP = Constant(5e-6, ASSUMED)  # seconds of a small message between hosts
 SIGNALS = 3  # messages of a level that wait for each other: boxes, answers, counts
 # seconds of a message to one more partner: of levels that hosts begin, and of others;
 # launches of NCCL that are captured, as levels on streams are, were not measured
-PARTNER = {"nccl": Constant(14.5e-6, BESIDE), "host": Constant(3.5e-6, BESIDE)}
+PARTNER = {"nccl": Constant(11.9e-6, BESIDE), "host": Constant(2.0e-6, BESIDE)}
 STREAMED_PARTNER = {
     "nccl": Constant(2e-6, ASSUMED),
     "nvshmem": Constant(1.9e-9, BESIDE),
