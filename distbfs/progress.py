@@ -25,6 +25,10 @@ def untold(done: int, total: int | None = None, /) -> None:
     """Show nothing."""
 
 
+def unsaid(text: str) -> None:
+    """Discard a message."""
+
+
 @contextmanager
 def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG001
     """Show nothing."""

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.multisearch.result_files import FILES
-from distbfs.progress import Progress, no_progress
+from distbfs.progress import Progress, no_progress, unsaid
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -65,10 +65,6 @@ class Output(Protocol):
 
 def nowhere(first: int, rows: Array) -> None:
     """Discard rows."""
-
-
-def unsaid(text: str) -> None:
-    """Discard a message."""
 
 
 @dataclass(frozen=True)

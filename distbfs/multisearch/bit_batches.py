@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import RunOptions, check_depth
@@ -11,15 +11,34 @@ from distbfs.multisearch.numpy_runner import Outputs, of_counts
 from distbfs.multisearch.part_loop import Wanted
 
 if TYPE_CHECKING:
-    from distbfs.multisearch.bits import BitSearch
-    from distbfs.multisearch.domain_bits import DomainBitSearches
     from distbfs.multisearch.problem import Problem
-    from distbfs.multisearch.searchers import PartsSearched
     from distbfs.types import Array, Ids
 
 
-# of finished searches of one traversal
-Searched: TypeAlias = "BitSearch | DomainBitSearches | PartsSearched"
+class Searched(Protocol):
+    """Finished searches of one traversal."""
+
+    @property
+    def deepest(self) -> int:
+        """The largest level of any search."""
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums cover all traversals so far."""
+
+    def counts(self) -> Array:
+        """Return the number of vertices by search and level, int64 [k, deepest + 1]."""
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS`` by id, [n], on ranks that need results."""
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id to ``out``, [k, n]; if it is unsigned, reachability."""
+
+    def tail_counts(self) -> dict[str, int]:
+        """Return the counts of tail reads; see ``PartSearches``."""
+
+
 Search: TypeAlias = Callable[["Ids"], tuple[Searched, int]]
 
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, SearchStopped
-from distbfs.multisearch.application import unsaid
 from distbfs.multisearch.problem import Problem, State
-from distbfs.progress import Progress, no_progress
+from distbfs.progress import Progress, no_progress, unsaid
 from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile

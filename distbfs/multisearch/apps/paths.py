@@ -14,10 +14,10 @@ from distbfs.multisearch.application import (
     Option,
     Take,
     Task,
-    unsaid,
 )
 from distbfs.multisearch.base import MOST, check_results
 from distbfs.multisearch.problem import Problem, State
+from distbfs.progress import unsaid
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
