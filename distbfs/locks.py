@@ -124,45 +124,25 @@ class SearchLock(ForkLock):
         """Note that nothing uses the memory of the interrupted search any more."""
         self._searching = 0
 
-    def search(self) -> Turn:
-        """Return a context for one search, which raises UsageError within another."""
-        return Turn(self)
-
-    def begin(self) -> None:
-        """Take the lock for a search; see ``search``."""
-        self._lock.acquire()
-        if not self._searching:
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """Hold the lock for one search, which raises UsageError within another."""
+        with self:
+            if self.torn:
+                raise UsageError(
+                    "this process was forked while a thread of its parent searched "
+                    "with this session; open the graph again"
+                )
+            if self._searching:
+                raise UsageError(
+                    "this thread is searching the graph: a function that a search "
+                    "calls, such as stop or progress, cannot search its graph"
+                )
             self._searching = os.getpid()
-            return
-        torn = self.torn
-        self._lock.release()
-        if torn:
-            raise UsageError(
-                "this process was forked while a thread of its parent searched with "
-                "this session; open the graph again"
-            )
-        raise UsageError(
-            "this thread is searching the graph: a function that a search calls, such "
-            "as stop or progress, cannot search its graph"
-        )
-
-    def end(self) -> None:
-        """Release the lock after a search."""
-        self._searching = 0
-        self._lock.release()
-
-
-class Turn:
-    """Holds a lock for one search."""
-
-    def __init__(self, lock: SearchLock) -> None:
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        self._lock.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.end()
+            try:
+                yield
+            finally:
+                self._searching = 0
 
 
 @contextmanager
