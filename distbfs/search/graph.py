@@ -1016,7 +1016,7 @@ class Graph:
         array([0, 1, 2, 3], dtype=int32)
         """
         view, last = View(self.n, vertices, edges, where), self._view
-        if last is not None and view.same(last):
+        if last is not None and view.facts() == last.facts():
             return last
         self._view = view  # another thread may set one of its own
         return view

@@ -98,6 +98,16 @@ def test_views_are_kept_and_do_not_change():
     assert repr(view) == "<distbfs.View of 3 of 4 vertices>"
 
 
+def test_the_same_flags_of_vertices_and_of_edges():
+    """They make other views, which resumed runs tell apart as well."""
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
+    flags = [True, True, False, True]
+    views = graph.view(vertices=flags), graph.view(edges=flags)
+    assert views[0].facts() != views[1].facts()
+    levels = [bfs(graph, 0, "reference", view=view).level.tolist() for view in views]
+    assert levels == [[0, 1, -1, 1], [0, 1, 2, 1]]
+
+
 def test_all_is_seen_after_a_view_that_is_refused():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 3])
     with distbfs.open(graph, engine="reference") as session:
