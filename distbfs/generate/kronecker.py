@@ -81,7 +81,6 @@ class Kronecker(ByPosition):
     """
 
     source = Path(__file__).with_name("kronecker.c")
-    kernel = source.with_suffix(".cu")
     family = "kronecker"
     about = "Graph500's graph"
     parameters = (EDGE_FACTOR,)

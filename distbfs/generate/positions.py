@@ -14,7 +14,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.device.structures import structure
 from distbfs.progress import Tell, progress_slices
-from distbfs.types import Ids
+from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
 RUNNING = ("threads", "tell")  # arguments that do not change the tuples
@@ -47,10 +47,24 @@ class ByFormula(ABC):
 
 
 class ByPosition(ByFormula):
-    """Tuples by position, from a C kernel or, without a compiler, from NumPy."""
+    """Tuples by position, from a kernel or, without a compiler, from NumPy.
 
-    source: Path  # of the kernel, whose name is that of the file
+    source: file of the kernel in C, which has the name of the file; beside it, in a
+    file of the same name for CUDA, is ``NAME_tuples``, see ``generate.cuda``
+    """
+
+    source: Path
+    n: int
+    tuples: int
     threads: int
+
+    @abstractmethod
+    def device_arguments(self) -> tuple[np.generic | Array, ...]:
+        """Return the arguments of ``NAME_tuples`` between start, count and u, v.
+
+        They are NumPy scalars of the kernel's types, and arrays, which are copied to
+        the device.
+        """
 
     @abstractmethod
     def _members(self) -> dict[str, Any]:

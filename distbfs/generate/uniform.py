@@ -41,7 +41,6 @@ class Uniform(ByPosition):
     """
 
     source = Path(__file__).with_name("uniform.c")
-    kernel = source.with_suffix(".cu")
     family = "uniform"
     about = "tuples with independent uniform ends"
     parameters = EDGE_FACTOR, DEGREE

@@ -17,6 +17,7 @@ from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import Complete
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.positions import ByPosition
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
@@ -115,7 +116,7 @@ def test_seeds_change_the_tuples(name):
     assert pairs[0] != pairs[1]
 
 
-KERNELS = [name for name in SOURCES if hasattr(SOURCES[name], "kernel")]
+KERNELS = [name for name in SOURCES if isinstance(SOURCES[name], ByPosition)]
 
 
 def test_families_with_kernels():
@@ -125,7 +126,7 @@ def test_families_with_kernels():
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_takes_what_its_family_gives(name):
     """Between (start, count) and (u, v)."""
-    path = SOURCES[name].kernel
+    path = SOURCES[name].source.with_suffix(".cu")
     text = path.read_text(encoding="utf-8")
     parameters = re.search(rf"\b{path.stem}_tuples\((.*?)\)", text, re.DOTALL)[1]
     words = [parameter.split()[0] for parameter in parameters.split(",")]

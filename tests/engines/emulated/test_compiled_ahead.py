@@ -31,7 +31,7 @@ def test_a_search_on_one_device(device, source, internal_ids, directed):
         {(path.name, frozenset(definitions.items())) for path, definitions in some}
         for some in (device.asked, device.ahead)
     )
-    assert {name for name, _ in used - ahead} == {source.kernel.name}
+    assert {name for name, _ in used - ahead} == {source.source.with_suffix(".cu").name}
     late = {"take.cu"}  # as results are asked for
     # of few vertices, there is no form for all that may be asked where edges lead one
     # way, or results are by number
