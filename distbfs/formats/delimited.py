@@ -68,7 +68,32 @@ def find_layout(
     ids of the next records, or if two columns are integers from the second record on.
     Raises InputError for a missing name.
     """
-    return _layout(_lines_of(sample), wanted, where, header)
+    lines = _lines_of(sample)
+
+    def fit(separator: str) -> tuple[bool, bool, float]:
+        rows = _rows(lines, separator)
+        named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
+        wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
+        numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
+        return named, numbers, wide / max(len(rows), 1)
+
+    separator = max(SEPARATORS, key=fit) if lines else " "
+    first, *rest = _rows(lines, separator) or [[]]
+    columns = choose(first, wanted, where) if wanted and first else usual(first)
+    if columns is None:
+        columns = (0, 1)
+        numbers = any(NUMBER.fullmatch(x.encode(errors="replace")) for x in first[:2])
+        named = len(first) > 1 and _integers(rest) and not numbers
+    else:
+        used = {row[k] for row in rest for k in columns if k < len(row)}
+        named = wanted is not None or not used & {first[k] for k in columns}
+    named = named if header is None else header
+    if not named or not first:
+        return LineLayout(separator, first=tuple(first))
+    records = cut(lines, separator, strict=False)
+    next(records)
+    names = tuple(first[k] for k in columns if k < len(first))
+    return LineLayout(separator, columns, names, records.line_num)
 
 
 def doubt_of_edges(sample: bytes, header: bool | None) -> str:
@@ -78,7 +103,7 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
     -> stands between the ids. Files whose columns have usual names are edge lists.
     """
     lines = _lines_of(sample)
-    layout = _layout(lines, None, "", header)
+    layout = find_layout(sample, None, "", header)
     if usual(layout.names):
         return ""
     rows = _rows(lines, layout.separator)[bool(layout.names) :]
@@ -119,7 +144,7 @@ def resembles_edges(sample: bytes) -> bool:
     if CONTROL.search(sample):
         return False
     lines = _lines_of(sample)
-    separator = _layout(lines, None, "", None).separator
+    separator = find_layout(sample, None, "").separator
     rows = _rows(lines, separator)
     counts = {len(row) for row in rows}
     even = len(counts) == 1 and min(counts) > 1
@@ -134,38 +159,6 @@ def _lines_of(sample: bytes) -> list[str]:
     text = sample.partition(b"\0")[0].decode(errors="surrogateescape")
     lines = io.StringIO(text, newline="\n")
     return [x for x in lines if x.strip() and x.lstrip(BLANKS)[0] not in COMMENTS]
-
-
-def _layout(
-    lines: list[str],
-    wanted: tuple[str, str] | None,
-    where: str,
-    header: bool | None,
-) -> LineLayout:
-    def fit(separator: str) -> tuple[bool, bool, float]:
-        rows = _rows(lines, separator)
-        named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
-        wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
-        numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
-        return named, numbers, wide / max(len(rows), 1)
-
-    separator = max(SEPARATORS, key=fit) if lines else " "
-    first, *rest = _rows(lines, separator) or [[]]
-    columns = choose(first, wanted, where) if wanted and first else usual(first)
-    if columns is None:
-        columns = (0, 1)
-        numbers = any(NUMBER.fullmatch(x.encode(errors="replace")) for x in first[:2])
-        named = len(first) > 1 and _integers(rest) and not numbers
-    else:
-        used = {row[k] for row in rest for k in columns if k < len(row)}
-        named = wanted is not None or not used & {first[k] for k in columns}
-    named = named if header is None else header
-    if not named or not first:
-        return LineLayout(separator, first=tuple(first))
-    records = cut(lines, separator, strict=False)
-    next(records)
-    names = tuple(first[k] for k in columns if k < len(first))
-    return LineLayout(separator, columns, names, records.line_num)
 
 
 def _rows(lines: list[str], separator: str) -> list[list[str]]:
