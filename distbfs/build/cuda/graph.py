@@ -58,23 +58,29 @@ def assemble(
     with kernels.phase("trees"):
         trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
-        classed, kept = degrees[0], None
+        classed = degrees[0]
         if back is not None:
             classed = degrees[0] + degrees[1]
             lower_degrees(kernels, degrees[0], classed)
         numbering = Numbering(kernels, classed, trees)
         del classed, trees
-        if back is not None:
-            kept = EVERY if room is None else _kept(kernels, numbering, degrees, room)
+        lengths = [kernels.gather(side, numbering.vertices) for side in degrees]
+        degrees.clear()
+        ranges = [Ranges(kernels, side) for side in lengths]
+        gaps = [side.get() == 0 if back else None for side in lengths]
+        del lengths
+        split = None
+        if room is not None:
+            every, count = BothSides(ranges), len(ranges)
+            split = room.split(len(ends), numbering, every, sides=count)
+        kept = EVERY if split is None else split.kept
 
     def rows(chunks: Passes, budget: Budget) -> dict[str, Any]:
-        with kernels.phase("numbering"):
-            lengths = [kernels.gather(degrees.pop(0), numbering.vertices)]
         return make_rows(
-            *(kernels, chunks, numbering, lengths, budget),
+            *(kernels, chunks, numbering, ranges, budget, kept),
             both=both,
             wide=wide,
-            kept=kept,
+            gaps=gaps.pop(0),
         )
 
     made = numbering.arrays() | rows(*pairs)
@@ -92,19 +98,6 @@ def assemble(
         seconds=kernels.clock.seconds,
         **made,
     )
-
-
-def _kept(
-    kernels: Kernels, numbering: Numbering, degrees: list[DeviceArray], room: Room
-) -> int:
-    """Return how many columns of a row the device keeps; EVERY means all.
-
-    degrees: as in ``assemble``
-    """
-    lengths = [kernels.gather(side, numbering.vertices) for side in degrees]
-    both = BothSides([Ranges(kernels, side) for side in lengths])
-    split = room.split(len(degrees[0]), numbering, both, sides=2)
-    return EVERY if split is None else split.kept
 
 
 def check_size(n: int) -> None:

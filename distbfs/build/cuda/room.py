@@ -278,12 +278,6 @@ class Budget:
         single = KEY_BYTES * keys <= self.buffer
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
-    def split(self, numbering: Numbering, ranges: Ranges) -> Split | None:
-        """Split the rows; return None if all their columns fit. See ``Room.split``."""
-        if self._room is None:
-            return None
-        return self._room.split(self._n, numbering, ranges)
-
     def keys_at_once(self, active: int, ranges: Ranges, split: Split | None) -> int:
         """Return the number of keys to sort at once, at least the longest row's."""
         capacity = self.buffer // KEY_BYTES

@@ -191,29 +191,25 @@ def make_rows(
     kernels: Kernels,
     chunks: Passes,
     numbering: Numbering,
-    lengths: list[DeviceArray],
+    sides: list[Ranges],
     budget: Budget,
+    kept: int,
     *,
     both: bool,
     wide: bool,
-    kept: int | None = None,
+    gaps: Marks | None,
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
     chunks: the pairs, of which one more pass must be announced
-    lengths: a list of one array, uint32 [active], the number of keys of each row; the
-    list is emptied
+    sides: the numbers of keys of the rows; the first are those of these rows, and are
+    taken from the list
+    kept: number of columns of a row on the device; gaps: see ``RowsByRange``
     both: whether a pair stands for two directed edges
-    kept: number of columns of a row on the device; None: as many as the budget allows,
-    and then no row may be empty
     """
     with kernels.phase("numbering"):
-        gaps = None if kept is None else lengths[0].get() == 0
-        ranges, active = Ranges(kernels, lengths.pop()), numbering.active
-        if kept is None:
-            split = budget.split(numbering, ranges)
-        else:
-            split = None if kept == EVERY else Split.at(kept, numbering, ranges)
+        ranges, active = sides.pop(0), numbering.active
+        split = None if kept == EVERY else Split.at(kept, numbering, ranges)
         capacity = budget.keys_at_once(active, ranges, split)
         bounds = ranges.cut(capacity, at=split and split.tailed)
         total, columns = ranges.total, split.heads if split else ranges.total
