@@ -409,7 +409,7 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     sum_counts(b, tallies, sums, DATED);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
-        /* mutant: -= sums[DELEGATES] / b.domains -> = 0
+        /* mutant: now.hidden - sums[DELEGATES] / b.domains -> 0
          * : test_between_loop::test_levels_and_parents */
         then->does = does, then->hidden = now.hidden - sums[DELEGATES] / b.domains;
         then->asks = sums[UNKNOWN] != 0;

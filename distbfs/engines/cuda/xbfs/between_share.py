@@ -262,9 +262,9 @@ class BetweenShare(ShareSearch):
         """Set the visible ones of a set of outer edges, None for all."""
         cp, bits = cuda.cupy(), None if seen is None else seen.bits
         ends = cp.diff(outer.offsets) if seen is None else seen.ends
-        some = self._rows_with(ends > 0)
+        some, count = self._rows_with(ends > 0), cp.count_nonzero(ends)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
-        self._asking[0] = cp.count_nonzero(ends)  # of edges in, which come last
+        self._asking[0] = count  # of edges in, which come last
 
     def _load(self, *, counting: bool) -> None:
         """Choose the kernels; prepare their launches on the first call.

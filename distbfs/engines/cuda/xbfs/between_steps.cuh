@@ -167,13 +167,15 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
 INLINE void count_queue(const Between &b, const State &s, const Team &team, u32 *count) {
     const Params &p = b.own;
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + idle_of(b, at);
+    const bool is_less = s.depth || p.from_set; /* by a single root they are so from the start */
     for (u32 i = team.block * THREADS + threadIdx.x; i < all; i += team.blocks * THREADS) {
         const u32 v = queued(p, at, size, i);
         if (v >= p.active) continue; /* see `lone` */
         count[v < b.normals ? DELEGATES : NORMALS]++;
-        count[LEFT] += is_pulled(p, v);
+        count[LEFT] += is_less && is_pulled(p, v);
         count[OUTER] += bit_of(b.has_outer, v);
-        count[OPEN_OUTER] += bit_of(IN_EDGES(b).has_outer, v);
+        /* mutant: is_less && bit_of( -> bit_of( : test_between_leaves::test_every_way */
+        count[OPEN_OUTER] += is_less && bit_of(IN_EDGES(b).has_outer, v);
         if (v >= b.normals) continue;
         count[LEAVES] += b.leaves[v];
         atomicOr(b.known + (v >> 5), 1u << (v & 31));

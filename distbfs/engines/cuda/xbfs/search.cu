@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     __shared__ Mail own;     /* of block 0's queue */
     __shared__ u32 stop;     /* the host's word, as all have learnt it, or block 0 alone */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
-    Run r = {*p.state, 0, 0};
+    Run r = {*p.state, 0, 0, {0, 0}};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used;
     const u32 root = ASKED(p.from_set) ? NONE : p.numbers[p.root];

@@ -62,7 +62,7 @@ struct State {
  * so that the step has the registers. */
 struct Run {
     State s;
-    u32 turn, used;
+    u32 turn, used, pad[2]; /* 64 bytes, which are copied 16 at a time */
 };
 
 /* A queue that is made by all blocks. */
