@@ -33,7 +33,7 @@ INLINE void adopt_early(const Params &p, const State &s) {
     for (u32 base = first; base < s.size; base += threads_of<u32>(THREADS)) {
         const u32 at = base + lane_id();
         const u32 v = at < s.size ? queue[at] : NONE;
-        /* mutant: level -> level - 1 : test_records_add_up */
+        /* mutant: == s.level -> == s.level - 1 : test_records_add_up */
         const bool mine = v != NONE && load_status(p.level + v) == s.level;
         enqueue(mine, v, next, &slot->tail);
     }
