@@ -35,7 +35,6 @@ from distbfs.device import programs
 from distbfs.device.nvrtc import KernelRefused
 from distbfs.device.structures import Declarations
 from distbfs.errors import UsageError
-from distbfs.multisearch.base import check_problem
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 
 SOURCE = Path(__file__).with_name("multi.cu")
@@ -147,16 +146,17 @@ class Program:
 
 
 def check_state(state: State) -> None:
-    """Raise UsageError if a state that has been checked cannot be a C++ member."""
-    if state.name in RESERVED or not state.name.isascii():
+    """Raise UsageError if a state cannot be a member of a structure."""
+    name = state.name
+    if not name.isidentifier() or name in RESERVED or not name.isascii():
         taken = ", ".join(sorted(RESERVED))
-        raise UsageError(
-            f"state '{state.name}' is not an available name; taken: {taken}"
-        )
+        raise UsageError(f"state '{name}' is not an available name; taken: {taken}")
     if str(np.dtype(state.dtype)) not in TYPES:
         allowed = ", ".join(TYPES)
+        raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
+    if state.per not in ("search", "vertex", "pair"):
         raise UsageError(
-            f"state '{state.name}' has dtype {state.dtype}; allowed: {allowed}"
+            f"state '{name}' is per '{state.per}'; allowed: search, vertex, pair"
         )
 
 
@@ -184,9 +184,11 @@ def program_of(problem: Problem) -> Program:
 
     Raises UsageError for invalid state, or for a text without any of the functions.
     """
-    check_problem(problem)
     for state in problem.state:
         check_state(state)
+    names = [state.name for state in problem.state]
+    if len(set(names)) < len(names):
+        raise UsageError(f"problem '{problem.name}' has two states of one name")
     code = COMMENTS.sub(" ", problem.cuda)
     used = frozenset(x for x in FUNCTIONS if re.search(rf"\b{x}\s*\(", code))
     if code.strip() and not used:
