@@ -56,16 +56,16 @@ def check_records(source, root, found):
     """Assert that records tell the vertices found, and the edges of pushes."""
     level = source.distances(root)
     sizes = np.bincount(level[level >= 0]).tolist()
-    assert [x.found for x in found.records] == sizes[1:]
+    assert [x["found"] for x in found.records] == sizes[1:]
     into = np.bincount(source.matrix.indices, minlength=source.n)
     for depth, x in enumerate(found.records):
-        if x.direction.startswith("push"):
-            assert x.checks == source.degrees[level == depth].sum()
+        if x["direction"].startswith("push"):
+            assert x["checks"] == source.degrees[level == depth].sum()
             continue
         # columns that a row has not are looked at, too: seven of a vertex
         left = (level > depth) | (level < 0)
-        assert sizes[depth + 1] <= x.checks
-        assert x.checks <= into[left].sum() + 7 * left.sum()
+        assert sizes[depth + 1] <= x["checks"]
+        assert x["checks"] <= into[left].sum() + 7 * left.sum()
 
 
 def check_rows(source, made):

@@ -86,7 +86,7 @@ def test_domains_with_tails_in_host_memory(monkeypatch, name, share, parts):
         for root in some_roots(source, 4):
             records = look(driver, source, root, records=k % 2 == 0).records
             for record in records:
-                assert record.extra["tail_edges"] <= record.checks
+                assert record["tail_edges"] <= record["checks"]
         driver.close()
         assert held
 

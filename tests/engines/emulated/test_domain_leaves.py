@@ -149,8 +149,8 @@ def test_records(device):
     for root in (hub, leaf):
         found = look(driver, source, root, records=True)
         wanted = np.bincount(source.distances(root) + 1)[2:]
-        assert [one.found for one in found.records] == wanted.tolist()
-        pruned = sum(one.extra[PRUNED] for one in found.records)
+        assert [one["found"] for one in found.records] == wanted.tolist()
+        pruned = sum(one[PRUNED] for one in found.records)
         searched = 2 * 1024
         assert pruned + (root == leaf) >= (source.degrees > 0).sum() - searched
     driver.close()
@@ -163,8 +163,9 @@ def test_levels_of_leaves_alone(device):
     source = leafy(core, 6000)
     driver = resident_driver(source, 2)
     found = look(driver, source, roots_of(source)[0], records=True)
-    assert found.records[-1].direction == TREES
-    assert found.records[-1].found == found.records[-1].extra[PRUNED]
+    last = found.records[-1]
+    assert last["direction"] == TREES
+    assert last["found"] == last[PRUNED]
     driver.close()
 
 
