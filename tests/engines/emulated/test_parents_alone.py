@@ -242,7 +242,7 @@ def test_a_domain(device, parts):
             look(driver, made.source, some[0], until=until)
         if not k % 2:  # records are the same for offsets of both widths
             found = look(driver, made.source, some[0], records=True)
-            told = [one.found for one in found.records if one.found]
+            told = [one["found"] for one in found.records if one["found"]]
             level = wanted_levels(made, some[0])
             assert told == np.bincount(level[level > 0])[1:].tolist()
         look(driver, made.source, some[1])

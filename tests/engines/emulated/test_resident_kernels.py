@@ -203,7 +203,7 @@ def test_pulls_after_pulls_that_became_pushes(device):
         driver = resident_driver(source, 3, overrides=overrides)
         root = int(source.degrees.argmax())
         records = look(driver, source, root, records=True).records
-        kinds = [record.direction for record in records]
+        kinds = [record["direction"] for record in records]
         between = kinds.index("push-block", kinds.index("pull"))
         assert kinds[kinds.index("pull", between) - 1] == step, kinds
         for other in some_roots(source, 3):
@@ -224,7 +224,7 @@ def test_a_wide_push_between_pulls(device):
     driver = resident_driver(shuffled(whole), 3, overrides=overrides)
     root = int(np.random.default_rng(9).permutation(whole.n)[0])
     records = look(driver, shuffled(whole), root, records=True).records
-    kinds = [record.direction for record in records]
+    kinds = [record["direction"] for record in records]
     assert kinds[:4] == ["push-block", "pull", "push", "pull"]
 
 
@@ -245,10 +245,10 @@ def test_records(device):
             found = look(driver, source, root, records=True)
             wanted = source.distances(root)
             sizes = np.bincount(wanted[wanted >= 0])
-            assert [x.found for x in found.records] == sizes[1:].tolist()
-            assert all(x.direction.startswith("pu") for x in found.records)
+            assert [x["found"] for x in found.records] == sizes[1:].tolist()
+            assert all(x["direction"].startswith("pu") for x in found.records)
             look(driver, source, root)
-            checks = sum(x.checks for x in found.records)
+            checks = sum(x["checks"] for x in found.records)
             reached = source.degrees[wanted >= 0].sum()
             assert checks >= (wanted > 0).sum()
             assert checks <= 3 * max(reached, 1) + source.matrix.nnz
@@ -263,7 +263,7 @@ def test_steps_are_those_of_one_device(device):
         for parts in (1, 2, 4):
             driver = resident_driver(source, parts, overrides={"pull_edges": share})
             records = look(driver, source, root, records=True).records
-            kinds.append([x.direction for x in records])
+            kinds.append([x["direction"] for x in records])
         assert kinds[0] == kinds[1] == kinds[2]
 
 

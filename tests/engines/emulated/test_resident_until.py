@@ -75,10 +75,10 @@ def test_after_every_step(device, parts):
             if (depth + parts) % 3 == 2:
                 look(driver, source, root, until=Until(None, np.array([target])))
             records = look(driver, source, root, until=until, records=True).records
-            assert [x.found for x in records] == np.bincount(
+            assert [x["found"] for x in records] == np.bincount(
                 levels[(levels > 0) & (levels <= depth)], minlength=depth + 1
             )[1:].tolist()
-            last.add(records[-1].direction)
+            last.add(records[-1]["direction"])
     assert last == {"push-block", "push", "push-marking", "pull", "pull-last"}
 
 

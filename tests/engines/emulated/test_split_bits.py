@@ -226,8 +226,8 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
             assert bytes_beside(one.graph.n, one.graph.active, devices, 0) >= need
     state = []
 
-    def watch(self, n, numbering, ranges):
-        state.append(self.state(n, made.active, made.m, numbering.at_least))
+    def watch(self, n, numbering, ranges, sides):
+        state.append(self.state(n, made.active, made.m // sides, numbering.at_least))
 
     monkeypatch.setattr(Room, "split", watch)
     for beside in (None, bytes_beside):

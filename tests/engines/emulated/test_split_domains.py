@@ -104,10 +104,10 @@ def test_each_way_with_the_least_on_the_devices(monkeypatch):
             beyond = np.maximum(source.degrees - kept, 0)
             read = 0
             for depth, x in enumerate(look(driver, source, root, records=True).records):
-                tails = x.extra["tail_edges"]
-                if x.direction.startswith("push"):
+                tails = x["tail_edges"]
+                if x["direction"].startswith("push"):
                     assert tails == beyond[level == depth].sum()
-                assert tails <= x.checks
+                assert tails <= x["checks"]
                 read += tails
             assert read
             for until in (Until(depth=1), Until(targets=np.array([target]))):

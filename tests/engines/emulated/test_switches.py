@@ -6,7 +6,7 @@ from device_graphs import HostGraph
 from graphs import Tuples, build, kronecker, uniform
 
 from distbfs.engines.cuda.common import graph_engine as whole
-from distbfs.options import Knobs, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 
 DENSE = 32  # one in so many vertices
@@ -41,7 +41,6 @@ def records(source, engine, method, root=0, **options):
         ("openmp", "hybrid", {"threads": 2}),
         ("layer", "hybrid", {}),
         ("frontier", "hybrid", {}),
-        ("bfs4k", "auto", {"knobs": Knobs(k2=0, k5=0)}),
     ],
 )
 def test_levels_are_pulled_from_a_32nd_of_the_vertices_on(
