@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
     u32 turn = 0;
     State s = *b.own.state;
     clear_other(b.own);
-    search_level(b, (u32 *)dynamic, everybody(), turn, s);
+    search_level(b, (u32 *)dynamic, turn, s);
     tell_delegates(b, newest(b.own, s));
 #endif
 }
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
 /* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    admit_delegates(b, *b.own.state, everybody(), [&](u32 at) {
+    admit_delegates(b, *b.own.state, [&](u32 at) {
         u32 all = 0;
         for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
         return all;
@@ -123,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
-    each_item(b, Items{b, s});
+    each_item(b, threadIdx.x & 31, Items{b, s});
 }
 
 /* Vertices here for which other domains have answered. */
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
     const State s = *p.state;
-    count_found(b, s, everybody());
+    count_found(b, s);
     grid_sum(&p.control->barrier, turn, 0);
     if (blockIdx.x == 0 && threadIdx.x == 0) make_frontier(b, s);
 }
@@ -188,19 +188,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_c
 
 /* Name the parents of delegates that their owners ask for and this device found. */
 extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
-    each_item(b, ParentQuestions{b, newest(b.own, *b.own.state)});
+    each_item(b, threadIdx.x & 31, ParentQuestions{b, newest(b.own, *b.own.state)});
 }
 
 /* The answers.  The own boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
     empty_boxes(b);
-    each_item(b, ParentAnswers{b});
+    each_item(b, threadIdx.x & 31, ParentAnswers{b});
 }
 
 /* The same when the results kernel has run. */
 extern "C" __global__ void __launch_bounds__(THREADS) late_parents(const __grid_constant__ Between b) {
     empty_boxes(b);
-    each_item(b, LateAnswers{b});
+    each_item(b, threadIdx.x & 31, LateAnswers{b});
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) codes(const __grid_constant__ Between b) {

@@ -186,29 +186,10 @@ INLINE u64 *replies_to(const Between &b, u32 share) {
 
 #define EACH 4 /* items, or outer edges, of a lane at a time */
 
-/* The blocks that do a step: all of a launch, or the first one while the others wait. */
-struct Team {
-    u32 block, blocks;
-};
-
-INLINE Team everybody() { return Team{blockIdx.x, gridDim.x}; }
-
-/* All of them meet; what they have done before is seen. */
-INLINE void meet(const Between &b, const Team &team, u32 &turn) {
-    if (team.blocks > 1) {
-        grid_sum(&b.own.control->barrier, turn, 0);
-        return;
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) __threadfence(); /* atomics of this block leave old words in its cache */
-    __syncthreads();
-}
-
 /* Calls take(items, writers, ok, lane) by whole warps, EACH a lane, for items of one share. */
 template <class Take>
-INLINE void each_of(const u64 *items, u64 count, u32 writer, const Team &team, const Take &take) {
-    const u32 lane = threadIdx.x & 31;
-    const u64 first = (u64)team.block * THREADS + threadIdx.x, all = (u64)team.blocks * THREADS;
+INLINE void each_of(const u64 *items, u64 count, u32 writer, u32 lane, const Take &take) {
+    const u64 first = (u64)blockIdx.x * THREADS + threadIdx.x, all = (u64)gridDim.x * THREADS;
     for (u64 i = first; i - lane < count; i += EACH * all) {
         u64 item[EACH];
         u32 of[EACH];
@@ -225,16 +206,16 @@ INLINE void each_of(const u64 *items, u64 count, u32 writer, const Team &team, c
 /* The same for what other shares sent: boxes of item_step words, of whose items as many as there
  * is room for are here; boxes one after the other, as long as they are; or item_count items of
  * the share `writer`. */
-template <class Take> INLINE void each_item(const Between &b, const Take &take) {
-    const u32 lane = threadIdx.x & 31;
+template <class Take>
+INLINE void each_item(const Between &b, u32 lane, const Take &take) {
     if (b.writer != NONE) {
-        each_of(b.items, b.item_count, b.writer, everybody(), take);
+        each_of(b.items, b.item_count, b.writer, lane, take);
         return;
     }
     if (!b.item_step) {
         for (u64 at = 0; at < b.item_count;) {
             const u64 head = __ldcg(b.items + at);
-            each_of(b.items + at + 1, size_of(head), writer_of(head), everybody(), take);
+            each_of(b.items + at + 1, size_of(head), writer_of(head), lane, take);
             at += 1 + size_of(head);
         }
         return;

@@ -137,24 +137,13 @@ INLINE bool search_level(const Between &b, u32 *room) {
 }
 
 #else
-/* Whether a level by queue is a pull nevertheless. */
-INLINE bool pulls(const Between &b, const State &s) {
-    const Params &p = b.own;
-    const bool wide = !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only);
-    /* mutant: wide && !lone(b, s) -> wide : test_between_leaves::test_every_way */
-    return wide && !lone(b, s); /* which no pull would see */
-}
-
-/* Whether a level by queue goes from row to row, and others are marked. */
-INLINE bool pushes(const Params &p, const State &s) { return p.push_only || s.edges < p.mark_edges; }
-
 /* One level of the inner graph.
- * team: one block may push a queue; turn: see `grid_sum`; s: the state before and after it */
-INLINE void search_level(const Between &b, u32 *room, const Team &team, u32 &turn, State &s) {
+ * turn: see `grid_sum`; s: the state before and after it */
+INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     const Params &p = b.own;
     Barrier *barrier = &p.control->barrier;
-    const u32 lane = threadIdx.x & 31, warps = team.blocks * WARPS;
-    const u32 warp = (threadIdx.x >> 5) * team.blocks + team.block; /* neighbours on other SMs */
+    const u32 lane = threadIdx.x & 31, grid = gridDim.x, warps = grid * WARPS;
+    const u32 warp = (threadIdx.x >> 5) * grid + blockIdx.x; /* neighbours on other SMs */
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
     const u32 now = s.depth & 1, to = now ^ 1;
     u64 *checks = counts_of(p, s.depth + 1);
@@ -169,9 +158,12 @@ INLINE void search_level(const Between &b, u32 *room, const Team &team, u32 &tur
         s.base = s.k = s.tails = 0, s.phase = PUSHING;
     }
     const u32 *visited = newest(p, s);
-    if (s.phase == PUSHING && pulls(b, s)) s.phase = PULLING, s.base = s.depth, s.k = 0;
+    const bool pulls = !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only);
+    /* mutant: pulls && !lone(b, s) -> pulls : test_between_leaves::test_every_way */
+    if (s.phase == PUSHING && pulls && !lone(b, s)) /* which no pull would see */
+        s.phase = PULLING, s.base = s.depth, s.k = 0;
     if (s.phase == PUSHING) count_tails(p, p.queue[now], s.count, checks, warp, warps, lane);
-    if (s.phase == PUSHING && pushes(p, s)) {
+    if (s.phase == PUSHING && (p.push_only || s.edges < p.mark_edges)) {
         push(p, p.queue[now], s.count, (u32)s.edges,
              Claim{p, p.snapshot, s.depth + 1,
                    Queue{p.queue[to], p.hub_queue[to], b.mail + to}},
@@ -203,7 +195,7 @@ INLINE void search_level(const Between &b, u32 *room, const Team &team, u32 &tur
         s.step = few(p, s.left) ? PULL_LAST : PULL;
         s.tails += s.step == PULL_LAST, s.k++;
     }
-    meet(b, team, turn);
+    grid_sum(barrier, turn, 0);
     s.depth++;
     if (lead) *p.state = s;
 }

@@ -29,7 +29,6 @@
 #define CHUNK 2048         /* words that a block puts at a time */
 #define POLLS 1024         /* between two looks at the clock */
 #define DATED 16           /* bits of a word of counts that have its turn */
-#define FEW_PIECES 4       /* of a mask that one block reads */
 #define FAILURE (~0ull)    /* of a signal: its writer gives up */
 
 /* Signals, each with a word for each writer. */
@@ -50,8 +49,6 @@ struct Next {
     u64 hidden; /* delegates that are not found yet */
     u64 asks;   /* whether a share has delegates whose parents others have */
     u64 wide;   /* whether the frontier is */
-    u64 alone;  /* whether one block of this device pushes it */
-    u64 turn;   /* of the level before */
 };
 
 struct Loop {
@@ -68,13 +65,12 @@ struct Loop {
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
     u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
-    Next *next;            /* [2], in turn: blocks may read one while the other is written */
+    Next *next;            /* [1] */
     u64 slot, reply_slot;  /* words of a box, or of answers, and the word before them */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
     u32 rows;              /* of trace */
     u32 wide;              /* from so many vertices of a share on that have outer edges */
-    u32 few;               /* edges of a frontier that one block pushes alone */
 #if SEVERAL
     const u64 *apart;      /* [shares], for each share those of other domains, as bits */
     const u32 *elements;   /* [shares], the processing element that has each */
@@ -167,10 +163,9 @@ INLINE void tell(const Loop &n, u32 kind, u64 value) {
 
 /* Whether this block is the last one to come, which then sees what all have done before.
  * There is a meeting of all blocks between two of these. */
-INLINE bool comes_last(const Loop &n, const Team &team) {
+INLINE bool comes_last(const Loop &n) {
     __shared__ u32 last;
     __syncthreads();
-    if (team.blocks == 1) return true;
     if (threadIdx.x == 0) last = (add_acquire_release(n.arrived, 1) + 1) % gridDim.x == 0;
     __syncthreads();
     return last;
@@ -181,11 +176,10 @@ INLINE bool comes_last(const Loop &n, const Team &team) {
         n.trace[row * STAGES + stage] = nanoseconds();
 
 /* Put words to a share, by all blocks, of which the first one differs by share. */
-INLINE void put_all(const Loop &n, const Team &team, void *to, const void *from, u64 words,
-                    u32 share) {
+INLINE void put_all(const Loop &n, void *to, const void *from, u64 words, u32 share) {
     const u64 pieces = (words + CHUNK - 1) / CHUNK;
-    const u32 begin = (team.block + share * 17) % team.blocks;
-    for (u64 k = begin; k < pieces; k += team.blocks) {
+    const u32 begin = (blockIdx.x + share * 17) % gridDim.x;
+    for (u64 k = begin; k < pieces; k += gridDim.x) {
         const u64 at = k * CHUNK, some = words - at < CHUNK ? words - at : CHUNK;
         put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, element_of(n, share));
     }
@@ -217,7 +211,7 @@ INLINE Region replied(const Loop &n) { return Region{n.replied, n.reply_slot}; }
 
 /* Put the boxes for other shares, or replies, into a region of theirs; what their bytes count as is
  * `sort`. */
-INLINE void put_boxes(const Loop &n, const Team &team, const Region &region, u32 sort) {
+INLINE void put_boxes(const Loop &n, const Region &region, u32 sort) {
     const Between &b = n.b;
     u64 bytes = 0;
     for (u32 t = 0; t < b.shares; t++) {
@@ -226,7 +220,7 @@ INLINE void put_boxes(const Loop &n, const Team &team, const Region &region, u32
         u64 words = size_of(__ldcg(box));
         if (sort == QUESTIONS) words = (words + QUESTIONS_A_WORD - 1) / QUESTIONS_A_WORD;
         if (sort == ANSWERS) words = (words + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD;
-        put_all(n, team, region.words + row_of(n, b.share, t) * region.slot, box, 1 + words, t);
+        put_all(n, region.words + row_of(n, b.share, t) * region.slot, box, 1 + words, t);
         bytes += 8 * (1 + words);
     }
     count_sent(n, sort, bytes);
@@ -281,10 +275,10 @@ INLINE void each_with(const Between &b, u32 lane, bool written, const Take &take
 
 /* Put the delegates that this share alone knows of, pieces of a mask that have some.  A block that
  * is late may find those that others of its blocks have just heard of, too: they are known then. */
-INLINE void put_masks(const Loop &n, const Team &team, const u32 *now, u64 epoch) {
+INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
     const u32 pieces = pieces_of(b), own = SEVERAL ? b.own_lanes * pieces : pieces;
-    for (u32 k = team.block; k < own; k += team.blocks) {
+    for (u32 k = blockIdx.x; k < own; k += gridDim.x) {
         const Piece piece = piece_of(b, k);
         const u32 at = piece.at + threadIdx.x, w = word_at(b, at);
         const u32 fresh = at < piece.end ? __ldcg(now + w) & ~b.known[w] : 0;
@@ -314,11 +308,10 @@ INLINE void each_box(const Loop &n, const Region &region, const Take &take) {
 /* As `each_item`. */
 struct Came {
     const Loop &n;
-    const Team team;
     const Region region;
     template <class Take> __device__ __forceinline__ void operator()(const Take &take) const {
         each_box(n, region, [&](u32 share, const u64 *box) {
-            each_of(box + 1, size_of(__ldcg(box)), share, team, take);
+            each_of(box + 1, size_of(__ldcg(box)), share, threadIdx.x & 31, take);
         });
     }
 };
@@ -336,13 +329,13 @@ INLINE u64 masks_of(const Loop &n, const Heard &heard) {
 }
 
 /* The delegates that others found in this level; who: see `masks_of`. */
-INLINE void take_masks(const Loop &n, const Team &team, const State &s, u64 who, u64 epoch) {
+INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
     const Between &b = n.b;
     const u32 pieces = pieces_of(b);
     if (!who) return;
 #if SEVERAL
     const u32 words = lane_words(b);
-    admit_delegates(b, s, team, [&](u32 at) {
+    admit_delegates(b, s, [&](u32 at) {
         const u32 lane = at / words, piece = lane * pieces + (at - lane * words) / THREADS;
         u32 all = 0;
         each_with(b, lane, false, [&](u32 share, u64 row) {
@@ -355,7 +348,7 @@ INLINE void take_masks(const Loop &n, const Team &team, const State &s, u64 who,
         return all;
     });
 #else
-    admit_delegates(b, s, team, [&](u32 at) {
+    admit_delegates(b, s, [&](u32 at) {
         u32 all = 0;
         for (u64 left = who; left; left &= left - 1) {
             const u64 row = row_of(n, __ffsll(left) - 1, b.share);
@@ -369,23 +362,8 @@ INLINE void take_masks(const Loop &n, const Team &team, const State &s, u64 who,
 #endif
 }
 
-/* Whether one block of this device does the next level; found: vertices with outer edges of the
- * frontier of all shares.  Others may send masks of as many delegates as there are. */
-INLINE bool goes_alone(const Loop &n, u32 does, u64 found) {
-    const Between &b = n.b;
-    const State &s = *b.own.state;
-#if SEVERAL
-    return false;
-#else
-    return s.phase == PUSHING && s.edges < n.few && found < n.few && !(does & ASKS) &&
-           pieces_of(b) <= FEW_PIECES && !pulls(b, s) && pushes(b.own, s);
-#endif
-}
-
-/* What all shares have counted; one block leaves what follows `now` in `then`.  False: see
- * `hear`. */
-INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums,
-                     const Next &now, Next *then) {
+/* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
+INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
     const Between &b = n.b;
     const u64 date = turn & ((1 << DATED) - 1);
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
@@ -409,12 +387,11 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     sum_counts(b, tallies, sums, DATED);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
-        /* mutant: now.hidden - sums[DELEGATES] / b.domains -> 0
+        /* mutant: -= sums[DELEGATES] / b.domains -> = 0
          * : test_between_loop::test_levels_and_parents */
-        then->does = does, then->hidden = now.hidden - sums[DELEGATES] / b.domains;
-        then->asks = sums[UNKNOWN] != 0;
-        then->wide = sums[OUTER] >= (u64)n.wide * b.shares;
-        then->alone = goes_alone(n, does, sums[OUTER]), then->turn = turn;
+        n.next->does = does, n.next->hidden -= sums[DELEGATES] / b.domains;
+        n.next->asks = sums[UNKNOWN] != 0;
+        n.next->wide = sums[OUTER] >= (u64)n.wide * b.shares;
     }
     for (u32 i = threadIdx.x; does && i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     __syncthreads();
@@ -422,67 +399,59 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
 }
 
 /* All blocks meet; whether each of them is fine.
- * next: shared, receives what the next level does from `then`, unless null */
-INLINE bool meet_fine(const Loop &n, const Team &team, u32 &turn, bool fine, const Next *then = 0,
-                      Next *next = 0) {
+ * next: shared, receives what the next level does, unless null */
+INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine, Next *next = 0) {
     const u32 words = next ? sizeof(Next) / 8 : 0;
-    if (team.blocks == 1) {
-        meet(n.b, team, turn);
-        if (threadIdx.x < words) ((u64 *)next)[threadIdx.x] = __ldcg((const u64 *)then + threadIdx.x);
-        __syncthreads();
-        return fine;
-    }
     return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine,
-                     (const u64 *)then, words, (u64 *)next);
+                     (const u64 *)n.next, words, (u64 *)next);
 }
 
 /* What was put is where it goes, and what others have in return has come: questions or items, then
  * answers.  False: see `hear`.
  * stays: the boxes are written anew when this returns, so all blocks must have put theirs */
-INLINE bool pass_on(const Loop &n, const Team &team, u32 signal, u64 epoch, bool stays,
-                    Heard &heard, u32 &turn) {
+INLINE bool pass_on(const Loop &n, u32 signal, u64 epoch, bool stays, Heard &heard, u32 &turn) {
     all_put();
     bool tells = blockIdx.x == 0;
-    if (stays) meet(n.b, team, turn);
-    else tells = comes_last(n, team);
+    if (stays) grid_sum(&n.b.own.control->barrier, turn, 0);
+    else tells = comes_last(n);
     if (tells && threadIdx.x == 0)
         tell(n, signal, epoch << 1 | (__ldcg(n.masked) == epoch));
     return hear(n, signal, epoch, heard);
 }
 
 /* A level of the inner graph; false: a device of the domain is waited for in vain. */
-INLINE bool search_inner(const Loop &n, const Team &team, u32 *room, State &s, u32 &turn) {
+INLINE bool search_inner(const Loop &n, u32 *room, State &s, u32 &turn) {
 #if SEVERAL
-    if (!meet_fine(n, team, turn, search_level(n.b, room))) return false;
+    if (!meet_fine(n, turn, search_level(n.b, room))) return false;
     s = *n.b.own.state;
 #else
-    search_level(n.b, room, team, turn, s);
+    search_level(n.b, room, turn, s);
 #endif
     return true;
 }
 
 /* One level, but for its counts; false: a share is waited for in vain. */
-INLINE bool one_level(const Loop &n, const Team &team, u32 *room, u32 does, bool hides, bool wide, u64 epoch, u32 row,
+INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide, u64 epoch, u32 row,
                       State &s, Heard &heard, u32 &turn) {
     const Between &b = n.b;
-    const u32 lane = threadIdx.x & 31, warps = team.blocks * WARPS;
-    const u32 warp = (threadIdx.x >> 5) * team.blocks + team.block;
+    const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
+    const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
     const bool asks = does & ASKS, early = does & PUSHES && wide;
     NOTE(LEVEL_BEGINS)
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
     if (early) {
-        meet(b, team, turn);
-        put_boxes(n, team, came(n), ITEMS);
+        grid_sum(&b.own.control->barrier, turn, 0);
+        put_boxes(n, came(n), ITEMS);
     }
-    if (!search_inner(n, team, room, s, turn)) return false;
+    if (!search_inner(n, room, s, turn)) return false;
     if (asks) {
         ask_outer(b, s, warp, warps, lane);
-        meet(b, team, turn);
+        grid_sum(&b.own.control->barrier, turn, 0);
     }
     NOTE(LEVEL_SEARCHED)
-    if (hides) put_masks(n, team, newest(b.own, s), epoch);
-    if (!early) put_boxes(n, team, came(n), asks ? QUESTIONS : ITEMS);
-    bool fine = pass_on(n, team, BOXES, epoch, false, heard, turn);
+    if (hides) put_masks(n, newest(b.own, s), epoch);
+    if (!early) put_boxes(n, came(n), asks ? QUESTIONS : ITEMS);
+    bool fine = pass_on(n, BOXES, epoch, false, heard, turn);
     const u64 who = masks_of(n, heard);
     NOTE(BOXES_CAME)
     if (asks) {
@@ -490,33 +459,33 @@ INLINE bool one_level(const Loop &n, const Team &team, u32 *room, u32 does, bool
             each_box(n, came(n), [&](u32 share, const u64 *box) {
                 answer_letter(b, s, letter_in(share, box), lane);
             });
-        if (!meet_fine(n, team, turn, fine)) return false;
-        put_boxes(n, team, replied(n), ANSWERS);
-        fine = pass_on(n, team, REPLIES, epoch, false, heard, turn);
+        if (!meet_fine(n, turn, fine)) return false;
+        put_boxes(n, replied(n), ANSWERS);
+        fine = pass_on(n, REPLIES, epoch, false, heard, turn);
         NOTE(REPLIES_CAME)
     }
     if (fine) {
-        take_masks(n, team, s, who, epoch);
+        take_masks(n, s, who, epoch);
         if (asks)
             each_box(n, replied(n), [&](u32 share, const u64 *box) {
                 const Letter letter = letter_in(share, box);
                 take_letter(b, s, letter, letter.count, lane);
             });
-        else if (does & PUSHES) Came{n, team, came(n)}(Items{b, s});
+        else if (does & PUSHES) Came{n, came(n)}(Items{b, s});
     }
-    fine = meet_fine(n, team, turn, fine);
+    fine = meet_fine(n, turn, fine);
     NOTE(LEVEL_TAKEN)
     return fine;
 }
 
 /* Count a level and choose the next one; false: as `one_level`. */
-INLINE bool count_level(const Loop &n, const Team &team, const State &s, u64 epoch, u32 row,
-                        Heard &heard, u64 *sums, Next &next, Next *then, u32 &turn) {
+INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard &heard, u64 *sums,
+                        Next &next, u32 &turn) {
     bool fine = true;
     empty_boxes(n.b);
-    count_found(n.b, s, team);
-    if (comes_last(n, team)) fine = tally_up(n, s, epoch, heard, sums, next, then);
-    fine = meet_fine(n, team, turn, fine, then, &next);
+    count_found(n.b, s);
+    if (comes_last(n)) fine = tally_up(n, s, epoch, heard, sums);
+    fine = meet_fine(n, turn, fine, &next);
     NOTE(LEVEL_COUNTED)
     return fine;
 }
@@ -524,45 +493,43 @@ INLINE bool count_level(const Loop &n, const Team &team, const State &s, u64 epo
 /* The parents of this share's own delegates that others have; false: as `one_level`. */
 INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     const Between &b = n.b;
-    const Team team = everybody();
+    Barrier *barrier = &b.own.control->barrier;
     ask_for_parents(b);
-    meet(b, team, turn);
-    put_boxes(n, team, came(n), PARENTS);
-    bool fine = pass_on(n, team, BOXES, epoch, true, heard, turn);
+    grid_sum(barrier, turn, 0);
+    put_boxes(n, came(n), PARENTS);
+    bool fine = pass_on(n, BOXES, epoch, true, heard, turn);
     empty_boxes(b);
-    if (!meet_fine(n, team, turn, fine)) return false;
-    Came{n, team, came(n)}(ParentQuestions{b, newest(b.own, *b.own.state)});
-    meet(b, team, turn);
-    put_boxes(n, team, replied(n), PARENTS);
-    fine = pass_on(n, team, REPLIES, epoch, false, heard, turn);
-    if (fine) Came{n, team, replied(n)}(ParentAnswers{b});
-    return meet_fine(n, team, turn, fine);
+    if (!meet_fine(n, turn, fine)) return false;
+    Came{n, came(n)}(ParentQuestions{b, newest(b.own, *b.own.state)});
+    grid_sum(barrier, turn, 0);
+    put_boxes(n, replied(n), PARENTS);
+    fine = pass_on(n, REPLIES, epoch, false, heard, turn);
+    if (fine) Came{n, replied(n)}(ParentAnswers{b});
+    return meet_fine(n, turn, fine);
 }
 
 /* Forget the last search; the roots of this one are the frontier. */
-INLINE void begin_search(const Loop &n, u64 before, Next &next, u32 &turn) {
+INLINE void begin_search(const Loop &n, Next &next, u32 &turn) {
     const Between &b = n.b;
-    const Team team = everybody();
+    Barrier *barrier = &b.own.control->barrier;
     clear_other(b.own);
     forget(b);
     if (blockIdx.x == 0) {
         if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
-        if (threadIdx.x == 0)
-            n.next[0] = Next{b.begins, n.hidden, 0, 0,
-                             !b.own.from_set && goes_alone(n, b.begins, 1), before};
+        if (threadIdx.x == 0) *n.next = Next{b.begins, n.hidden, 0, 0};
     }
-    meet_fine(n, team, turn, true, n.next, &next);
+    meet_fine(n, turn, true, &next);
     if (!b.own.from_set) return;
     admit_roots(b);
-    meet(b, team, turn);
+    grid_sum(barrier, turn, 0);
     const State s = *b.own.state;
-    count_found(b, s, team);
-    if (comes_last(n, team)) {
+    count_found(b, s);
+    if (comes_last(n)) {
         if (threadIdx.x == 0) make_frontier(b, s);
         __syncthreads();
         for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
     }
-    meet(b, team, turn);
+    grid_sum(barrier, turn, 0);
 }
 
 #if SEVERAL
@@ -592,27 +559,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     __shared__ Next next;
     const Between &b = n.b;
     const u64 before = *n.turn;
-    u32 turn = 0, said = 0; /* said: which of n.next all have read */
+    u32 turn = 0, levels = 0;
     bool fine = true;
-    begin_search(n, before, next, turn);
+    begin_search(n, next, turn);
     while (fine && next.does & GOES) {
-        const bool alone = next.alone;
-        Next *then = n.next + (said ^ 1);
-        if (!alone || blockIdx.x == 0) {
-            const Team team = alone ? Team{0, 1} : everybody();
-            const u64 epoch = next.turn + 1;
-            const u32 row = (u32)(next.turn - before);
-            State s = *b.own.state;
-            fine = one_level(n, team, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch,
-                             row, s, heard, turn) &&
-                   count_level(n, team, s, epoch, row, heard, sums, next, then, turn);
-            if (!alone) said ^= 1;
-        }
-        /* the others wait for the end of all levels that one block does */
-        if (alone && (blockIdx.x || !fine || !next.alone || !(next.does & GOES)))
-            fine = meet_fine(n, everybody(), turn, fine, then, &next), said ^= 1;
+        const u32 row = levels++;
+        const u64 epoch = before + levels;
+        State s = *b.own.state;
+        fine = one_level(n, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch, row, s,
+                         heard, turn) &&
+               count_level(n, s, epoch, row, heard, sums, next, turn);
     }
-    const u32 levels = (u32)(next.turn - before);
     const u64 last = before + levels + 1;
     if (fine && n.parents && next.asks) fine = swap_parents(n, last, heard, turn);
 #if SEVERAL

@@ -29,12 +29,10 @@ SOURCE = KERNELS / "between_loop.cu"
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
-TURNS = 15  # words before these
+TURNS = 7  # words before these
 # of a frontier between hosts: what it sends takes longer than a meeting of all blocks
 WIDE = 1 << 14
 NEVER = (1 << 32) - 1
-# edges of a frontier that one block pushes in less time than all blocks need to meet
-FEW = 1 << 12
 
 
 class BetweenLoop:
@@ -66,7 +64,6 @@ class BetweenLoop:
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
-            few=FEW,
             turn=own,
             masked=own[1:],
             arrived=own[2:],

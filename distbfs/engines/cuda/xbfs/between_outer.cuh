@@ -281,7 +281,7 @@ INLINE void push_outer(const Between &b, const State &s, u32 warp, u32 warps, u3
         each_bit(b.normals / 32, b.own.words, warp, warps, lane, [&](u32 w) { return b.front[w]; },
                  push);
     } else each_front(b, s, warp, warps, lane, push);
-    if (COUNT && lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
+    if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 
 /* The inner graph was searched: what is still unvisited asks. */
@@ -294,7 +294,7 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
              [&](bool some, u32 v, u32 lane) {
                  checks += each_outer(b, IN_EDGES(b), some, v, lane, Asker{b});
              });
-    if (COUNT && lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
+    if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 
 #define QUESTIONS_A_WORD 2 /* in a box */

@@ -98,9 +98,9 @@ INLINE void admit_roots(const Between &b) {
 
 /* Delegates that other domains found, of each word of a mask: mask(where). */
 template <class Mask>
-INLINE void admit_delegates(const Between &b, const State &s, const Team &team, const Mask &mask) {
+INLINE void admit_delegates(const Between &b, const State &s, const Mask &mask) {
     const Params &p = b.own;
-    const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * team.blocks + team.block;
+    const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
     const u32 lane = threadIdx.x & 31;
     u32 unknown_here = 0;
     const auto fresh = [&](u32 w) {
@@ -110,7 +110,7 @@ INLINE void admit_delegates(const Between &b, const State &s, const Team &team, 
         unknown_here += __popc(all & b.is_owned[w]);
         return all;
     };
-    each_bit(0, b.normals / 32, warp, team.blocks * WARPS, lane, fresh,
+    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, lane, fresh,
              [&](bool some, u32 c, u32 lane) {
                  admit<1>(b, s, &some, &c, lane);
                  if (some && p.parents) p.parent[c] = unknown(b);
@@ -164,11 +164,11 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
 }
 
 /* The same of a queue, but of LEFT and OPEN_OUTER what they are less by than before. */
-INLINE void count_queue(const Between &b, const State &s, const Team &team, u32 *count) {
+INLINE void count_queue(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + idle_of(b, at);
     const bool is_less = s.depth || p.from_set; /* by a single root they are so from the start */
-    for (u32 i = team.block * THREADS + threadIdx.x; i < all; i += team.blocks * THREADS) {
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
         const u32 v = queued(p, at, size, i);
         if (v >= p.active) continue; /* see `lone` */
         count[v < b.normals ? DELEGATES : NORMALS]++;
@@ -183,7 +183,7 @@ INLINE void count_queue(const Between &b, const State &s, const Team &team, u32 
 }
 
 /* Counts what was found, here and elsewhere; `counts` is zero before. */
-INLINE void count_found(const Between &b, const State &s, const Team &team) {
+INLINE void count_found(const Between &b, const State &s) {
     __shared__ u32 sums[FAILED];
     const Params &p = b.own;
     u32 count[FAILED];
@@ -192,7 +192,7 @@ INLINE void count_found(const Between &b, const State &s, const Team &team) {
     for (int k = 0; k < FAILED; k++) count[k] = 0;
     const bool pulled = s.phase == PULLING;
     if (pulled) count_words(b, s, count);
-    else count_queue(b, s, team, count);
+    else count_queue(b, s, count);
     count_leaves(b, s, count);
     if (p.targets) count[MISSED] = missed(b, s);
     /* mutant: lone(b, s) -> 0 : test_between_kernels::test_levels_and_parents */
