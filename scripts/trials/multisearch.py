@@ -244,10 +244,13 @@ def command(trial: Trial, made: Written, store: Path) -> None:
     words: list[Any] = ["multisearch", app, store, "-o", out, "--force", "--json"]
     if app == "diameter":
         words = ["multisearch", app, store, "--json"]
-    words += ["--engine", trial.choose(*ENGINES), "--threads", 1 + trial.below(2)]
+    engine = trial.choose(*ENGINES)
+    words += ["--engine", engine, "--threads", 1 + trial.below(2)]
     words += ["--batch", trial.choose(0, 0, 1, 3)]
     if not truth.directed:
         ways = ("auto", "sources") if app == "betweenness" else ("auto", "parts")
+        if engine == "reference":  # it searches wholes
+            ways = ("auto", "sources")
         words += ["--divide", trial.choose("sources", *ways)]
     sources = None if app in ("diameter", "betweenness") else chosen(trial, truth.n)
     pairs = trial.rng.integers(0, truth.n, (1 + trial.below(6), 2)).tolist()
