@@ -39,9 +39,10 @@ def no_nccl() -> None:
 
 
 def make(
-    kind: type, world: Ranks, chosen: ExchangeOptions = PLAIN, **more: object
+    kind: type, world: Ranks, chosen: ExchangeOptions = PLAIN, *, on_device: bool = True
 ) -> None:
-    kind(world, Placement(world.size, world.size), 10, chosen, **more)
+    placement = Placement(world.size, world.size)
+    kind(world, placement, 10, chosen, on_device=on_device)
 
 
 @pytest.mark.parametrize("on_device", [False, True])
