@@ -67,7 +67,7 @@ def engine_fault(name):
 
 def session_fault(name):
     """Let sessions end searches elsewhere, or keep no copies."""
-    from distbfs.search import result
+    from distbfs.search import result_arrays
     from distbfs.search.session import Session
 
     until = Session._until
@@ -81,7 +81,7 @@ def session_fault(name):
 
     Session._until = wrong
     if name == "kept":
-        result.copied = lambda array: array
+        result_arrays.copied = lambda array: array
 
 
 def raise_in_search(*_, **__):
