@@ -104,6 +104,16 @@ def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
         assert late == sent
 
 
+def test_turns_that_begin_anew_in_words_of_counts(device):
+    """More turns than such a word can tell apart."""
+
+    def before(runner, world):
+        runner._loop.params.held["turn"][0] = (1 << 16) - 6
+
+    looped(GRAPHS["kronecker"], 3, threshold=4, before=before)
+    looped(GRAPHS["grid"], 2, threshold=LARGE, before=before)
+
+
 def test_what_is_sent_is_counted(device):
     source = GRAPHS["kronecker"]
     pulled = looped(source, 3, threshold=LARGE, direction="pull")

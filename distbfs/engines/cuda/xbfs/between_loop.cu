@@ -134,8 +134,13 @@ INLINE u64 wait_for(const Loop &n, u32 kind, u32 share, const u64 *word, const T
     return x;
 }
 
-/* Whether nobody was waited for in vain; a whole block calls it. */
-INLINE bool is_fine(const Loop &n, const Heard &heard) {
+/* Whether nobody is waited for in vain; a whole block calls it.  wait(): this thread waits; 1 + the
+ * share that it waits for in vain, or 0 */
+template <class Wait> INLINE bool all_hear(const Loop &n, Heard &heard, const Wait &wait) {
+    if (threadIdx.x == 0) heard.fault = 0;
+    __syncthreads();
+    const u32 fault = wait();
+    if (fault) heard.fault = fault;
     __syncthreads();
     if (heard.fault && threadIdx.x == 0) n.told[FAULT] = heard.fault;
     return !heard.fault;
@@ -143,15 +148,13 @@ INLINE bool is_fine(const Loop &n, const Heard &heard) {
 
 /* Wait for a signal of every share that gives it; a whole block calls it. */
 INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
-    if (threadIdx.x == 0) heard.fault = 0;
-    __syncthreads();
-    const u32 t = threadIdx.x;
-    if (t < n.b.shares && signals(n, kind, t)) {
+    return all_hear(n, heard, [&] {
+        const u32 t = threadIdx.x;
+        if (t >= n.b.shares || !signals(n, kind, t)) return 0u;
         const auto there = [&](u64 x) { return x >> 1 >= turn; };
         heard.signal[t] = wait_for(n, kind, t, signal_at(n, kind, t), there);
-        if (heard.signal[t] == FAILURE) heard.fault = 1 + t;
-    }
-    return is_fine(n, heard);
+        return heard.signal[t] == FAILURE ? 1 + t : 0u;
+    });
 }
 
 /* Signal the shares that wait for it, after what was put and is seen; one thread. */
@@ -365,7 +368,7 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
 /* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
 INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
     const Between &b = n.b;
-    const u64 date = turn & ((1 << DATED) - 1);
+    const u64 date = turn % ((1 << DATED) - 1); /* a count of -1 is no FAILURE */
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
     for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
         const u32 t = i / COUNTS, c = i - t * COUNTS;
@@ -375,15 +378,17 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
         else put_word(to, x, element_of(n, t));
     }
     if (threadIdx.x == THREADS - 1) make_frontier(b, s); /* while the others' are on their way */
-    if (threadIdx.x == 0) heard.fault = 0;
-    __syncthreads();
-    for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
-        const u32 t = i / COUNTS;
-        const auto there = [&](u64 x) { return x << (64 - DATED) == date << (64 - DATED); };
-        if (t != b.share && wait_for(n, TALLIES, t, tallies + i, there) == FAILURE)
-            heard.fault = 1 + t;
-    }
-    if (!is_fine(n, heard)) return false;
+    const bool fine = all_hear(n, heard, [&] {
+        u32 fault = 0;
+        for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
+            const u32 t = i / COUNTS;
+            const auto there = [&](u64 x) { return x << (64 - DATED) == date << (64 - DATED); };
+            if (t != b.share && wait_for(n, TALLIES, t, tallies + i, there) == FAILURE)
+                fault = 1 + t;
+        }
+        return fault;
+    });
+    if (!fine) return false;
     sum_counts(b, tallies, sums, DATED);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
