@@ -295,7 +295,7 @@ def test_stores_of_several_parts(store, parts, tmp_path):
         assert np.where(np.isinf(values), -1, values).tolist() == every[0][0]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 200])
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
 def test_partition_of_a_directed_store(parts, tmp_path, count):
     new = tmp_path / "new"
     words = ("partition", parts, "--parts", count, "--threshold", 4, "-o", new)

@@ -27,10 +27,12 @@ def chosen(path, arch):
     """Return the variants to compile for an architecture.
 
     Any two values go together on sm_90, each is there on the others; of linked kernels,
-    whose headers take seconds, each is there on sm_90, and one on the others.
+    whose headers take seconds, each is there on sm_90, and one on the others.  The
+    first one has the fewest parts.
     """
     linked, sm_90 = is_linked(path), arch == "sm_90"
     every = covering(variants(path), 2 if sm_90 and not linked else 1)
+    every.sort(key=lambda variant: [*variant.values()].count("1"))
     return every[:1] if linked and not sm_90 else every
 
 

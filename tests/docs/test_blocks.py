@@ -136,7 +136,7 @@ def test_links_lead_somewhere(page):
             assert (page.parent / parts.path).exists(), target
 
 
-SLOW = {"cost_model.md"}  # fits tables of scripts/results twice, for seconds
+SLOW = {"cost_model.md", "engines.md", "check.md"}  # they take seconds
 RUN = {"console", "json", "pycon", "python"}
 
 

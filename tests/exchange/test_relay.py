@@ -136,7 +136,9 @@ class Wire:
         return [sorted(came.items())]
 
 
-@pytest.mark.parametrize("ranks", [1024, 8192])
+@pytest.mark.parametrize(
+    "ranks", [1024, pytest.param(8192, marks=pytest.mark.thorough)]
+)
 def test_messages_of_large_worlds(ranks):
     """Few, where a rank has items for hundreds of others; ranks run one by one."""
     placement, busy = Placement(ranks, ranks), range(0, ranks, 37)

@@ -387,6 +387,7 @@ def interleaved(parent, forced):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_one_of_two_writers_is_refused(tmp_path):
     """(inner, outer) done, and whether the inner store is there."""
     won = interleaved(tmp_path, forced=(False, False))

@@ -4,6 +4,7 @@ import addresses
 import pytest
 
 
+@pytest.mark.thorough
 def test_searches_of_parts():
     if addresses.runtime() is None:
         pytest.skip("no AddressSanitizer")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import worlds
 from graphs import kronecker
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
@@ -84,6 +85,7 @@ def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
         return at(searches, *pairs) + (searches.launched is None)
 
     monkeypatch.setattr(domain_bits.DomainBitSearches, "levels_at", wrong)
+    monkeypatch.setattr(worlds, "PATIENCE", 1)  # of a rank that waits for the other
     with pytest.raises(ValidationError, match="other levels"):
         measured(device, monkeypatch, tmp_path, "--roots", "9", "--ways", "domains")
     monkeypatch.setattr(script, "start", SoloWorld)

@@ -4,6 +4,7 @@ import gc
 
 import numpy as np
 import pytest
+from covering import covered
 from device_parts import LARGE
 from directed_between import check_parts, directed_parts
 from directed_hosts import (
@@ -52,7 +53,7 @@ def source_of(name):
 
 
 def look(source, sizes, threshold, **options):
-    roots = options.pop("roots", None) or ends_of(source)
+    roots = options.pop("roots", None) or ends_of(source, 0)
     form = {"make": directed_parts, "roots": roots, "threshold": threshold}
     return streamed(source, sizes, **form, **options)
 
@@ -85,16 +86,17 @@ def test_parts_made_in_passes(device, id_bits, monkeypatch, making, name):
     check_parts(source, made)
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("name", SHAPES)
-def test_directed_shapes(device, name, direction):
-    for sizes, threshold in (
-        ((1, 1), 6),
-        ((1, 1, 1), LARGE),
-        ((1, 1), 0),
-        ((1,) * 4, 40),
-    ):
-        look(source_of(name), sizes, threshold, direction=direction)
+@pytest.mark.parametrize(
+    ("direction", "domains", "name"),
+    covered(
+        ("auto", "push", "pull"),
+        ((2, 6), (3, LARGE), (2, 0), (4, 40)),
+        list(SHAPES),
+    ),
+)
+def test_directed_shapes(device, name, domains, direction):
+    count, threshold = domains
+    look(source_of(name), (1,) * count, threshold, direction=direction)
 
 
 @each_pair(
@@ -107,12 +109,17 @@ def test_domains_of_several_devices(device, id_bits, name, sizes, threshold):
     look(source_of(name), sizes, threshold)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1)])
-@pytest.mark.parametrize("way", EACH_WAY)
-def test_each_way(device, way, sizes):
-    for name in ("kronecker", "dead-ends", "layers", "hubs", "acyclic"):
-        for threshold in (12, LARGE):
-            look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
+@pytest.mark.parametrize(
+    ("way", "sizes", "threshold", "name"),
+    covered(
+        list(EACH_WAY),
+        ((1, 1, 1), (2, 1)),
+        (12, LARGE),
+        ("kronecker", "dead-ends", "layers", "hubs", "acyclic"),
+    ),
+)
+def test_each_way(device, way, sizes, threshold, name):
+    look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
 
 
 @each_pair(
@@ -121,52 +128,64 @@ def test_each_way(device, way, sizes):
 )
 def test_one_launch(device, id_bits, sizes, threshold, name):
     source = source_of(name)
-    form = {"make": directed_parts, "roots": ends_of(source)}
+    form = {"make": directed_parts, "roots": ends_of(source, 0)}
     looped(source, sizes, threshold=threshold, **form)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
-def test_ends_and_records(device, sizes):
-    for name in ("kronecker", "dead-ends", "layers", "acyclic", "star-out"):
-        source = source_of(name)
-        root = ends_of(source)[0]
-        levels = source.distances(root)
-        far = np.array([int(levels.argmax()), root])
-        lone = np.flatnonzero(levels < 0)[:1]
-        aims = [(1, None), (None, far), (2, far), (None, lone)]
-        if not len(lone):
-            aims.pop()
-        for threshold in (6, LARGE):
-            look(source, sizes, threshold, aims=aims, roots=[root])
-        for direction, threshold in (("push", 40), ("pull", LARGE)):
-            if name == "star-out":
-                continue
-            form = {"records": True, "direction": direction, "roots": [root]}
-            look(source, sizes, threshold, **form)
+@pytest.mark.parametrize(
+    "name", ["kronecker", "dead-ends", "layers", "acyclic", "star-out"]
+)
+def test_ends_and_records(device, sizes, name):
+    source = source_of(name)
+    root = ends_of(source)[0]
+    levels = source.distances(root)
+    far = np.array([int(levels.argmax()), root])
+    lone = np.flatnonzero(levels < 0)[:1]
+    aims = [(1, None), (None, far), (2, far), (None, lone)]
+    if not len(lone):
+        aims.pop()
+    for threshold in (6, LARGE):
+        look(source, sizes, threshold, aims=aims, roots=[root])
+    for direction, threshold in (("push", 40), ("pull", LARGE)):
+        if name == "star-out":
+            continue
+        form = {"records": True, "direction": direction, "roots": [root]}
+        look(source, sizes, threshold, **form)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
-def test_sets_of_roots(device, sizes):
-    for name in ("kronecker", "dead-ends", "star-in", "star-out", "hubs", "one-arc"):
-        source = source_of(name)
-        sinks = np.flatnonzero(source.degrees == 0)[:5]
-        drawn = np.random.default_rng(5).integers(0, source.n, 9)
-        sets = [np.unique(ends_of(source)), sinks, np.unique(drawn)]
-        roots = [*(x for x in sets if len(x)), 0]
-        for threshold in (0, 6, LARGE):
-            look(source, sizes, threshold, roots=roots)
+@pytest.mark.parametrize(
+    "name", ["kronecker", "dead-ends", "star-in", "star-out", "hubs", "one-arc"]
+)
+def test_sets_of_roots(device, sizes, name):
+    source = source_of(name)
+    sinks = np.flatnonzero(source.degrees == 0)[:5]
+    drawn = np.random.default_rng(5).integers(0, source.n, 9)
+    sets = [np.unique(ends_of(source)), sinks, np.unique(drawn)]
+    roots = [*(x for x in sets if len(x)), 0]
+    for threshold in (0, 6, LARGE):
+        look(source, sizes, threshold, roots=roots)
 
 
 @each_pair(
-    "short_boxes, sizes, direction",
-    *((1, 3, 12), ((1, 1, 1), (2, 1)), ("auto", "push", "pull")),
+    "short_boxes, sizes, direction, threshold, name",
+    *((1, 3, 12), ((1, 1, 1), (2, 1)), ("auto", "push", "pull"), (5, LARGE)),
+    ("kronecker", "random"),
 )
-def test_rounds(device, id_bits, short_boxes, sizes, direction):  # noqa: F811
+def test_rounds(
+    device,
+    id_bits,
+    short_boxes,  # noqa: F811
+    sizes,
+    direction,
+    threshold,
+    name,
+):
     """Boxes have less room than levels need."""
-    for source in (arcs_of(SMALL["kronecker"]), arcs_of(SMALL["random"])):
-        for threshold in (5, LARGE):
-            form = {"direction": direction, "roots": ends_of(source, 1)[:3]}
-            look(source, sizes, threshold, **form)
+    source = arcs_of(SMALL[name])
+    form = {"direction": direction, "roots": ends_of(source, 1)[:3]}
+    look(source, sizes, threshold, **form)
 
 
 @pytest.mark.full_blocks
@@ -266,13 +285,12 @@ def test_an_arc_turned_round(device):
     every = (u == u[arc]) & (v == v[arc])
     u[every], v[every] = v[every], u[every]
     other = Arcs(source.n, u, v)
-    for threshold in (0, 12, LARGE):
-        for sizes in ((1, 1), (2, 1)):
-            look(source, sizes, threshold, roots=[root])
-            for left in (other, turned(source)):
-                with pytest.raises(AssertionError):
-                    look(source, sizes, threshold, roots=[root], left=left)
-            look(other, sizes, threshold, roots=[root])
+    for threshold, sizes in ((0, (1, 1)), (12, (2, 1)), (LARGE, (1, 1))):
+        look(source, sizes, threshold, roots=[root])
+        for left in (other, turned(source)):
+            with pytest.raises(AssertionError):
+                look(source, sizes, threshold, roots=[root], left=left)
+        look(other, sizes, threshold, roots=[root])
 
 
 @examples(40)
