@@ -29,7 +29,7 @@ from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.report.tables import print_table
 
 GRAPHS: dict[str, Make] = {
@@ -58,7 +58,7 @@ BEST = ("xbfs/fast", "xbfs-paper", BFS4K, *OTHERS)  # compared with auto
 RATIO, NEAR, MISSED = 1.5, 1.05, 0.005
 
 
-def repeats(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
+def repeats(graph: Share, numbers: list[int]) -> dict[str, Any]:
     """Count repeats over all roots, by both methods, and their shares."""
     counts = {}
     for name, claim in ((CLAIM, True), (HASH, False)):

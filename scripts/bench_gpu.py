@@ -39,9 +39,9 @@ from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.options import SearchOptions
+from distbfs.partition.share import Share
 from distbfs.report.tables import print_table
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -79,7 +79,7 @@ class Variant:
     checks, pruned: edge checks, and vertices found without being searched, of a search
     """
 
-    graph: DeviceGraph
+    graph: Share
     method: str
     result: str
     search: WholeSearch
@@ -91,7 +91,7 @@ class Variant:
     pruned: list[int] = field(default_factory=list)
 
 
-def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
+def prepared(graph: Share, method: str, result: str) -> Variant:
     """Prepare a search twice; record the time of the second."""
     kind = ENGINES[method]
     options = SearchOptions(engine=kind.name, internal_ids=result == NUMBERS)

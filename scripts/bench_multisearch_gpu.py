@@ -21,7 +21,6 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import RunOptions
@@ -29,6 +28,7 @@ from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
 
@@ -54,7 +54,7 @@ class Bench:
     def __init__(self, args: Any) -> None:
         self.args = args
         self.source = many.kronecker(args)
-        self.graph: DeviceGraph = figures.built(self.source)
+        self.graph: Share = figures.built(self.source)
         self.sources = many.sources_of(self.graph, args.roots, args.seed)
         self.edges, self.deepest = many.traversed(self.graph, self.sources)
         shape, dtype = (len(self.sources), self.graph.n), level_dtype(self.deepest)

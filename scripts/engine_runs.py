@@ -22,8 +22,8 @@ from distbfs.device import cuda
 from distbfs.engines.base import WholeSearch
 from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
+from distbfs.partition.share import Share
 from distbfs.search.graph_input import HeldTuples
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -75,7 +75,7 @@ def options_of(text: str) -> SearchOptions:
     )
 
 
-def prepared(graph: DeviceGraph, options: SearchOptions) -> WholeSearch:
+def prepared(graph: Share, options: SearchOptions) -> WholeSearch:
     """Prepare a search; ``auto`` uses xbfs, as --engine auto does."""
     if options.engine == "auto":
         options = replace(options, engine="xbfs")
@@ -85,7 +85,7 @@ def prepared(graph: DeviceGraph, options: SearchOptions) -> WholeSearch:
 
 
 def searches_of(
-    graph: DeviceGraph, ways: Sequence[str]
+    graph: Share, ways: Sequence[str]
 ) -> tuple[dict[str, WholeSearch], dict[str, str]]:
     """Return the searches by name, and why others are missing."""
     searches: dict[str, WholeSearch] = {}
@@ -98,7 +98,7 @@ def searches_of(
 def add_search(
     searches: dict[str, WholeSearch],
     missing: dict[str, str],
-    graph: DeviceGraph,
+    graph: Share,
     name: str,
 ) -> None:
     """Prepare one search, or record why it cannot run."""
@@ -173,7 +173,7 @@ def run(
     return errors
 
 
-def about(graph: DeviceGraph, name: str) -> dict[str, Any]:
+def about(graph: Share, name: str) -> dict[str, Any]:
     """Return the row's description of its graph."""
     return {
         "graph": name,

@@ -21,8 +21,9 @@ from distbfs.engines.base import WholeResult
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.errors import DistbfsError
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.provenance import provenance
 from distbfs.search.holding import Source
@@ -118,7 +119,7 @@ def drawn(
     print(f"wrote {image}")
 
 
-def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]:
+def roots_of(graph: Share, count: int, seed: int) -> tuple[list[int], int]:
     """Return roots in the largest component, and how many others were skipped.
 
     The candidates are those of Graph500; the largest component is that of the first
@@ -162,7 +163,7 @@ def host_sessions(
     return sessions
 
 
-def by_id(graph: DeviceGraph, result: WholeResult) -> tuple[Any, Any]:
+def by_id(graph: Share, result: WholeResult) -> tuple[Any, Any]:
     """Return (level, parent) by id, new CuPy arrays, from a result by number."""
     cp = cuda.cupy()
     level = cp.full(graph.n, -1, result.level.dtype)
@@ -173,12 +174,12 @@ def by_id(graph: DeviceGraph, result: WholeResult) -> tuple[Any, Any]:
     return level, parent
 
 
-def numbers_of(graph: DeviceGraph, roots: Iterable[int]) -> list[int]:
+def numbers_of(graph: Share, roots: Iterable[int]) -> list[int]:
     """Return the vertex numbers of ids."""
     return [int(graph.numbers[root]) for root in roots]
 
 
-def built(source: TupleSource) -> DeviceGraph:
+def built(source: TupleSource) -> Share:
     """Build the graph of a source, after freeing unused memory."""
     cuda.release()
     return build(source)

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.device.take import take
 from distbfs.errors import ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import LARGEST, SEARCHES
 from distbfs.multisearch.cuda_problems import DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.energy import energy_figures, energy_values, joined
 from distbfs.types import TupleSource
@@ -90,17 +89,17 @@ def timed(run: Callable[[], float], searches: int, edges: int, budget: float) ->
     )
 
 
-def sources_of(graph: DeviceGraph, count: int, seed: int) -> Any:
+def sources_of(graph: Share, count: int, seed: int) -> Any:
     """Return ids that have edges, int64 [count], drawn with a seed."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(0, graph.active, count)
     return take(graph.vertices, numbers).astype(np.int64)
 
 
-def bit_searches(graph: DeviceGraph, width: int = LARGEST) -> DomainBitSearches:
+def bit_searches(graph: Share, width: int = LARGEST) -> DomainBitSearches:
     """Return bit-parallel searches of a whole graph on one device."""
     lanes = width // SEARCHES
-    return DomainBitSearches(SoloWorld(), [ShareRows.of_graph(graph)], lanes=lanes)
+    return DomainBitSearches(SoloWorld(), [graph], lanes=lanes)
 
 
 def batches(
@@ -113,7 +112,7 @@ def batches(
         yield first, first + len(some)
 
 
-def traversed(graph: DeviceGraph, sources: Any) -> tuple[int, int]:
+def traversed(graph: Share, sources: Any) -> tuple[int, int]:
     """Return (directed edges that searches from all sources go over, largest level)."""
     cp = cuda.cupy()
     degrees = cp.diff(graph.offsets).astype(np.float64)
@@ -149,7 +148,7 @@ def check_levels(
 
 
 def edge_parallel_limit(
-    graph: DeviceGraph, searches: int, deepest: int, budget: float
+    graph: Share, searches: int, deepest: int, budget: float
 ) -> int | None:
     """Return the levels that edge-parallel searches may run, None for all.
 
@@ -162,7 +161,7 @@ def edge_parallel_limit(
 
 
 def measure_method(
-    graph: DeviceGraph,
+    graph: Share,
     sources: Any,
     method: str,
     budget: float,

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
-from distbfs.graph.device_graph import DeviceGraph, Tails
+from distbfs.graph.device_graph import Tails
 from distbfs.multisearch.base import check_sources
+from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Ids
 
 KERNELS = Path(__file__).parent
@@ -40,7 +41,7 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
-def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
+def check_ids(graph: Share, vertices: ArrayLike, what: str = "source") -> Ids:
     """Return ids as int64 [k]; raise UsageError about ``what`` if one is no vertex."""
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     check_sources(ids, graph.n, what)

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.engines.cuda.xbfs.lookups import STEPS, DeviceLookups
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.cuda_bits import (
     KERNELS,
     SEARCHES,
@@ -27,6 +25,7 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.started import Started
+from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
@@ -47,7 +46,7 @@ class MeetingSearches:
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         *,
         pull_edges: int | None = None,
         lookups: int = STEPS,
@@ -58,11 +57,10 @@ class MeetingSearches:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
         module = programs.Module(SOURCE, PIECES=1, DIRECTED=1)
-        member = ShareRows.of_graph(graph)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
-            memory = cuda.cupy().zeros(total_bytes(shared_of(member, 1)), np.uint8)
-            self._bits = LaunchedShare(member, 1, memory, pull_edges)
+            memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)
+            self._bits = LaunchedShare(graph, 1, memory, pull_edges)
         self._meet = structure(SOURCE, "Meet")(
             p=self._bits.params,
             numbers=graph.numbers,

@@ -17,7 +17,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import uints
 from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import check_ids
 from distbfs.multisearch.cuda_program import (
@@ -28,6 +28,7 @@ from distbfs.multisearch.cuda_program import (
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
+from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Ids
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
@@ -71,7 +72,7 @@ class DeviceRunner:
     def __init__(
         self,
         problem: Problem,
-        graph: DeviceGraph,
+        graph: Share,
         sources: ArrayLike,
         options: RunOptions | None = None,
         sink: Sink | None = None,

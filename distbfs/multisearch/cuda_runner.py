@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from distbfs.build.cuda.room import Room
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import (
     KEPT,
     ProblemRunner,
@@ -29,6 +27,7 @@ from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.device_opening import where_rows_are
 from distbfs.types import DeviceArray, Ids
@@ -48,7 +47,7 @@ class CudaRunner(ProblemRunner):
     def __init__(self) -> None:
         cuda.cupy()
 
-    def prepare(self, part: Part, options: RunOptions | None = None) -> DeviceGraph:
+    def prepare(self, part: Part, options: RunOptions | None = None) -> Share:
         """Copy a whole graph to device memory.
 
         Columns that do not fit beside its searches go to host memory.
@@ -62,12 +61,12 @@ class CudaRunner(ProblemRunner):
         room = Room(limits.device_memory, limits.host_memory, state)
         return graph_of_part(self.name, part, room)
 
-    def where(self, graph: DeviceGraph) -> str:
+    def where(self, graph: Share) -> str:
         """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(SoloWorld(), [graph])
 
     def _run(
-        self, problem: Problem, graph: DeviceGraph, sources: Ids, options: RunOptions
+        self, problem: Problem, graph: Share, sources: Ids, options: RunOptions
     ) -> Results:
         by_bits = problem.bits and options.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
@@ -88,7 +87,7 @@ class CudaRunner(ProblemRunner):
     def _bits(
         self,
         problem: Problem,
-        graph: DeviceGraph,
+        graph: Share,
         sources: Ids,
         options: RunOptions,
         at_once: int,
@@ -96,12 +95,12 @@ class CudaRunner(ProblemRunner):
         """Run a problem in bit-parallel batches of up to ``at_once`` sources."""
         outputs = Outputs(problem, len(sources), graph.n)
         wanted = replace(wanted_of(problem, options), adds_up=True)
-        world, member = SoloWorld(), ShareRows.of_graph(graph)
+        world = SoloWorld()
         lanes = next((x for x in LANES[:-1] if SEARCHES * x >= at_once), 0)
         searches = DomainBitSearches(
             world,
-            [member],
-            lanes=lanes or lanes_that_fit(world, [member], levels=wanted.levels),
+            [graph],
+            lanes=lanes or lanes_that_fit(world, [graph], levels=wanted.levels),
             pull_edges=PULL_EDGES[options.direction],
         )
         size = min(at_once, searches.width)
@@ -118,7 +117,7 @@ class CudaRunner(ProblemRunner):
     def _blocks(
         self,
         problem: Problem,
-        graph: DeviceGraph,
+        graph: Share,
         sources: Ids,
         options: RunOptions,
         outputs: Outputs,
@@ -154,7 +153,7 @@ class CudaRunner(ProblemRunner):
             "batches": runner.batches,
         }
 
-    def levels_from(self, graph: DeviceGraph) -> Callable[[int], DeviceArray]:
+    def levels_from(self, graph: Share) -> Callable[[int], DeviceArray]:
         """Return a function that searches from one vertex; see ``ProblemRunner``."""
         search = XbfsEngine(ONE).on_graph(graph)
         return lambda vertex: search.search(vertex).level

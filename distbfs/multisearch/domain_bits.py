@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
@@ -26,10 +25,11 @@ from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
-from distbfs.multisearch.domain_share import BLOCK, Share
+from distbfs.multisearch.domain_share import BLOCK, BitShare
 from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import UNREACHED
@@ -61,7 +61,7 @@ class DomainBitSearches(PartSearches):
     def __init__(
         self,
         world: World,
-        members: Sequence[ShareRows],
+        members: Sequence[Share],
         *,
         lanes: int = 1,
         placement: Placement | None = None,
@@ -71,15 +71,15 @@ class DomainBitSearches(PartSearches):
         super().__init__(world)
         self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
-        edges = np.array([sum(member.graph.m for member in members)])
+        edges = np.array([sum(member.m for member in members)])
         most = max(member.domain.devices for member in members)
         total = int(world.allreduce(edges)[0])
         most = int(world.allreduce(np.array([most]), "max")[0])
-        split = members[0].graph.tails is not None  # all have tails, or none
+        split = members[0].tails is not None  # all have tails, or none
         to_peers = most > 1 and not split
         share = pull_shares.MANY_IN_DOMAIN if to_peers else pull_shares.MANY
         self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
-        self._shares: list[Share] = []
+        self._shares: list[BitShare] = []
         self.launched: LaunchedShare | None = None
         self.adds_up = False
         self._sources: Ids = NO_IDS
@@ -101,13 +101,13 @@ class DomainBitSearches(PartSearches):
             self.close()
             raise
 
-    def _share(self, member: ShareRows, memory: DeviceArray, bases: Ids) -> Share:
-        if not member.whole or member.graph.tails is not None:
-            return Share(member, self.lanes, memory, bases)
+    def _share(self, member: Share, memory: DeviceArray, bases: Ids) -> BitShare:
+        if not member.whole or member.tails is not None:
+            return BitShare(member, self.lanes, memory, bases)
         self.launched = LaunchedShare(member, self.lanes, memory, self._pull_edges)
         return self.launched
 
-    def _each(self, work: Callable[[Share], Any]) -> list[Any]:
+    def _each(self, work: Callable[[BitShare], Any]) -> list[Any]:
         return self._group.each(self._shares, work)
 
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
@@ -148,7 +148,7 @@ class DomainBitSearches(PartSearches):
         # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
         way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
-        def step(share: Share) -> None:
+        def step(share: BitShare) -> None:
             if share.tails is not None and way == "pull_level":
                 share.step("live_level", depth)
             share.step(way, depth)
@@ -179,7 +179,7 @@ class DomainBitSearches(PartSearches):
             own[0, : self._count] += self._lone_of(share)
         return own
 
-    def _lone_of(self, share: Share) -> Array:
+    def _lone_of(self, share: BitShare) -> Array:
         """Return which sources are vertices without edges of a share, bool [k]."""
         own: Array = self._layout.part_of(self._sources) == share.part
         return self._lone & own
@@ -247,7 +247,7 @@ class DomainBitSearches(PartSearches):
         if not self._levels:
             raise ValueError("levels were not requested")
         if self.deepest < 2:  # no path has a vertex between its ends
-            return [np.zeros(share.member.graph.n) for share in self._shares]
+            return [np.zeros(share.member.n) for share in self._shares]
         if self._paths is None:
             self._paths = DomainPaths(
                 self._group, self._shares, self._messages, self.deepest

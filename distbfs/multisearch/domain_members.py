@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
 from distbfs.errors import OutOfMemory
@@ -30,6 +29,7 @@ from distbfs.multisearch.cuda_bits import (
     RESERVE,
     SEARCHES,
 )
+from distbfs.partition.share import GRANULE, Share
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def own_table(
 ) -> ArrayTable:
     """Return the arrays of searches that only this device accesses.
 
-    n, active: those of its rows, as in ``DeviceGraph``
+    n, active: those of its rows, as in ``Share``
     """
     row = max(active, 1) * SEARCHES // 32 * lanes
     return {
@@ -89,14 +89,14 @@ def bytes_beside(n: int, active: int, devices: int, targets: int) -> int:
     return RESERVE + sum(map(total_bytes, (shared, own, outer)))
 
 
-def shared_of(share: ShareRows, lanes: int) -> ArrayTable:
+def shared_of(share: Share, lanes: int) -> ArrayTable:
     """Return the arrays that other devices access, see ``shared_table``."""
     return shared_table(lanes, share.domain.granules, share.domain.devices)
 
 
-def bytes_needed(share: ShareRows, lanes: int, *, levels: bool, sums: int = 0) -> int:
+def bytes_needed(share: Share, lanes: int, *, levels: bool, sums: int = 0) -> int:
     """Return the bytes of searches, with room to add planes once."""
-    n, active, outer = share.graph.n, share.graph.active, {}
+    n, active, outer = share.n, share.active, {}
     own = own_table(lanes, n, active, levels=levels, sums=sums)
     if share.domain.several:
         outer = outer_table(lanes, active, len(share.outer.targets), share.normals)
@@ -104,7 +104,7 @@ def bytes_needed(share: ShareRows, lanes: int, *, levels: bool, sums: int = 0) -
 
 
 def lanes_that_fit(
-    world: World, shares: Sequence[ShareRows], *, levels: bool, most: int = LANES[-1]
+    world: World, shares: Sequence[Share], *, levels: bool, most: int = LANES[-1]
 ) -> int:
     """Return the largest number of lanes whose searches fit all devices (collective).
 

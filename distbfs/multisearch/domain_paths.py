@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device import cuda
 from distbfs.device.array_table import (
     ArrayPlan,
@@ -38,14 +37,15 @@ from distbfs.errors import ResourceError, SearchStopped
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.domain_members import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
+from distbfs.partition.share import GRANULE
 from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import Outer as OuterEdges
-    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.multisearch.domain_group import DomainGroup
-    from distbfs.multisearch.domain_share import Share
+    from distbfs.multisearch.domain_share import BitShare
     from distbfs.multisearch.part_messages import PartMessages
+    from distbfs.partition.share import Outer as OuterEdges
+    from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids, Stop
 
 WIDTHS = (8, 32)  # searches at a time
@@ -69,7 +69,7 @@ class AskedVertices:
 
 
 def asked_of(
-    members: Sequence[ShareRows], outers: Sequence[OuterEdges], messages: PartMessages
+    members: Sequence[Share], outers: Sequence[OuterEdges], messages: PartMessages
 ) -> list[AskedVertices]:
     """Exchange the vertices that devices ask each other for (collective).
 
@@ -99,7 +99,7 @@ def asked_of(
             some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
             items = cp.concatenate(some)
             places = (items & np.uint64(0xFFFFFFFF)).astype(np.int64)
-            numbers = cp.ascontiguousarray(member.graph.numbers[places])
+            numbers = cp.ascontiguousarray(member.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
         sizes = [0 if x is None else len(x) for x in arrays]
         first = np.cumsum([0, *sizes])
@@ -108,7 +108,7 @@ def asked_of(
 
 
 def asked_both_ways(
-    members: Sequence[ShareRows], messages: PartMessages
+    members: Sequence[Share], messages: PartMessages
 ) -> list[tuple[AskedVertices, AskedVertices]]:
     """Return the vertices that are asked for forward and backward, of each member.
 
@@ -116,14 +116,14 @@ def asked_both_ways(
     graph, they are the same.
     """
     back = asked_of(members, [x.outer for x in members], messages)
-    directed = members[0].graph.directed
+    directed = members[0].directed
     forth = back
     if directed:
         forth = asked_of(members, [x.asked for x in members], messages)
     return [*zip(forth, back, strict=True)]
 
 
-def shared_table(member: ShareRows, width: int) -> ArrayTable:
+def shared_table(member: Share, width: int) -> ArrayTable:
     """Return the arrays that other devices access, in one allocation."""
     positions = member.domain.granules * GRANULE * member.domain.devices
     return {
@@ -133,10 +133,10 @@ def shared_table(member: ShareRows, width: int) -> ArrayTable:
 
 
 def own_table(
-    member: ShareRows, width: int, deepest: int, asked: Sequence[AskedVertices]
+    member: Share, width: int, deepest: int, asked: Sequence[AskedVertices]
 ) -> ArrayTable:
     """Return the arrays that only this device accesses; see ``PathShare``."""
-    active = max(member.graph.active, 1)
+    active = max(member.active, 1)
     digits = 1 + deepest.bit_length(), active
     listed = min(width, deepest + 1) * active
     table: ArrayTable = {
@@ -156,7 +156,7 @@ def own_table(
 
 
 def bytes_needed(
-    member: ShareRows, width: int, deepest: int, asked: Sequence[AskedVertices] = ()
+    member: Share, width: int, deepest: int, asked: Sequence[AskedVertices] = ()
 ) -> int:
     """Return the bytes for dependencies; asked: see ``PathShare``."""
     own = own_table(member, width, deepest, asked)
@@ -174,7 +174,7 @@ class PathShare(Sender):
 
     def __init__(
         self,
-        share: Share,
+        share: BitShare,
         width: int,
         memory: DeviceArray,
         bases: Ids,
@@ -187,7 +187,7 @@ class PathShare(Sender):
             **allocate(own_table(member, width, 0, asked), cp.zeros),
             shift=(bases - bases[member.device]).tolist(),
             magic=-(-(1 << 32) // member.domain.devices),
-            active=member.graph.active,
+            active=member.active,
             hubs=share.params.hubs,
             parts=member.domain.devices,
             index=member.device,
@@ -201,7 +201,7 @@ class PathShare(Sender):
 
     def _turn(self, *, back: bool) -> None:
         """Begin a sweep: backward along rows out, forward along rows in."""
-        graph, p = self.share.member.graph, self._params
+        graph, p = self.share.member, self._params
         row, adj = (graph.offsets, graph.columns) if back else graph.pulled
         p.set(row=row, adj=adj)
         if self._asked:
@@ -257,7 +257,7 @@ class DomainPaths:
     def __init__(
         self,
         group: DomainGroup,
-        shares: Sequence[Share],
+        shares: Sequence[BitShare],
         messages: PartMessages | None,
         deepest: int,
     ) -> None:

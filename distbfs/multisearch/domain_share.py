@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, copied, structure
@@ -30,10 +29,11 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.partition.share import Share
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids
 
 TURNS, TALLY_WORDS = 3, 2
@@ -42,7 +42,7 @@ BLOCK = 32  # searches whose levels are read together
 IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at most
 
 
-def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
+def hubs_of(graph: Share, *degrees: int) -> list[int]:
     """Count the first rows that kernels treat as having at least these degrees.
 
     Counts are multiples of 32, a word; rows are roughly in descending order of length.
@@ -55,7 +55,7 @@ def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
     return some
 
 
-class Share:
+class BitShare:
     """One device's share of searches; call its methods with the device current.
 
     The host launches the steps of a level on all devices of the domain; ``one_device``
@@ -69,33 +69,33 @@ class Share:
     source = KERNELS / "bits_domain.cu"
 
     def __init__(
-        self, member: ShareRows, lanes: int, memory: DeviceArray, bases: Ids
+        self, member: Share, lanes: int, memory: DeviceArray, bases: Ids
     ) -> None:
-        self.member, self.lanes, graph = member, lanes, member.graph
+        self.member, self.lanes = member, lanes
         self.device, self.part = member.cuda_device, member.index
         cp = cuda.cupy()
         self._shared = allocate(shared_of(member, lanes), pieces(memory))
-        self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
+        self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * member.active]
         self.wanted = Wanted()
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
         self._dense: DeviceArray | None = None
-        self.tails = None if graph.tails is None else TailReads(4 * lanes)
+        self.tails = None if member.tails is None else TailReads(4 * lanes)
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
-        own = own_table(lanes, graph.n, graph.active, levels=False, sums=0)
+        own = own_table(lanes, member.n, member.active, levels=False, sums=0)
         self._queues = allocate(own, cp.empty)
         self.params.set(
-            **self._rows(graph),
+            **self._rows(member),
             **self._shared,
             **self._queues,
-            active=graph.active,
+            active=member.active,
             words=len(self._shared["mark"][0]),
         )
         self._open_kernels(bases)
 
-    def _rows(self, graph: DeviceGraph) -> dict[str, Any]:
+    def _rows(self, graph: Share) -> dict[str, Any]:
         """Return the kernels' arguments of the rows out of a graph."""
         hubs, wide = self._split_rows(graph)
         rows = {"row": graph.offsets, "adj": graph.columns, "hubs": hubs, "wide": wide}
@@ -103,7 +103,7 @@ class Share:
             rows |= self.tails.of(graph.tails, graph.columns)
         return rows
 
-    def _split_rows(self, graph: DeviceGraph) -> list[int]:
+    def _split_rows(self, graph: Share) -> list[int]:
         """Return the numbers below which a block, or a warp, reads a row."""
         return hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
 
@@ -131,9 +131,9 @@ class Share:
         names = ["push_level", "list_level", "empty_level", "settle_level"]
         arguments = dict.fromkeys([*names, "count_searches"], self.params)
         self._pulls, self._into = self.params, dict[str, Any]()
-        if member.graph.directed:
+        if member.directed:
             self._pulls = type(self.params)()
-            self._into = self._rows(member.graph.turned())
+            self._into = self._rows(member.turned())
         pulls = ["pull_level"] if self.tails is None else ["live_level", "pull_level"]
         arguments |= dict.fromkeys(pulls, self._pulls)
         self._steps = {
@@ -181,7 +181,7 @@ class Share:
     def _begin_sums(self) -> None:
         self._sums = {}
         self.params.set(**dict.fromkeys(SUMS))  # they go before others come
-        active = max(self.member.graph.active, 1)
+        active = max(self.member.active, 1)
         with cuda.memory_of("sums of bit-parallel searches"):
             for name in self.wanted.sums:
                 self._sums[name] = cuda.cupy().zeros(active, SUMS[name])
@@ -190,7 +190,7 @@ class Share:
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
 
-        numbers: numbers of the sources, see ``ShareRows.numbers_of_ids``; there: bool
+        numbers: numbers of the sources, see ``Share.numbers_of_ids``; there: bool
         [k], which sources any device has
         """
         bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
@@ -260,7 +260,7 @@ class Share:
         kept.
         """
         levels = np.full(len(searches), UNREACHED, np.int32)
-        numbers = self.member.graph.numbers_at(self.member.layout.local_of(targets))
+        numbers = self.member.local_numbers(self.member.layout.local_of(targets))
         here = np.flatnonzero(numbers != ISOLATED)
         bit = (searches[here] % 32).astype(np.uint32)
         at = numbers[here].astype(np.int64) * (4 * self.lanes) + searches[here] // 32
@@ -307,9 +307,9 @@ class Share:
         count: number of all searches. The result is integers [up to BLOCK, local ids]
         on the host.
         """
-        n, some = self.member.graph.n, min(BLOCK, count - BLOCK * block)
+        n, some = self.member.n, min(BLOCK, count - BLOCK * block)
         levels = np.full((some, n), UNREACHED, level_dtype(deepest))
-        if not self.member.graph.active:
+        if not self.member.active:
             return levels
         for low in range(0, n, IDS_AT_ONCE):
             numbers = self.numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
@@ -321,7 +321,7 @@ class Share:
 
     def numbers_by_id(self) -> DeviceArray:
         """Return the number of each local id, uint32, ISOLATED for none."""
-        cp, graph = cuda.cupy(), self.member.graph
+        cp, graph = cuda.cupy(), self.member
         if graph.members is None:
             return graph.numbers
         if self._dense is None:
@@ -338,7 +338,7 @@ class Share:
         Each search from ``first`` to ``first`` + ``width`` - 1 has a bit in a word of
         32. The result is uint32 [1 + digits, active].
         """
-        cp, active = cuda.cupy(), self.member.graph.active
+        cp, active = cuda.cupy(), self.member.active
         planes = self._planes_of(deepest)
         word, shift = divmod(first, 32)
         kept = np.uint32((1 << width) - 1)
@@ -355,7 +355,7 @@ class Share:
 
     def by_local(self, values: DeviceArray) -> Array:
         """Convert values by own number, [active or more], to local ids on the host."""
-        graph = self.member.graph
+        graph = self.member
         arranged: Array = np.zeros(graph.n, values.dtype)
         vertices = graph.vertices[: graph.active].get()
         own = vertices < graph.n

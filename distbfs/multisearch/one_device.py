@@ -22,15 +22,14 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     WIDE_DEGREE,
 )
-from distbfs.multisearch.domain_share import Share
+from distbfs.multisearch.domain_share import BitShare
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import ShareRows
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.share import Share
     from distbfs.types import DeviceArray, Ids, Stop
 
 
-class LaunchedShare(Share):
+class LaunchedShare(BitShare):
     """The only share of searches of a whole graph, all of which is on the device.
 
     pull_edges: pull frontiers of this many edges or more
@@ -42,7 +41,7 @@ class LaunchedShare(Share):
     source = KERNELS / "bits.cu"
 
     def __init__(
-        self, member: ShareRows, lanes: int, memory: DeviceArray, pull_edges: int
+        self, member: Share, lanes: int, memory: DeviceArray, pull_edges: int
     ) -> None:
         self._pull_edges, self._word = pull_edges, StopWord()
         self._host_state = structure(self.source, "State")
@@ -55,7 +54,7 @@ class LaunchedShare(Share):
 
     def _open_kernels(self, bases: Ids) -> None:  # noqa: ARG002
         """Prepare the launches, and arguments that only they need."""
-        graph = self.member.graph
+        graph = self.member
         in_offsets, in_columns = graph.pulled
         self.params.set(
             in_row=in_offsets,
@@ -72,7 +71,7 @@ class LaunchedShare(Share):
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
 
-    def _split_rows(self, graph: DeviceGraph) -> list[int]:
+    def _split_rows(self, graph: Share) -> list[int]:
         return [above(graph, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE)]
 
     def _fresh(self) -> list[DeviceArray]:

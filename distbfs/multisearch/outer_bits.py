@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
 from distbfs.multisearch.domain_members import outer_table
+from distbfs.partition.share import Share
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import Outer as OuterEdges
     from distbfs.device.structures import Record
     from distbfs.multisearch.part_messages import PartMessages
+    from distbfs.partition.share import Outer as OuterEdges
     from distbfs.types import Array, DeviceArray
 
 SOURCE = KERNELS / "bits_outer.cu"
@@ -99,9 +99,9 @@ class Outside(Sender):
     """
 
     def __init__(
-        self, member: ShareRows, outer: OuterEdges, lanes: int, own: Record
+        self, member: Share, outer: OuterEdges, lanes: int, own: Record
     ) -> None:
-        cp, active, normals = cuda.cupy(), member.graph.active, member.normals
+        cp, active, normals = cuda.cupy(), member.active, member.normals
         targets = len(outer.targets)
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
         arrays["row"][normals:] = outer.offsets
@@ -113,7 +113,7 @@ class Outside(Sender):
             visited=own.seen,
             starts=cp.asarray(outer.starts.astype(np.uint32)),
             target=outer.targets,
-            number=member.graph.numbers,
+            number=member.numbers,
             normals=normals,
             targets=targets,
             wide=WIDE_DEGREE,

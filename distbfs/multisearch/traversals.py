@@ -19,10 +19,10 @@ from distbfs.plan.memory import may_fill, readable
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.multisearch.base import RunOptions
     from distbfs.multisearch.part_loop import PartSearches
     from distbfs.partition.part import Part
+    from distbfs.partition.share import Share
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids
 
@@ -127,7 +127,7 @@ class DeviceTraversals(Traversals):
     members: the rows of this rank's devices
     """
 
-    def __init__(self, session: Session, members: Sequence[ShareRows]) -> None:
+    def __init__(self, session: Session, members: Sequence[Share]) -> None:
         super().__init__(session)
         self._members = members
         self._searches: domain_bits.DomainBitSearches | None = None
@@ -157,7 +157,7 @@ class DeviceTraversals(Traversals):
         has one source if any device has columns in host memory, which these traversals
         do not read.
         """
-        split = any(member.graph.tails is not None for member in self._members)
+        split = any(member.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:
             return super().dependencies(sources, options)
         stop = options.stop
@@ -174,7 +174,7 @@ class DeviceTraversals(Traversals):
         """Return searches along reversed edges; see ``Traversals``."""
         self._close()  # they take as much memory
         other = copy(self)
-        other._members = [member.reversed() for member in self._members]
+        other._members = [member.turned() for member in self._members]
         other._most = cuda_bits.LANES[-1]
         self._session.at_close.append(other._close)
         return other
@@ -243,17 +243,13 @@ def traversals_of(session: Session) -> Traversals:
     these.
     """
     held, engine, world = session.held, session.options.engine, session.world
-    members: Sequence[ShareRows] = []
+    members: Sequence[Share] = []
     if engine == "xbfs":
         members = held.rows
         if session.separated is not None:
             members = session.separated.shares
         elif held.graph is not None and world.size == 1:
-            from distbfs.build.cuda.share_rows import (  # noqa: PLC0415 - of CUDA
-                ShareRows,
-            )
-
-            members = [ShareRows.of_graph(held.graph)]
+            members = [held.graph]
     ways = np.array([bool(members), bool(held.parts) and engine == "openmp"])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:

@@ -41,7 +41,7 @@ from distbfs.store.tuples import permutation_of
 from distbfs.types import TupleSource, World
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.share import Share
     from distbfs.search.choose import Request
     from distbfs.types import Ids
 
@@ -60,7 +60,7 @@ def room_beside(
     """Return the memory limits of a graph on a device, beside searches.
 
     need: function from (vertices, vertices with edges, edges, ``at_least`` of
-    ``DeviceGraph``) to the bytes of searches; devices: number of them in the domain
+    ``Share``) to the bytes of searches; devices: number of them in the domain
     """
 
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
@@ -73,7 +73,7 @@ def room_beside(
     return Room(options.device_memory, options.host_memory, state)
 
 
-def graph_on_device(source: Source, engine: Any, request: Request) -> DeviceGraph:
+def graph_on_device(source: Source, engine: Any, request: Request) -> Share:
     """Load a graph to the current device, with the vertex ids of the input.
 
     The rows of a store are assembled on the device as they are read. What does not fit
@@ -152,17 +152,17 @@ def hold_domain(
                 take_ends(part, shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
     return Held(
-        VertexMap(world, layout, [shard_of_graph(x.graph, x.index) for x in parts]),
+        VertexMap(world, layout, [shard_of_graph(x, x.index) for x in parts]),
         rows=parts,
         devices=devices,
-        edges=sum(part.graph.m for part in parts),
+        edges=sum(part.m for part in parts),
         generation_seconds=summary.generation_seconds,
         construction_seconds=summary.construction_seconds,
         facts={
             "part": {
-                "bytes": sum(part.graph.nbytes for part in parts),
+                "bytes": sum(part.nbytes for part in parts),
                 "making": summary.making,
-                **held_back([part.graph for part in parts]),
+                **held_back(parts),
             }
         },
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.cuda.inner_domains import inner_domains
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.device_rows import DeviceRows
 from distbfs.engines.cuda.common.paths import DeviceCounter
@@ -18,6 +17,7 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.partition.layout import Placement
+from distbfs.partition.share import Share
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import because, kind_of
@@ -42,8 +42,7 @@ from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.room import Room
-    from distbfs.build.cuda.share_rows import Outer
-    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.share import Outer, Share
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
 
@@ -71,7 +70,7 @@ def open_device(opening: Opening) -> Session:
         if held.graph is None:
             raise UsageError("there is no graph on the device")
         made = engine.on_graph(held.graph)
-        by_id = ShareRows.of_graph(held.graph).by_id
+        by_id = held.graph.by_id
         search = OnDevice(made, by_id if options.internal_ids else None)
         timed(held, began)
         why = because(why, where_rows_are(SoloWorld(), [held.graph]))
@@ -84,7 +83,7 @@ def open_device(opening: Opening) -> Session:
     if search is not None and world.size == 1:
         runner = search
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
-    shares = [] if held.graph is None else [ShareRows.of_graph(held.graph)]
+    shares = [] if held.graph is None else [held.graph]
     masks = DeviceMasks(held, partial(MaskedRows, SoloWorld(), shares))
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
@@ -92,7 +91,7 @@ def open_device(opening: Opening) -> Session:
 
 
 def where_rows_are(
-    world: World, graphs: Sequence[DeviceGraph], outer: Sequence[Outer] = ()
+    world: World, graphs: Sequence[Share], outer: Sequence[Outer] = ()
 ) -> str:
     """Describe what all devices have in host memory; "" if nothing (collective).
 
@@ -130,8 +129,7 @@ def open_domain(opening: Opening) -> Session:
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(MemberSearch(part, choice.options))
     runner = DomainDriver(world, searches, PeerGroup(world, choice.devices))
-    graphs = [part.graph for part in held.rows]
-    why = because(choice.why, where_rows_are(world, graphs))
+    why = because(choice.why, where_rows_are(world, held.rows))
     about, rows = engine.describe, partial(MaskedRows, world, held.rows)
     held = timed(held, began)
     masks = DeviceMasks(held, rows)
@@ -161,7 +159,7 @@ def open_separated(opening: Opening) -> Session:
         searches = split_searches(world, placement, engine, held, room, closing)
         shares = [search.part for search in searches]
         outer = [side for share in shares for side in share.outer_sides]
-        why = because(why, where_rows_are(world, [x.graph for x in shares], outer))
+        why = because(why, where_rows_are(world, shares, outer))
     else:
         searches = []
         for part in held.device_parts:
@@ -253,12 +251,11 @@ def split_searches(
             closing.append(group.close)
         made = engine.of_shares(shares, ranks, group)
         searches.update(zip(places, made, strict=True))
-    graphs = [share.graph for shares in inner for share in shares]
-    held.facts["part"] |= held_back(graphs)
+    held.facts["part"] |= held_back([x for shares in inner for x in shares])
     return [searches[place] for place in sorted(searches)]
 
 
-def rows_of_graph(graph: DeviceGraph) -> WholeRows:
+def rows_of_graph(graph: Share) -> WholeRows:
     """Wrap a graph in device memory."""
     out = DeviceRows(graph.offsets, graph.columns)
     return WholeRows(
@@ -266,11 +263,11 @@ def rows_of_graph(graph: DeviceGraph) -> WholeRows:
         DeviceRows(*graph.pulled) if graph.directed else out,
         graph.directed,
         graph.vertices,
-        lambda vertex: int(graph.numbers_at(np.array([vertex]))[0]),
+        lambda vertex: int(graph.local_numbers(np.array([vertex]))[0]),
     )
 
 
-def device_paths(world: World, graph: DeviceGraph | None) -> WholePaths:
+def device_paths(world: World, graph: Share | None) -> WholePaths:
     """Return the path finder of a graph on the device of one rank.
 
     graph: None on the other ranks

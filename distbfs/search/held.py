@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import ShareRows
     from distbfs.exchange.base import Exchange
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Placement
     from distbfs.partition.part import Part
+    from distbfs.partition.share import Share
     from distbfs.search.vertices import VertexMap
 
 
@@ -24,7 +23,7 @@ class Separated:
     exchange: what searches use
     """
 
-    shares: Sequence[ShareRows]
+    shares: Sequence[Share]
     placement: Placement
     exchange: Exchange
 
@@ -46,10 +45,10 @@ class Held:
     """
 
     vertices: VertexMap
-    graph: DeviceGraph | None = None
+    graph: Share | None = None
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
-    rows: Sequence[ShareRows] = ()
+    rows: Sequence[Share] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0

@@ -32,8 +32,8 @@ from distbfs.types import World
 
 if TYPE_CHECKING:
     from distbfs.generate.hashing import Permutation
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
+    from distbfs.partition.share import Share
     from distbfs.search.graph_input import HeldTuples
     from distbfs.types import Array, Ids, TupleSource
 
@@ -259,7 +259,7 @@ def held_parts(
     )
 
 
-def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
+def held_graph(world: World, n: int, graph: Share | None) -> Held:
     """Wrap a graph on the device of one rank for a session.
 
     graph: the graph; None on the other ranks
@@ -270,7 +270,7 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
     return Held(
         VertexMap(world, Layout(n, 1), [shard_of_graph(graph)]),
         graph=graph,
-        devices=[int(graph.numbers.device)],
+        devices=[graph.cuda_device],
         edges=graph.m,
         generation_seconds=generation,
         construction_seconds=sum(graph.seconds.values()) - generation,
@@ -287,7 +287,7 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
     )
 
 
-def held_back(graphs: Sequence[DeviceGraph]) -> dict[str, int]:
+def held_back(graphs: Sequence[Share]) -> dict[str, int]:
     """Return the sizes of rows in host memory, empty if there are none.
 
     graphs: the graphs on this rank's devices

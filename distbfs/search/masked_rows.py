@@ -12,11 +12,11 @@ from distbfs.build.cuda.seen import (
     SeenMaker,
     SeenPart,
 )
-from distbfs.build.cuda.share_rows import numbers_of, positions_of
 from distbfs.device import cuda
+from distbfs.partition.share import numbers_of, positions_of
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.share_rows import ShareRows
+    from distbfs.partition.share import Share
     from distbfs.types import DeviceArray, World
 
 
@@ -27,7 +27,7 @@ class MaskedRows:
     whole: whether one device has all rows
     """
 
-    def __init__(self, world: World, shares: Sequence[ShareRows]) -> None:
+    def __init__(self, world: World, shares: Sequence[Share]) -> None:
         self.world, self._shares = world, shares
         alone = len(shares) == world.size == 1 and shares[0].domain.devices == 1
         self.whole = alone and shares[0].outer is None
@@ -69,19 +69,19 @@ class MaskedRows:
         of_delegates = self.world.allreduce(of_delegates)
         every = []
         for share, edges, some in zip(self._shares, inner, seen, strict=True):
-            owned, vertices = share.owned, share.graph.vertices
+            owned, vertices = share.owned, share.vertices
             places = positions_of(owned, share.device, share.domain.devices)
             with share.ids.device:
                 cp = cuda.cupy()
-                ends = cp.zeros(share.local_count, np.uint32)
+                ends = cp.zeros(share.n, np.uint32)
                 normals = edges.ends[share.normals :]
                 if share.outer is not None:
                     normals = normals + some.outer.ends
                 ends[vertices[share.normals :]] = normals
                 of_owned = cp.asarray(of_delegates[places].astype(np.uint32))
                 ends[vertices[cp.asarray(owned)]] = of_owned
-                # mutant: 1 + share.graph.directed -> 1
+                # mutant: 1 + share.directed -> 1
                 #   : test_masked_sessions::test_one_device
-                ends *= np.uint32(1 + share.graph.directed)
+                ends *= np.uint32(1 + share.directed)
                 every.append(ends)
         return every

@@ -18,8 +18,9 @@ from distbfs.device.arrays import device_of, host_array, is_of_device
 from distbfs.errors import UsageError
 from distbfs.exchange.router import Delivery, gather
 from distbfs.formats.ids import no_vertex
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.delegates import DelegateNumbers
+from distbfs.partition.share import Share
 from distbfs.types import (
     UNREACHED,
     AnyArray,
@@ -104,11 +105,11 @@ def shard_of_part(part: Part) -> Shard:
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
 
-def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
+def shard_of_graph(graph: Share, index: int = 0) -> Shard:
     """Return the shard of a graph, or of the rows of one part, on a device."""
 
     def connected(rows: Ids) -> Array:
-        return graph.numbers_at(rows) != ISOLATED
+        return graph.local_numbers(rows) != ISOLATED
 
     device = int(graph.numbers.device)
     return Shard(index, graph.tuple_degrees, graph.ended, connected, device)

@@ -16,7 +16,7 @@ from distbfs.build.cuda.graph import assemble, check_size
 from distbfs.build.cuda.kernels import Kernels
 from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
 from distbfs.device import cuda
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_rows import StoreRows
@@ -69,7 +69,7 @@ def graph_of_store(
     buffer_bytes: int | None = None,
     room: Room | None = None,
     done: Sum | None = None,
-) -> DeviceGraph:
+) -> Share:
     """Load the graph of a store to the current device, in input ids.
 
     buffer_bytes, room: as in ``build``; done: called with the number of bytes to read,

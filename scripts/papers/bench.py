@@ -17,7 +17,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import UsageError
 from distbfs.formats.tuples import open_tuples
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
@@ -48,7 +48,7 @@ class Bench:
     looked: int = 2
     world: Any = field(default_factory=SoloWorld)
     part_engine: str = "pan"
-    _graph: tuple[str, DeviceGraph, TupleSource, list[int]] | None = None
+    _graph: tuple[str, Share, TupleSource, list[int]] | None = None
 
     def published(self, paper: str, name: str) -> Published:
         """Return the published facts of a graph."""
@@ -63,7 +63,7 @@ class Bench:
             return open_tuples(SoloWorld(), path)
         return self.published(paper, name).source(self.most)
 
-    def graph(self, paper: str, name: str) -> tuple[DeviceGraph, TupleSource]:
+    def graph(self, paper: str, name: str) -> tuple[Share, TupleSource]:
         """Return a graph on the device, and its tuples; one is kept."""
         key = f"{paper} {name}"
         if self._graph is None or self._graph[0] != key:

@@ -14,8 +14,8 @@ import numpy as np
 
 from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
 from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kSearch
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
+from distbfs.partition.share import Share
 from papers import plots
 from papers.entries import (
     Entry,
@@ -172,7 +172,7 @@ STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
 AUTOMATIC = "automatic knobs"
 
 
-def made_search(graph: DeviceGraph, knobs: Knobs, *, table: bool = True) -> Bfs4kSearch:
+def made_search(graph: Share, knobs: Knobs, *, table: bool = True) -> Bfs4kSearch:
     """Return a search by method hash, without its table where that is asked for."""
     search = Bfs4kSearch(graph, knobs=knobs, claim=False, parents=False)
     if not table:

@@ -26,7 +26,7 @@ from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.stencil import Stencil
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.types import TupleSource
 
 SAMPLE = 20_000  # wedges, of which the clustering coefficient is estimated
@@ -183,7 +183,7 @@ BY_PAPER = {
 }
 
 
-def clustering(graph: DeviceGraph, seed: int = 1, sample: int = SAMPLE) -> float:
+def clustering(graph: Share, seed: int = 1, sample: int = SAMPLE) -> float:
     """Return the average clustering coefficient over all n vertices, estimated.
 
     One pair of neighbours of each sampled vertex is looked up; vertices with fewer
@@ -216,7 +216,7 @@ def clustering(graph: DeviceGraph, seed: int = 1, sample: int = SAMPLE) -> float
     return float(hits.sum()) / sample
 
 
-def properties(graph: DeviceGraph, number: int) -> dict[str, Any]:
+def properties(graph: Share, number: int) -> dict[str, Any]:
     """Return properties of a graph; number: a vertex of the largest component.
 
     The diameter is a lower bound, of searches back and forth.

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
@@ -19,7 +18,7 @@ class BitSearches(DomainBitSearches):
     ):
         self.results = Wanted(levels, **{"counts": False, **wanted}, adds_up=True)
         lanes = width // SEARCHES
-        members = [ShareRows.of_graph(graph)]
+        members = [graph]
         super().__init__(SoloWorld(), members, lanes=lanes, pull_edges=pull_edges)
 
     def search(self, sources, limit=None, stop=None):

@@ -14,15 +14,15 @@ from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
     SEARCHED_UNIT,
-    DeviceGraph,
     Tails,
     Trees,
     degree_class,
 )
+from distbfs.partition.share import whole_share
 
 
 class HostGraph:
-    """The rows of a source by number, and its DeviceGraph."""
+    """The rows of a source by number, and its Share."""
 
     def __init__(self, source, wide=False):
         self.source = source
@@ -67,7 +67,7 @@ class HostGraph:
         inside = [core, core, *(self.upto(degree, core) for degree in range(2, 18))]
         trees = Trees(self.trees, self.chain, np.array(inside, dtype=np.int64))
         source = self.source
-        return DeviceGraph(
+        return whole_share(
             n=source.n,
             active=self.active,
             m=self.m,

@@ -72,10 +72,10 @@ def check_rows(source, made):
     """Assert that parts have the edges out of their vertices, and those in."""
     ways = source.matrix, source.matrix.T.tocsr()
     for part in made:
-        graph, k = part.graph, part.index
-        vertices = graph.vertices.get().astype(np.int64)
+        k = part.index
+        vertices = part.vertices.get().astype(np.int64)
         names = part.ids_at(np.arange(part.slots)).get()
-        sides = (graph.offsets, graph.columns), graph.pulled
+        sides = (part.offsets, part.columns), part.pulled
         for matrix, side in zip(ways, sides, strict=True):
             offsets, columns = side[0].get().astype(np.int64), side[1].get()
             assert offsets[-1] == len(columns) - COLUMN_PAD
@@ -85,11 +85,11 @@ def check_rows(source, made):
                 assert (np.diff(got.astype(np.int64)) > 0).all()
                 row = matrix.indices[matrix.indptr[v] : matrix.indptr[v + 1]]
                 np.testing.assert_array_equal(np.sort(names[got]), np.sort(row))
-        ends = np.zeros(part.local_count, np.int64)
-        ends[graph.ended.get()] = graph.tuple_degrees.get()
+        ends = np.zeros(part.n, np.int64)
+        ends[part.ended.get()] = part.tuple_degrees.get()
         wanted = 2 * np.bincount(source.u, minlength=source.n)
         np.testing.assert_array_equal(ends, wanted[k :: part.layout.parts])
-    edges = sum(part.graph.m for part in made)
+    edges = sum(part.m for part in made)
     assert edges == made[0].domain.edges == source.matrix.nnz
 
 
@@ -104,7 +104,7 @@ def mask(driver, source, seed):
                 seen = maker.of_vertices(vertices)
             else:
                 seen = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
-            mine = one.part.graph.vertices.get().astype(np.int64)
+            mine = one.part.vertices.get().astype(np.int64)
             mine = mine * one.part.layout.parts + one.part.index
             np.testing.assert_array_equal(seen.ends.get(), left.degrees[mine])
             into = fixed(np.bincount(left.matrix.indices, minlength=left.n))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room, Split
 from distbfs.build.cuda.seen import SeenMaker
-from distbfs.build.cuda.share_rows import ShareRows
 
 
 class Arcs(Tuples):
@@ -203,7 +202,7 @@ def masks_of(source, seed):
 
 def seen_of(made, vertices, edges, left):
     """Return the edges that are seen, which all ways to say so must tell alike."""
-    maker, again = SeenMaker.of_share(ShareRows.of_graph(made.graph)), None
+    maker, again = SeenMaker.of_share(made.graph), None
     if edges is None:
         seen = maker.of_vertices(vertices)
     else:

@@ -6,7 +6,6 @@ import numpy as np
 from graphs import Tuples
 
 from distbfs.build.cuda.seen import SeenMaker
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.masked_rows import MaskedRows
 
@@ -41,7 +40,7 @@ def random_mask(made, seed, share=0.5):
     left.keys = np.sort(np.concatenate([a, b]) * made.active + np.concatenate([b, a]))
     left.m = len(left.keys)
     kept = tuples.u.astype(np.int64), tuples.v.astype(np.int64)
-    maker = SeenMaker.of_share(ShareRows.of_graph(made.graph))
+    maker = SeenMaker.of_share(made.graph)
     seen = make(maker)
     if seed % 3 != 1:
         u, v = made.source.edges[made.source.edges[:, 0] < made.source.edges[:, 1]].T

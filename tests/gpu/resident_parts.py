@@ -8,7 +8,6 @@ from graphs import check_search, levels_by
 
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
-from distbfs.build.cuda.share_rows import GRANULE, positions_of
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.engines.base import WHOLE
@@ -16,6 +15,7 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
 from distbfs.options import SearchOptions
+from distbfs.partition.share import GRANULE, positions_of
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.domain import DomainDriver
 
@@ -103,36 +103,36 @@ def check_resident(source, made, summary):
     assert summary.m == matrix.nnz == made[0].domain.edges
     assert summary.loops == int((source.u == source.v).sum())
     for one in made:
-        graph, k = one.graph, one.index
+        k = one.index
         own = positions[k::parts]
         active = int((own >= 0).sum())
-        assert (graph.n, graph.active) == (len(own), active)
-        assert (one.domain.granules, one.local_count) == (granules, len(own))
+        assert one.active == active
+        assert (one.domain.granules, one.n) == (granules, len(own))
         assert one.domain.active == (positions >= 0).sum()
         some = np.flatnonzero(positions >= 0)
         ids = one.ids_at(cuda.cupy().asarray(positions[some]))
         np.testing.assert_array_equal(ids.get(), some)
-        vertices = graph.vertices.get().astype(np.int64)
+        vertices = one.vertices.get().astype(np.int64)
         places = positions_of(np.arange(active), k, parts)
         np.testing.assert_array_equal(places, own[vertices])
         numbers = np.full(len(own), ISOLATED)
         numbers[vertices] = np.arange(active)
         every = np.arange(len(own))[::-1]
-        np.testing.assert_array_equal(graph.numbers_at(every), numbers[every])
-        np.testing.assert_array_equal(graph.numbers_of(every).get(), numbers[every])
+        np.testing.assert_array_equal(one.local_numbers(every), numbers[every])
+        np.testing.assert_array_equal(one.device_numbers(every).get(), numbers[every])
         ends = np.zeros(len(own), np.int64)
-        ends[graph.ended.get()] = graph.tuple_degrees.get()
+        ends[one.ended.get()] = one.tuple_degrees.get()
         np.testing.assert_array_equal(ends, source.ends[k::parts])
-        assert len(graph.ended) == (source.ends[k::parts] > 0).sum()
-        offsets, columns = graph.offsets.get(), graph.columns.get()
-        assert graph.m == offsets[-1] == len(columns) - COLUMN_PAD
+        assert len(one.ended) == (source.ends[k::parts] > 0).sum()
+        offsets, columns = one.offsets.get(), one.columns.get()
+        assert one.m == offsets[-1] == len(columns) - COLUMN_PAD
         for number, local in enumerate(vertices.tolist()):
             v = local * parts + k
             row = matrix.indices[matrix.indptr[v] : matrix.indptr[v + 1]]
             got = columns[offsets[number] : offsets[number + 1]]
             np.testing.assert_array_equal(got, np.sort(positions[row]))
         for least in range(1, AT_LEAST):
-            assert (degrees[k::parts] >= least).sum() <= graph.at_least[least]
+            assert (degrees[k::parts] >= least).sum() <= one.at_least[least]
 
 
 def resident_driver(
@@ -159,7 +159,7 @@ def resident_driver(
     for part in made:
         with part.ids.device:
             if wide:
-                part.graph.offsets = part.graph.offsets.astype(np.uint64)
+                part.offsets = part.offsets.astype(np.uint64)
             searches.append(MemberSearch(part, options, overrides or {}))
     group = PeerGroup(world, [search.device for search in searches])
     return DomainDriver(world, searches, group)

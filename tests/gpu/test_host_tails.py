@@ -82,7 +82,7 @@ def test_domains_with_tails_in_host_memory(monkeypatch, name, share, parts):
     for k, way in enumerate(WAYS):
         told |= {"overrides": way, "internal_ids": k % 2 == 1, "room": room}
         driver = resident_driver(source, parts, **told)
-        held = sum(one.part.graph.held_back for one in driver._parts)
+        held = sum(one.part.held_back for one in driver._parts)
         for root in some_roots(source, 4):
             records = look(driver, source, root, records=k % 2 == 0).records
             for record in records:
@@ -154,7 +154,7 @@ def test_parts_with_tails_in_host_memory(monkeypatch, name, wide):
         for k, direction in enumerate(("auto", "push", "pull")):
             driver = driver_of(made, "xbfs", room, direction=direction)
             searches = driver._searches
-            assert sum(one.part.graph.held_back for one in searches)
+            assert sum(one.part.held_back for one in searches)
             for field, value in WAYS[(at + k) % 3].items():  # each with each direction
                 for one in searches:
                     setattr(one.own, field, value)

@@ -54,24 +54,18 @@ from distbfs.build.cuda.separate import (
     CommonSizes,
     add_bases,
 )
-from distbfs.build.cuda.share_rows import (
-    GRANULE,
-    WIDE,
-    Domain,
-    ShareRows,
-    leaves_after,
-)
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
-    DeviceGraph,
+    WIDE,
     degree_class,
     graph_table,
 )
 from distbfs.partition.layout import Domains, Layout, Placement
+from distbfs.partition.share import GRANULE, Domain, Share, leaves_after
 from distbfs.progress import Sum
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
@@ -95,21 +89,15 @@ def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
     return cp.concatenate(pieces)
 
 
-def take_ends(share: ShareRows, ends: Any, tuples: int) -> None:
+def take_ends(share: Share, ends: Any, tuples: int) -> None:
     """Set other counts of tuple ends, CuPy uint32 [local], and of tuples."""
-    cp, graph = cuda.cupy(), share.graph
     others = ends > 0
-    others[graph.vertices] = False
+    others[share.vertices] = False
     alone = _places(len(ends), lambda k: others[k])
-    rows = cp.concatenate([graph.vertices, alone])
-    share.graph = replace(
-        graph,
-        loops=0,
-        tuples=tuples,
-        vertices=rows[: graph.active],
-        tuple_degrees=ends[rows],
-        ended=rows,
-    )
+    rows = cuda.cupy().concatenate([share.vertices, alone])
+    share.loops, share.tuples = 0, tuples
+    share.vertices = rows[: share.active]
+    share.tuple_degrees, share.ended = ends[rows], rows
 
 
 def member_table(
@@ -168,7 +156,7 @@ class Places:
     """The positions of the vertices of all parts, in one device's memory.
 
     members: uint32 [parts * 4 * blocks], sets of vertices with edges, with ranks over
-    all parts; positions: uint32 [members], by rank; names: ``ShareRows.ids``
+    all parts; positions: uint32 [members], by rank; names: ``Share.ids``
     """
 
     members: Any
@@ -181,7 +169,7 @@ class Planned:
     """The plan of a part's rows.
 
     kernels: kernels that the numbering used
-    rows, ends: uint32, ``DeviceGraph.ended``, and the number of tuple ends of each
+    rows, ends: uint32, ``Share.ended``, and the number of tuple ends of each
     lengths, ranges: for outgoing, then for incoming edges of a directed graph, else
     once: number of keys of each row, including repeats, uint32 [active], and ranges of
     rows
@@ -407,14 +395,15 @@ class MemberBuilder(Builder):
             part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
         )
 
-    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> ShareRows:
+    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> Share:
         """Build the rows of a part, range by range."""
         part, numbering = planned.part, planned.numbering
         made = self._rows_of(planned, 0)
         if planned.directed:
             into = self._rows_of(planned, 1)
             made |= {f"in_{name}": x for name, x in into.items() if name != "m"}
-        graph = DeviceGraph(
+        names = planned.places.names
+        return Share(
             n=self.layout.local_count(part),
             tuples=self.source.tuples,
             loops=measured.loops,
@@ -424,16 +413,12 @@ class MemberBuilder(Builder):
             members=measured.members,
             **{**numbering.arrays(), "vertices": planned.rows[: numbering.active]},
             ended=planned.rows,
-            **made,
-        )
-        names = planned.places.names
-        return ShareRows(
             layout=self.layout,
             index=part,
             domain=domain,
-            graph=graph,
             ids=names,
             slots=len(names),
+            **made,
         )
 
     def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
@@ -514,7 +499,7 @@ def construct_domain(
     done: Sum | None = None,
     making: Making | None = None,
     room: Room | None = None,
-) -> tuple[list[ShareRows], DomainSummary]:
+) -> tuple[list[Share], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
     directed: edges lead from u to v alone
@@ -558,14 +543,13 @@ def construct_domain(
         domain = Domain(Domains((parts,)), 0, granules, int(actives.sum()), 0)
         made = _rows(crew, measured, known, domain, world, room)
         crew.close()
-    counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
+    counts = np.array([sum(part.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
     searched = None if directed else searched_numbers(known)
     for part in made:
         part.domain = replace(domain, edges=m)
         if searched is not None:
-            graph = part.graph
-            graph.trees = leaves_after(searched, graph.active, graph.at_least)
+            part.trees = leaves_after(searched, part.active, part.at_least)
     generation, passes = crew.spent(world, clock)
     return made, DomainSummary(
         m=m,
@@ -599,7 +583,7 @@ def _rows(
     domain: Domain,
     world: World,
     room: Room | None,
-) -> list[ShareRows]:
+) -> list[Share]:
     """Build the parts of this rank; all parts of a device share its tables."""
     most_active = max(len(one.classes) for one in known)
 
@@ -611,7 +595,7 @@ def _rows(
     planned = crew.each(plan)
     _make_room(planned, world, room)
 
-    def rows(builder: MemberBuilder, k: int, _: int) -> ShareRows:
+    def rows(builder: MemberBuilder, k: int, _: int) -> Share:
         return builder.rows(planned[k], measured[k], domain)
 
     return crew.each(rows)

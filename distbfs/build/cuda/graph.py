@@ -23,7 +23,8 @@ from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
-from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.partition.share import Share, whole_share
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, TupleSource
@@ -43,12 +44,12 @@ def assemble(
     links: list[DeviceArray] | None = None,
     back: Callable[[], tuple[Passes, Budget]] | None = None,
     room: Room | None = None,
-) -> DeviceGraph:
+) -> Share:
     """Build a graph from degrees and pairs of ids.
 
     degrees: a list of the degrees, in a directed graph those on each side, uint32 [n]
     by id, which is emptied; both: whether a pair stands for two directed edges
-    ends, tuples, loops, source: as in DeviceGraph
+    ends, tuples, loops, source: as in Share
     links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
     trees apart
     back: function that returns the pairs of incoming edges of a directed graph, whose
@@ -89,7 +90,7 @@ def assemble(
         if into.pop("m") != made["m"]:
             raise InputError("incoming and outgoing edges differ in number")
         made |= {f"in_{name}": value for name, value in into.items()}
-    return DeviceGraph(
+    return whole_share(
         n=len(ends),
         tuples=tuples,
         loops=loops,
@@ -117,7 +118,7 @@ def build(
     wide: bool = False,
     room: Room | None = None,
     done: Sum | None = None,
-) -> DeviceGraph:
+) -> Share:
     """Build the graph of a source's tuples on the current device.
 
     directed: edges lead from u to v alone

@@ -13,7 +13,7 @@ from distbfs.build.cuda.room import Budget, Room
 from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, DeviceArray
 
@@ -70,7 +70,7 @@ def from_rows(
     buffer_bytes: int | None = None,
     wide: bool = False,
     room: Room | None = None,
-) -> DeviceGraph:
+) -> Share:
     """Build a graph from rows on the host, renumbering its vertices.
 
     rows: rows of numbers, with both directions of each edge and no loops; vertices:

@@ -34,16 +34,6 @@ from distbfs.build.cuda.ranges import (
 )
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows
-from distbfs.build.cuda.share_rows import (
-    GRANULE,
-    WIDE,
-    Domain,
-    Outer,
-    ShareRows,
-    leaves_after,
-    numbers_of,
-    positions_of,
-)
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -54,7 +44,7 @@ from distbfs.graph.device_graph import (
     AT_LEAST,
     COLUMN_PAD,
     ISOLATED,
-    DeviceGraph,
+    WIDE,
     Tails,
     Trees,
     vertices_table,
@@ -62,6 +52,15 @@ from distbfs.graph.device_graph import (
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
+from distbfs.partition.share import (
+    GRANULE,
+    Domain,
+    Outer,
+    Share,
+    leaves_after,
+    numbers_of,
+    positions_of,
+)
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids
 
@@ -553,7 +552,7 @@ class InnerBuilder:
         """Bytes of the columns of outer edges."""
         return sum(int(side.outer.columns.nbytes) for side in self.sides)
 
-    def finish(self, domain: Domain) -> ShareRows:
+    def finish(self, domain: Domain) -> Share:
         """Return the finished share."""
         cp, part = cuda.cupy(), self.part
         owned = self.delegates.number[self._owned]
@@ -569,7 +568,7 @@ class InnerBuilder:
         wide = self.directed or self.edges >= WIDE
         out, *into = (side.finish(wide=wide) for side in self.sides)
         rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
-        graph = DeviceGraph(
+        made = Share(
             n=part.local_count,
             active=self.count,
             m=self.edges,
@@ -582,13 +581,9 @@ class InnerBuilder:
             source={},
             seconds=self._clock.seconds,
             trees=self._trees,
-            **rows,
-        )
-        made = ShareRows(
             layout=part.layout,
             index=part.index,
             domain=domain,
-            graph=graph,
             ids=self._ids,
             slots=self.slots,
             delegates=self.delegates.by_position(),
@@ -596,6 +591,7 @@ class InnerBuilder:
             owned=owned,
             outer=self.sides[0].outer,
             incoming=self.sides[1].outer if self.directed else None,
+            **rows,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:

@@ -24,13 +24,14 @@ from distbfs.build.cuda.room import (
     agreed_kept,
     check_hosts,
 )
-from distbfs.build.cuda.share_rows import GRANULE, WIDE, Domain, ShareRows
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.router import swap
+from distbfs.graph.device_graph import WIDE
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
+from distbfs.partition.share import GRANULE, Domain, Share
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids, World
 
@@ -41,7 +42,7 @@ def inner_domains(
     ranks: World,
     world: World,
     room: Room | None,
-) -> list[list[ShareRows]]:
+) -> list[list[Share]]:
     """Build the shares of the domains of this rank (collective).
 
     groups: the parts of each of these domains, in the order of its devices; domains:
@@ -174,7 +175,7 @@ class DomainBuilder:
             with on_device_of(one.part):
                 one.measure(self._lengths)
 
-    def build(self) -> list[ShareRows]:
+    def build(self) -> list[Share]:
         """Build this rank's shares, whose columns have been allocated (collective)."""
         for sides, lengths in zip(self._sides, self._lengths, strict=True):
             self._write_delegates(sides, lengths)

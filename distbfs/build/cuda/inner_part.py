@@ -14,7 +14,7 @@ devices of a domain. Numbers of the devices of a domain are interleaved in granu
 whatever its size (see ``Delegates``), so a mask of delegates is the first words of a
 bitmap by position. With one device, numbers are positions. Rows are by number, and
 columns are positions. A row may be empty, and may continue in host memory
-(``DeviceGraph.tails``). The outer edges, those of nn to other domains, are stored as
+(``Share.tails``). The outer edges, those of nn to other domains, are stored as
 rows by normal number.
 
 In a directed graph, degrees are sums of edges out and in, no vertex is left out, and
@@ -30,11 +30,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE, numbers_of, positions_of
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import graph_table
 from distbfs.partition.layout import Domains, Layout
+from distbfs.partition.share import GRANULE, numbers_of, positions_of
 from distbfs.types import Ids
 
 
@@ -60,7 +60,7 @@ def inner_table(
 ) -> ArrayTable:
     """Return the arrays of its graph besides those of its part.
 
-    local, active, m: as in ``DeviceGraph``
+    local, active, m: as in ``Share``
     """
     # an id more, of vertices elsewhere
     table = graph_table(local + 1, active, m, directed=directed, wide=directed)
@@ -70,12 +70,12 @@ def inner_table(
 
 @dataclass(frozen=True)
 class ShareCounts:
-    """Counts that determine the memory of searches of a share; see ``ShareRows``.
+    """Counts that determine the memory of searches of a share; see ``Share``.
 
-    active, m, at_least: as in ``DeviceGraph``; delegates: number of positions of
+    active, m, at_least: as in ``Share``; delegates: number of positions of
     delegates
     targets: number of targets of outer edges; outer_edges: number of outer edges to
-    each share, int64 [shares], as in ``ShareRows.edges_to``; owned: number of delegates
+    each share, int64 [shares], as in ``Share.edges_to``; owned: number of delegates
     that each share owns, int64 [shares]
     directed: whether the graph is directed
     """

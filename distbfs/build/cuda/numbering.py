@@ -38,7 +38,7 @@ class Numbering:
 
     degrees: uint32 [n], number of edges of each vertex, with repeats but without loops
     trees: the vertices in trees; None if they are not set apart
-    active, vertices, numbers, at_least, trees: as in DeviceGraph
+    active, vertices, numbers, at_least, trees: as in Share
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Numbering:
             self._starts[inside] = core + fill + inner
 
     def _at_least(self) -> Ids:
-        """Return ``at_least`` as in DeviceGraph."""
+        """Return ``at_least`` as in Share."""
         at_least: Ids = self._starts[CLASSES - degree_class(np.arange(AT_LEAST))]
         at_least[0] = self.active
         return at_least
@@ -132,6 +132,6 @@ class Numbering:
         return int(self._starts[CLASSES - degree_class(np.array([degree]))[0]])
 
     def arrays(self) -> dict[str, Any]:
-        """Return the numbering's fields of a DeviceGraph."""
+        """Return the numbering's fields of a Share."""
         names = ("active", "at_least", "vertices", "numbers", "trees")
         return {name: getattr(self, name) for name in names}

@@ -2,7 +2,7 @@
 
 If the columns of all rows do not fit beside the state of searches, each row keeps its
 first columns on the device, equally many for all rows and as many as fit; the rest goes
-to host memory (``DeviceGraph.tails``).
+to host memory (``Share.tails``).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Room:
 
     device_bytes: limit on the device, None: what is free; host_bytes: limit on the host
     for tails of all its devices, None: what this process may use
-    state: function from (n, active, m, at_least as in DeviceGraph) or, between domains,
+    state: function from (n, active, m, at_least as in Share) or, between domains,
     from ``ShareCounts``, to the bytes of a search
     """
 

@@ -124,7 +124,7 @@ class RowsByRange:
         self._written, self._in_tails = (int(x[-1:].get()[0]) for x in places)
 
     def finish(self) -> dict[str, Any]:
-        """Return offsets, columns, m and tails of the rows, as in DeviceGraph."""
+        """Return offsets, columns, m and tails of the rows, as in Share."""
         written = self._written
         self._offsets[self._active :].set(np.array([written], self._offsets.dtype))
         if self._large and not self._wide and written < WIDE:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distbfs.build.cuda.ranges import row_ranges, runs_of
-from distbfs.build.cuda.share_rows import Outer, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
@@ -22,6 +21,7 @@ from distbfs.graph.device_graph import (
     SEARCHED_UNIT,
     Tails,
 )
+from distbfs.partition.share import Outer, Share
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
 SOURCE = Path(__file__).with_name("seen.cu")
@@ -37,9 +37,9 @@ SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are m
 class SeenEdges:
     """Visibility of the edges of the rows on a device.
 
-    bits: uint32, a bit for each column, in the order of ``DeviceGraph.columns``: bit
+    bits: uint32, a bit for each column, in the order of ``Share.columns``: bit
         k % 32 of word k / 32
-    tails: the same for ``DeviceGraph.tails``: NumPy in pinned host memory like the
+    tails: the same for ``Share.tails``: NumPy in pinned host memory like the
     tails, since columns leave no room on the device; None if there are no tails
     ends: uint32 [active], number of visible edges of each row
     incoming: the same for the rows of incoming edges of a directed graph; else None
@@ -68,7 +68,7 @@ class SeenPart:
     outer: SeenEdges
 
 
-def target_ids(share: ShareRows, outer: Outer) -> DeviceArray:
+def target_ids(share: Share, outer: Outer) -> DeviceArray:
     """Return the ids of ``outer.targets``; the share's device must be current."""
     cp, parts, kind = cuda.cupy(), share.layout.parts, share.ids.dtype
     counts = np.diff(outer.starts).tolist()
@@ -105,7 +105,7 @@ def mask_table(n: int, active: int, columns: int) -> ArrayTable:
 class Rows(NamedTuple):
     """Rows on a device, and the names that stand for vertices in their columns.
 
-    offsets, columns, tails: as in ``DeviceGraph``; m: number of columns, without
+    offsets, columns, tails: as in ``Share``; m: number of columns, without
     padding
     names: uint32 or uint64 [k], the id of each name, or all ones; with ``shares`` of
     ``SeenMaker``, the local id in one of that many parts
@@ -165,27 +165,26 @@ class SeenMaker:
             )
 
     @classmethod
-    def of_share(cls, share: ShareRows) -> SeenMaker:
+    def of_share(cls, share: Share) -> SeenMaker:
         """Make bits for the rows of one device of a domain."""
-        graph, names = share.graph, share.ids[: share.slots]
-        sides = [graph, graph.turned()] if graph.directed else [graph]
+        names = share.ids[: share.slots]
+        sides = [share, share.turned()] if share.directed else [share]
         return cls(
             share.layout.n,
             [
                 Rows(x.offsets, x.columns, len(x.columns) - COLUMN_PAD, names, x.tails)
                 for x in sides
             ],
-            graph.numbers if share.whole else None,
+            share.numbers if share.whole else None,
             devices=share.domain.devices,
             device=share.device,
             shares=share.layout.parts if share.has_local_ids else 0,
         )
 
     @classmethod
-    def of_outer(cls, share: ShareRows) -> SeenMaker:
+    def of_outer(cls, share: Share) -> SeenMaker:
         """Make bits for the outer edges of a share, whose columns are sorted here."""
-        graph, sides = share.graph, [share.outer, share.asked]
-        sides = sides[: 1 + graph.directed]
+        sides = [share.outer, share.asked][: 1 + share.directed]
         for side in sides:
             sort_rows(side.offsets, side.columns)
         return cls(
@@ -194,8 +193,8 @@ class SeenMaker:
                 Rows(x.offsets, x.columns, len(x.columns), target_ids(share, x))
                 for x in sides
             ],
-            numbers=graph.numbers,
-            vertices=graph.vertices[share.normals :],
+            numbers=share.numbers,
+            vertices=share.vertices[share.normals :],
             parts=share.layout.parts,
             part=share.index,
             first=share.normals,

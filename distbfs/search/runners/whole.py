@@ -53,7 +53,7 @@ class OnHost(Runner):
 class OnDevice(OnHost):
     """Searches by one device with the graph.
 
-    by_id: converts results by number, see ``ShareRows.by_id``; None for results by id.
+    by_id: converts results by number, see ``Share.by_id``; None for results by id.
     It is called on first access, which the search's time does not include
     """
 

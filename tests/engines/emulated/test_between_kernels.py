@@ -23,7 +23,6 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner, inner_domains
 from distbfs.build.cuda.seen import target_ids
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines import streamed as streams
@@ -35,6 +34,7 @@ from distbfs.exchange.relay import RelayExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.domains import split_by_domain
@@ -111,10 +111,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
     for count, wide in ((1, ()), (10, ("nn", "dd")), (100, SUBGRAPHS)):
         monkeypatch.setattr(inner, "SLICE", count)
         for one, wanted in zip(made(wide)[1], whole, strict=True):
-            lists = [
-                (*x.outer.arrays, x.graph.offsets, x.graph.columns)
-                for x in (one, wanted)
-            ]
+            lists = [(*x.outer.arrays, x.offsets, x.columns) for x in (one, wanted)]
             for array, same in zip(*lists, strict=True):
                 np.testing.assert_array_equal(array.get(), same.get())
             np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
@@ -487,7 +484,7 @@ def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
     groups = [[placed[k] for k in domains.shares_of(index)] for index in shares]
     made = inner_domains.inner_domains(groups, domains, world, world, None)
     (search,) = engine.of_shares(made[1], world)
-    lengths = np.diff(search.part.graph.offsets.get())
+    lengths = np.diff(search.part.offsets.get())
     assert search.part.domain.devices == 1
     assert search.part.domain.lanes == sizes[0]
     long = np.flatnonzero(lengths >= 64)
@@ -666,7 +663,7 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
 
 
 def test_more_delegates_than_a_message_can_name(device, monkeypatch):
-    monkeypatch.setattr(ShareRows, "id_bits", 62)
+    monkeypatch.setattr(Share, "id_bits", 62)
     placed = device_parts(GRAPHS["kronecker"], 2, threshold=2)
     with pytest.raises(UsageError, match=r"part 0 owns .* delegates; allowed: 4; use"):
         driver_of(placed, engine="xbfs")

@@ -14,12 +14,12 @@ from test_domain_leaves import WAYS, leafy, neighbours_of
 from test_domain_leaves import roots_of as some_roots
 from test_split_between import split  # noqa: F401 - a fixture
 
-from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
 from distbfs.engines.cuda.xbfs import between_leaves, between_params
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
+from distbfs.partition.share import GRANULE
 from distbfs.registry import ENGINES, lookup
 
 GRAPHS = {  # made once
@@ -344,7 +344,7 @@ def test_numbers_and_rows(device):
     engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
     degrees = source.degrees
     for search in share_searches(engine, placed):
-        graph, p = search.part.graph, search.own
+        graph, p = search.part, search.own
         assert p.active % GRANULE == 0
         assert p.every == graph.active
         lengths = np.diff(graph.offsets.get().astype(np.int64))

@@ -49,7 +49,6 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import domain_share, outer_bits
 from distbfs.multisearch.base import RunOptions
@@ -115,9 +114,9 @@ def test_domains(least_kept, short_rows, parts, pull_edges, tails):
             on = DomainBitSearches(SoloWorld(), members, **ways)
             roots = levels_of(name)[0]
             check(on, side, roots)
-            assert bool(on.tail_counts()) == (made[0].graph.tails is not None)
+            assert bool(on.tail_counts()) == (made[0].tails is not None)
             on.close()
-            members = [member.reversed() for member in members]
+            members = [member.turned() for member in members]
 
 
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL, None])
@@ -125,11 +124,11 @@ def test_a_whole_graph_in_host_memory(short_rows, pull_edges):
     """Its levels are led by the host; rows out and rows in have tails."""
     read = []
     for name in ("kronecker", "hubs", "hubs-turned", "uniform", "star-in"):
-        member = ShareRows.of_graph(split_at_eight(source_of(name)))
-        assert member.graph.held_back
+        member = split_at_eight(source_of(name))
+        assert member.held_back
         for own, side in (
             (member, source_of(name)),
-            (member.reversed(), turned(source_of(name))),
+            (member.turned(), turned(source_of(name))),
         ):
             on = DomainBitSearches(SoloWorld(), [own], pull_edges=pull_edges)
             assert on.launched is None
@@ -168,7 +167,7 @@ def test_between_domains_in_host_memory(
         rows = found_by(roots, source.n)
 
         def work(world, searches, members, rows=rows):
-            split = [member.graph.tails is not None for member in members]
+            split = [member.tails is not None for member in members]
             return rows(world, searches, members), searches.tail_counts(), split
 
         form = (source, PLACEMENTS[owners], threshold, StreamedThreads, work)

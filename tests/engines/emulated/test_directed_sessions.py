@@ -267,7 +267,7 @@ def test_rows_in_host_memory_between_domains(monkeypatch):
     with distbfs.open(source, **form) as session:
         held = session.describe()["part"]["held_back"]
         shares = session.separated.shares
-        assert held == sum(len(x.graph.tails.columns) for x in shares) + sum(
-            len(x.graph.in_tails.columns) for x in shares
+        assert held == sum(len(x.tails.columns) for x in shares) + sum(
+            len(x.in_tails.columns) for x in shares
         )
         check_rows_in_host_memory(session, source)

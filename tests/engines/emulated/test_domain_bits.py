@@ -12,7 +12,6 @@ from resident_parts import resident_parts
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch import (
@@ -44,11 +43,11 @@ def members(made):
 
 def searches_of(source, parts, *, wide=False, **options):
     if not parts:
-        member = ShareRows.of_graph(HostGraph(source, wide).graph)
+        member = HostGraph(source, wide).graph
         return DomainBitSearches(SoloWorld(), [member], **options)
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:
-        part.graph.offsets = part.graph.offsets.astype(np.uint64)
+        part.offsets = part.offsets.astype(np.uint64)
     return DomainBitSearches(SoloWorld(), members(made), **options)
 
 
@@ -114,7 +113,7 @@ def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
     source = GRAPHS["granules"]
     searches = searches_of(source, parts, pull_edges=pull_edges)
     for share in searches._shares:
-        assert 0 < share.params.hubs < share.params.wide < share.member.graph.active
+        assert 0 < share.params.hubs < share.params.wide < share.member.active
     check(searches, source, some_sources(source, 9))
 
 
@@ -130,12 +129,12 @@ def test_levels_beyond_a_byte_and_again(device):
 def test_a_small_frontier_is_pushed_and_a_large_one_pulled(device, monkeypatch):
     steps = []
 
-    class Share(domain_bits.Share):
+    class BitShare(domain_bits.BitShare):
         def step(self, name, depth):
             steps.append((name, depth))
             super().step(name, depth)
 
-    monkeypatch.setattr(domain_bits, "Share", Share)
+    monkeypatch.setattr(domain_bits, "BitShare", BitShare)
     source = GRAPHS["random"]
     root = int(source.degrees.argmax())
     searches = searches_of(source, 2, pull_edges=300)
@@ -211,7 +210,7 @@ def test_one_rank_without_memory(device, monkeypatch):
     """All of them hear of it."""
     source, short = GRAPHS["random"], []
 
-    class Share(domain_bits.Share):
+    class BitShare(domain_bits.BitShare):
         def make_room(self, depth):
             if short and self.part == 1:
                 raise ResourceError("no room for levels")
@@ -225,7 +224,7 @@ def test_one_rank_without_memory(device, monkeypatch):
             searches.run(np.array([3]), Wanted(levels=True))
 
     monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
-    monkeypatch.setattr(domain_bits, "Share", Share)
+    monkeypatch.setattr(domain_bits, "BitShare", BitShare)
     on_ranks(2, rank)
 
 

@@ -127,7 +127,7 @@ def test_a_component_that_is_known(device, internal):
         assert (0 in found) == (k == 0)
     outside = 0
     for part in driver._parts:
-        searched = part.part.graph.vertices[: part.own.active].get().astype(int)
+        searched = part.part.vertices[: part.own.active].get().astype(int)
         ids = part.part.layout.global_of(part.part.index, searched)
         outside += int((level[ids] < 0).sum())
     for root in (*others[:3], int(np.flatnonzero(source.degrees == 1)[0])):
@@ -183,6 +183,6 @@ def test_levels_of_leaves_alone(device):
 def test_how_many_are_searched(device, make, parts, searched):
     """Whole granules, filled up with leaves, the same of all parts."""
     for one in resident_parts(make(), parts)[0]:
-        trees = one.graph.trees
-        own = None if trees is None else one.graph.active - trees.count
+        trees = one.trees
+        own = None if trees is None else one.active - trees.count
         assert own == searched

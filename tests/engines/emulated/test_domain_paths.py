@@ -182,16 +182,16 @@ def test_memory_is_what_was_counted(owners):
         searches.dependencies(None)
         for share, paths in zip(searches._shares, searches._paths._shares, strict=True):
             member, outside = share.member, share.outside
-            active = member.graph.active
+            active = member.active
             searches.levels(0)
-            n = member.graph.n
+            n = member.n
             own = domain_members.own_table(1, n, active, levels=True, sums=0)
             assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
             held = bytes_of(share.params, domain_members.shared_of(member, 1) | own)
             held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
                 share.params, sums
             )
-            if member.graph.members is None:  # it has numbers by id
+            if member.members is None:  # it has numbers by id
                 held += 4 * (n + 1)
             else:
                 held += share._dense.nbytes

@@ -14,7 +14,6 @@ from distbfs.build.cuda.domain import member_table
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import apart_table, inner_table
 from distbfs.build.cuda.room import Room
-from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.memory import FIXED, MULTIPROCESSORS, split_rows
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -23,6 +22,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import graph_table
 from distbfs.options import BuildOptions
+from distbfs.partition.share import GRANULE
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.hdf5 import open_store
@@ -87,14 +87,13 @@ def test_tails_of_a_directed_graph_are_about_those_that_are_planned(device):
 def test_a_device_of_a_domain(device, source, parts, directed):
     """Besides vertices with loops alone, of which there are none."""
     for rows in resident_parts(source, parts, directed=directed)[0]:
-        graph = rows.graph
         positions = rows.domain.granules * parts * GRANULE
-        counts = graph.n, graph.active, graph.m, positions
+        counts = rows.n, rows.active, rows.m, positions
         table = member_table(*counts, directed=directed)
         if directed:  # of all devices together as many as edges out
             table.pop("in_columns")
-        check(table, vars(graph) | {"names": rows.ids})
-        assert len(graph.ended) == graph.active
+        check(table, vars(rows) | {"names": rows.ids})
+        assert len(rows.ended) == rows.active
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1,)])
@@ -103,13 +102,13 @@ def test_a_device_of_a_domain(device, source, parts, directed):
 def test_a_share_between_domains(device, id_bits, source, threshold, sizes):
     placed = device_parts(source, sum(sizes), threshold=threshold)
     for one in shares_of(placed, sizes):
-        graph, outer, domain = one.graph, one.outer, one.domain
-        positions = graph.active
+        outer, domain = one.outer, one.domain
+        positions = one.active
         if domain.devices > 1:
             positions = domain.granules * GRANULE * domain.devices
         table = apart_table(
             *(source.n, positions),
-            normals=graph.active - one.normals,
+            normals=one.active - one.normals,
             owned=len(one.owned),
             edges=len(outer.columns),
             targets=len(outer.targets),
@@ -117,7 +116,7 @@ def test_a_share_between_domains(device, id_bits, source, threshold, sizes):
         names = ("offsets", "columns", "targets")
         arrays = {f"outer_{name}": getattr(outer, name) for name in names}
         check(table, arrays | {"ids": one.ids})
-        table = inner_table(graph.n, graph.active, graph.m)
+        table = inner_table(one.n, one.active, one.m)
         # an element more is there, behind the last
-        assert table.pop("numbers").nbytes == graph.numbers.nbytes + 4
-        check(table, vars(graph))
+        assert table.pop("numbers").nbytes == one.numbers.nbytes + 4
+        check(table, vars(one))

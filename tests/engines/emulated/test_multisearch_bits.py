@@ -9,7 +9,6 @@ from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, uniform
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
@@ -269,7 +268,7 @@ def test_memory_is_what_was_counted(device, width):
 
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    member = ShareRows.of_graph(made.graph)
+    member = made.graph
     need = bytes_needed(member, 1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     fits = domain_members.lanes_that_fit

@@ -292,7 +292,7 @@ def test_batches_of_any_size(ranks, monkeypatch, batch):
 
 def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
     """At first, and when one of the ranks finds no room for levels; on all ranks."""
-    source, make_room = GRAPHS["random"], domain_share.Share.make_room
+    source, make_room = GRAPHS["random"], domain_share.BitShare.make_room
     roots, tried = np.arange(source.n).repeat(4), []
     level = levels_of(source)[roots]
     problem = Problem("levels", (State("level", "int8", "pair", -1),), bits=True)
@@ -314,7 +314,7 @@ def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
 
     frees = [0, 0]  # bytes while a graph is loaded, and then
     monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
-    monkeypatch.setattr(domain_share.Share, "make_room", some_room)
+    monkeypatch.setattr(domain_share.BitShare, "make_room", some_room)
     for free, most in ((1 << 40, 4), (cuda_bits.RESERVE + 150_000, 2)):
         tried.clear()
         frees[:] = 1 << 40, free
@@ -342,9 +342,9 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         source = NAMED["two-hubs"]
         session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
         searcher = PartsSearcher(session, RunOptions())
-        graph = session.separated.shares[0].graph
+        share = session.separated.shares[0]
         if world.rank:
-            graph.tails = SimpleNamespace()
+            share.tails = SimpleNamespace()
         options = RunOptions()
         on = searcher._traversals
         searched = []
@@ -352,7 +352,7 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         with pytest.raises(AttributeError, match="shards"):
             on.dependencies(np.arange(3), options)
         assert searched == [0], "each source is searched from"
-        graph.tails = None
+        share.tails = None
         assert on.dependencies(np.arange(3), options)[1] == 3
         session.close()
 

@@ -55,7 +55,7 @@ def test_ranks_have_the_parts_of_one_process(device):
 
 def test_no_vertex(device):
     made, summary = resident_parts(NO_VERTEX, 2)
-    assert summary.m == made[0].graph.active == 0
+    assert summary.m == made[0].active == 0
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 1 << 30])

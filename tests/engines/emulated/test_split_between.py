@@ -117,12 +117,10 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, thresholds):
             all_of_one = Room(limit * len(placed), None, NOTHING)
             made = shares_of(placed, sizes, all_of_one)
             for one, wanted in zip(made, whole, strict=True):
-                assert one.graph.m == wanted.graph.m
-                for row, same in zip(
-                    rows_of(one.graph), rows_of(wanted.graph), strict=True
-                ):
+                assert one.m == wanted.m
+                for row, same in zip(rows_of(one), rows_of(wanted), strict=True):
                     np.testing.assert_array_equal(row, same)
-            columns = {x.graph.tails.kept if x.graph.tails else EVERY for x in made}
+            columns = {x.tails.kept if x.tails else EVERY for x in made}
             assert len(columns) == 1, "all devices keep as many columns of a row"
             kept += columns
             if share < 1:
@@ -285,8 +283,8 @@ def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
         shares_of(far, sizes, Room(None, 4 * source.matrix.nnz, NOTHING))
     every = zip(shares_of(far, sizes, split), shares_of(near, sizes), strict=True)
     for one, wanted in every:
-        assert one.graph.held_back
-        for row, same in zip(rows_of(one.graph), rows_of(wanted.graph), strict=True):
+        assert one.held_back
+        for row, same in zip(rows_of(one), rows_of(wanted), strict=True):
             np.testing.assert_array_equal(row, same)
 
 
@@ -358,7 +356,7 @@ def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
         shares = made[start : start + size]
         searches += engine.of_shares(shares, world, group if size > 1 else None)
         start += size
-    assert all(share.graph.held_back for share in made)
+    assert all(share.held_back for share in made)
     used = allocated() - before
     assert used <= limit * len(parts) <= 1.25 * used + len(parts) * SLACK
 

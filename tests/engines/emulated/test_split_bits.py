@@ -84,7 +84,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     for k, share in enumerate((0, (0.4, 0.9)[turn % 2], 1)):
         room = Room(int(least + share * (every - least)), None, NOTHING)
         made, _ = resident_parts(source, parts, room=room)
-        tails = made[0].graph.tails
+        tails = made[0].tails
         kept.append(tails.kept if tails else 1 << 30)
         pull_edges = ways[(turn + k) % 3]
         searches = DomainBitSearches(
@@ -133,7 +133,7 @@ def test_between_domains(
     rows = found_by(roots, source.n)
 
     def work(world, searches, members):
-        split = [member.graph.tails is not None for member in members]
+        split = [member.tails is not None for member in members]
         return rows(world, searches, members), searches.tail_counts(), split
 
     every = searching(
@@ -223,7 +223,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
         for one in rows:
             member = one
             need = bytes_needed(member, 1, levels=True, sums=3) + RESERVE
-            assert bytes_beside(one.graph.n, one.graph.active, devices, 0) >= need
+            assert bytes_beside(one.n, one.active, devices, 0) >= need
     state = []
 
     def watch(self, n, numbering, ranges, sides):

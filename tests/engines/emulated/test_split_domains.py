@@ -69,12 +69,10 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         driver = resident_driver(source, parts, room=room, **told)
         rows = [search.part for search in driver._parts]
         for part, wanted in zip(rows, whole, strict=True):
-            assert part.graph.m == wanted.graph.m
-            for row, same in zip(
-                rows_of(part.graph), rows_of(wanted.graph), strict=True
-            ):
+            assert part.m == wanted.m
+            for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
                 np.testing.assert_array_equal(row, same)
-        tails = {part.graph.tails and part.graph.tails.kept for part in rows}
+        tails = {part.tails and part.tails.kept for part in rows}
         assert len(tails) == 1, "all devices keep as many columns of a row"
         kept += [x or EVERY for x in tails]
         look(driver, source, some_roots(source, 2)[k % 2], records=k % 2 == 1)
@@ -100,7 +98,7 @@ def test_each_way_with_the_least_on_the_devices(monkeypatch):
         nearest[(every < 0).all(axis=0)] = -1
         for way in WAYS[k % 2 :: 2]:
             driver = resident_driver(source, parts, room=room, overrides=way)
-            kept = driver._parts[0].part.graph.tails.kept
+            kept = driver._parts[0].part.tails.kept
             beyond = np.maximum(source.degrees - kept, 0)
             read = 0
             for depth, x in enumerate(look(driver, source, root, records=True).records):
@@ -133,12 +131,10 @@ def test_passes(monkeypatch, buffer_bytes):
 
     made = rank(SoloWorld())
     for found in (made, [part for parts in on_ranks(2, rank) for part in parts]):
-        assert len({part.graph.tails.kept for part in found}) == 1
+        assert len({part.tails.kept for part in found}) == 1
         for part, wanted in zip(found, whole, strict=True):
-            assert part.graph.held_back
-            for row, same in zip(
-                rows_of(part.graph), rows_of(wanted.graph), strict=True
-            ):
+            assert part.held_back
+            for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
                 np.testing.assert_array_equal(row, same)
 
 
@@ -162,7 +158,7 @@ def test_what_fits_in_neither_is_said_by_all_ranks(monkeypatch):
     assert said.startswith("rank 0: part 0 of")
     assert "8 columns of a row there, and" in said
     some = resident_parts(source, 2, room=Room(least, None, NOTHING))[0]
-    held = 4 * sum(part.graph.held_back for part in some)
+    held = 4 * sum(part.held_back for part in some)
     said = refusals(lambda rank: Room(least, (held // 2, held)[rank], NOTHING))
     assert "tails of rows need" in said
     assert f"there are {readable(held // 2)}" in said
@@ -247,7 +243,7 @@ def test_devices_keep_to_their_limit(device, monkeypatch, parts):
     room = Room(limit, None, state)
     driver = resident_driver(source, parts, room=room, direction="push")
     used = allocated() - before
-    assert driver._parts[0].part.graph.held_back
+    assert driver._parts[0].part.held_back
     assert used <= parts * limit <= 1.25 * used + parts * SLACK
     look(driver, source, 0)
     driver.close()

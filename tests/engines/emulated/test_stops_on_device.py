@@ -268,7 +268,7 @@ class Planted:
 def place_of_level(part, levels, least):
     """Return (where the first part writes an odd level, the level), from ``least``."""
     parts = part.part.layout.parts
-    own = part.part.graph.numbers.get()
+    own = part.part.numbers.get()
     for level in range(least | 1, levels.max() + 1, 2):
         for v in np.flatnonzero(levels == level):
             if v % parts == 0 and own[v // parts] % 2 == 0:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from distbfs.device.structures import structure
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 
 def arguments(
     source: Path,
     name: str,
-    graph: DeviceGraph,
+    graph: Share,
     definitions: Mapping[str, str | int] | None = None,
     **values: Any,
 ) -> Any:

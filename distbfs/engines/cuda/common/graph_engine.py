@@ -27,9 +27,10 @@ from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.device_engine import DeviceEngine
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
+from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
@@ -37,7 +38,7 @@ COUNTERS = 1 << 20  # bytes of counters, control and records beside arrays, at m
 THREADS, BLOCKS = 256, 8  # of the kernels in ids.cu; blocks on a multiprocessor
 
 
-def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGraph:
+def graph_of_part(engine: str, part: Part, room: Room | None = None) -> Share:
     """Copy a part that is a whole graph to device memory.
 
     room: as in ``build.cuda.graph.build``
@@ -84,7 +85,7 @@ class ById:
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         search: NumberSearch,
         results: ArrayTable,
         *,
@@ -190,14 +191,14 @@ class GraphEngine(DeviceEngine, ABC):
         check_choice("direction", self.options.direction, self.directions)
 
     @abstractmethod
-    def by_number(self, graph: DeviceGraph) -> NumberSearch:
+    def by_number(self, graph: Share) -> NumberSearch:
         """Prepare searches by vertex number."""
 
     @abstractmethod
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of searches by number, at their largest possible sizes."""
 
-    def on_graph(self, graph: DeviceGraph) -> ById:
+    def on_graph(self, graph: Share) -> ById:
         """Prepare the searches of a graph in device memory."""
         if graph.tails is not None:
             raise UsageError(

@@ -19,7 +19,7 @@ from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import SearchStopped
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.types import Stop
 
 THREADS, BLOCKS = 256, 8  # threads a block; most blocks on a multiprocessor
@@ -41,7 +41,7 @@ class LoopSearch:
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         source: Path,
         steps: dict[str, tuple[str, ...]],
         table: ArrayTable,
@@ -138,7 +138,7 @@ class LoopEngine(GraphEngine):
     kernels: ClassVar[Path]
     steps: ClassVar[dict[str, tuple[str, ...]]] = {"push": ("push",)}
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of searches by number, by argument name."""
         return results_table(graph.active, parents=self.options.parents)
 
@@ -146,7 +146,7 @@ class LoopEngine(GraphEngine):
         """Return log2 of the virtual warp size."""
         return 0
 
-    def by_number(self, graph: DeviceGraph) -> LoopSearch:
+    def by_number(self, graph: Share) -> LoopSearch:
         """Prepare searches by vertex number."""
         return LoopSearch(
             graph,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.graph.device_graph import DeviceGraph, degree_class
+from distbfs.graph.device_graph import degree_class
+from distbfs.partition.share import Share
 from distbfs.types import Ids
 
 
-def above(graph: DeviceGraph, degree: int) -> int:
+def above(graph: Share, degree: int) -> int:
     """Estimate how many vertices, which come first, have at least ``degree`` edges.
 
     In a directed graph, outgoing and incoming edges count, by whose sum its vertices
@@ -26,7 +27,7 @@ def above(graph: DeviceGraph, degree: int) -> int:
     return low
 
 
-def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
+def sum_of_rows(graph: Share, number: int) -> Ids:
     """Return a vertex's number of outgoing and incoming edges together, int64 [1]."""
     count: Ids = graph.row_lengths(number, number + 1)
     if graph.directed:

@@ -14,7 +14,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.rates import timed
 from distbfs.device.structures import Record, structure
 from distbfs.engines.cuda.common.hubs import above
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 SOURCE = Path(__file__).with_name("paths.cu")
 THREADS = 1024
@@ -74,7 +74,7 @@ class DeviceCounter:
     these between counts.
     """
 
-    def __init__(self, graph: DeviceGraph) -> None:
+    def __init__(self, graph: Share) -> None:
         self._graph, self.seconds = graph, 0.0
         self._params: Record | None = None
         self._sweeps: dict[str, Sweeps] = {}

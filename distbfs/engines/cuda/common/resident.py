@@ -18,7 +18,7 @@ from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Stop
 
 RECORDS = 1 << 16  # most recorded levels
@@ -38,7 +38,7 @@ class ResidentSearch(ABC):
     source: ClassVar[Path]
     steps: ClassVar[tuple[str, ...]]
 
-    def __init__(self, graph: DeviceGraph, **values: Any) -> None:
+    def __init__(self, graph: Share, **values: Any) -> None:
         """Set the arguments that describe the graph; values: others."""
         self.graph, self._word = graph, StopWord()
         self.params = arguments(self.source, "Params", graph, **values)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
-from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import Record, uints
@@ -48,7 +47,8 @@ from distbfs.engines.cuda.xbfs.search_table import (
     words_of,
 )
 from distbfs.engines.cuda.xbfs.windows import place_windows
-from distbfs.graph.device_graph import DeviceGraph, Tails
+from distbfs.graph.device_graph import Tails
+from distbfs.partition.share import GRANULE, Share
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids
 
@@ -70,7 +70,7 @@ def mask(masked: bool) -> dict[str, int]:
     return {"MASKED": 1} if masked else {}
 
 
-def ways(graph: DeviceGraph) -> dict[str, int]:
+def ways(graph: Share) -> dict[str, int]:
     """Return the definitions for kernels that search directed edges."""
     return {"DIRECTED": 1} if graph.directed else {}
 
@@ -83,8 +83,10 @@ def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    share: the rows of a device of a domain, whose graph it is; None for a whole graph.
-        If ids have 64 bits, parents are int64, made of ``ids`` that may be local ids
+    share: what the device holds. If ids have 64 bits, parents are int64, made of
+        ``ids`` that may be local ids
+    member: whether searches are those of a domain's devices, or between domains, else
+        of a whole graph in one launch
     deep: whether levels beyond a byte have room from the start, as always if
         results are not by id
     overrides: arguments that replace the defaults, such as limits of pushes
@@ -103,27 +105,25 @@ class Arrays:
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        share: Share,
         *,
         in_ids: bool,
         parents: bool,
         levels: bool = True,
-        share: ShareRows | None = None,
+        member: bool = False,
         deep: bool = False,
         overrides: Mapping[str, int] = MappingProxyType({}),
         pruned: bool = False,
         queues: Literal["limits", "all", "later"] = "limits",
         alone: bool = True,
     ) -> None:
-        self.graph = g = graph
+        self.graph = g = share
         self.grid, self._alone = cuda.multiprocessors(), alone
-        self.names, shares, columns, lanes = g.vertices, 0, 0, 1
-        self._devices = (1, 0)  # that have positions among the columns; which this is
-        if share is not None:
-            self.names, columns, lanes = share.ids, share.slots, share.domain.lanes
-            shares = share.layout.parts if share.wide else 0
-            # mutant: share.device -> 0 : test_masked_domains::test_one_domain
-            self._devices = share.domain.devices, share.device
+        self.names, shares = g.ids, g.layout.parts if g.wide else 0
+        columns, lanes = (g.slots, g.domain.lanes) if member else (0, 1)
+        # of devices that have positions among the columns; which this is
+        # mutant: g.device -> 0 : test_masked_domains::test_one_domain
+        self._devices = g.domain.devices, g.device
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
@@ -131,7 +131,7 @@ class Arrays:
         self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._trees = g.trees if pruned else None
-        coded = self._trees is not None and share is None
+        coded = self._trees is not None and not member
         self._shape = SearchShape(
             g.n,
             g.active,
@@ -178,7 +178,7 @@ class Arrays:
         self.see(None)
         self._places()
         self.longest_range = 0
-        if share is None:
+        if not member:
             self._place_windows()
             self.cut_ranges()
         self._state()
@@ -317,7 +317,7 @@ class Arrays:
         if targets is None:
             return
         numbers = zeros(len(targets))
-        numbers[: len(targets)] = self.graph.numbers_of(targets)
+        numbers[: len(targets)] = self.graph.device_numbers(targets)
         self.params.set(targets=numbers, sought=len(targets))
 
     def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:

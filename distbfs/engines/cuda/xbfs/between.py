@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.arrays import brought_here
 from distbfs.engines.base import ASKED, Offer, Targets, Work
@@ -24,6 +23,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
 from distbfs.engines.cuda.xbfs.between_share import CHECKED, OVER, BetweenShare
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.exchange.bins import Bins
+from distbfs.partition.share import Share
 from distbfs.types import Choice, Ids, Root
 
 
@@ -56,7 +56,7 @@ class BetweenLevels(BetweenShare):
     directions = ("outer",)
     visits = ("outer", "inner")
 
-    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
+    def __init__(self, part: Share, shared: SharedMemory) -> None:
         super().__init__(part, shared)
         self.in_rounds, limit = self.limit is not None, self.limit
         self._owned_at_once = len(part.owned) if limit is None else limit

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import WIDE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.errors import DistbfsError
+from distbfs.graph.device_graph import WIDE
+from distbfs.partition.share import Share
 from distbfs.types import Array, Ids, Stream
 
 HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
@@ -26,7 +27,7 @@ class HungLeaves:
     searched: how many of this device's numbers are searched
     """
 
-    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
+    def __init__(self, part: Share, shared: SharedMemory) -> None:
         self._part, self._arrays = part, shared.arrays
         p, devices = shared.arrays.params, part.domain.devices
         self.searched, self._bound = p.active, p.bound

@@ -59,7 +59,7 @@ class BetweenLoop:
         self._searches = 0
         self._told = Back(own[TURNS:])
         # a domain of one device between larger ones has the same form
-        self._form = {"SEVERAL": int(several(domains)), **ways(search.part.graph)}
+        self._form = {"SEVERAL": int(several(domains)), **ways(search.part)}
         self.params = structure(SOURCE, "Loop", self._form)(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
@@ -90,7 +90,7 @@ class BetweenLoop:
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
         if masked not in self._launches:
-            arrays, graph = self._search.arrays, self._search.part.graph
+            arrays, graph = self._search.arrays, self._search.part
             split = graph.tails is not None
             sees_some = masked or (split and graph.directed)  # a form for both
             split = split or (sees_some and arrays.offset != "u32")

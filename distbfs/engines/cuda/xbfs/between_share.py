@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
-from distbfs.build.cuda.share_rows import WIDE, Outer, ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
@@ -58,8 +57,9 @@ from distbfs.engines.cuda.xbfs.share_search import (
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.engines.streamed import first_words
 from distbfs.errors import DistbfsError
-from distbfs.graph.device_graph import ISOLATED
+from distbfs.graph.device_graph import ISOLATED, WIDE
 from distbfs.partition.part import mask_words
+from distbfs.partition.share import Outer, Share
 from distbfs.types import Ids, Root
 
 HEADER = KERNELS / "between.cuh"
@@ -119,11 +119,11 @@ class BetweenShare(ShareSearch):
     limit: the most words of a box where levels go in rounds, else None
     """
 
-    def __init__(self, part: ShareRows, shared: SharedMemory) -> None:
+    def __init__(self, part: Share, shared: SharedMemory) -> None:
         cp = cuda.cupy()
         self.part, self.device = part, cp.cuda.Device()
         arrays, self._shared = shared.arrays, shared  # whose memory kernels address
-        super().__init__(arrays, part, in_ids=True, levels=True)
+        super().__init__(arrays, in_ids=True, levels=True)
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
         self.others = domains.apart_from(part.index)
@@ -142,10 +142,10 @@ class BetweenShare(ShareSearch):
             delegates=d,
             owned=len(part.owned),
             boxes=int(self.box_at[-1]),
-            directed=part.graph.directed,
+            directed=part.directed,
         )
         made = allocate(shape.messages() | shape.table(), cp.zeros)
-        split = part.graph.tails is not None
+        split = part.tails is not None
         self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together
         self._control = made.pop("counts")
@@ -155,11 +155,11 @@ class BetweenShare(ShareSearch):
         self.mask: Any = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
-        self.params = structure(HEADER, "Between", ways(part.graph))(
+        self.params = structure(HEADER, "Between", ways(part))(
             own=arrays.params,
             **shared.arguments(),
             **self._outer_edges(),
-            locals=part.graph.vertices,
+            locals=part.vertices,
             names=part.ids,
             **made,
             box=cp.asarray(self.box_at.astype(np.uint64)),

@@ -69,7 +69,7 @@ class BetweenSearch(BetweenLevels):
     @property
     def launch_problem(self) -> str:
         """The reason why this device cannot search in one launch, or ""."""
-        if several(self.part.domain.of) and self.part.graph.tails is not None:
+        if several(self.part.domain.of) and self.part.tails is not None:
             return "it has rows in host memory, and domains have several devices"
         return ""
 

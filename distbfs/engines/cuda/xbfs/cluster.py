@@ -16,7 +16,7 @@ from distbfs.device.take import Back
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT
 from distbfs.errors import SearchStopped
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 SOURCE = Path(__file__).with_name("cluster.cu")
 MEMBERS, ROOM, TURNS, MESSAGE_BYTES = 16, 256, 3, 8
@@ -25,7 +25,7 @@ STATIC_BYTES = 2048
 FULL, STOPPED = 1, 2  # how a search has ended that is not complete
 
 
-def suits(graph: DeviceGraph, mean_next: float) -> bool:
+def suits(graph: Share, mean_next: float) -> bool:
     """Return whether frontiers of a graph may be expected to stay small.
 
     mean_next: mean degree of a neighbour. Until repeats set in, a level has about
@@ -54,9 +54,7 @@ class ClusterSearch:
     level, parent: CuPy int32 or None
     """
 
-    def __init__(
-        self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
-    ) -> None:
+    def __init__(self, graph: Share, level: Any, parent: Any, *, in_ids: bool) -> None:
         cp = cuda.cupy()
         self._graph = graph
         self._level, self._parent = level, parent

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from distbfs.build.cuda.seen import SeenEdges
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.device.structures import Record, structure
 from distbfs.engines.base import WHOLE, Until
@@ -33,6 +32,7 @@ from distbfs.engines.cuda.xbfs.shared import (
 )
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
+from distbfs.partition.share import Share
 from distbfs.types import Root, Stop
 
 if TYPE_CHECKING:
@@ -52,30 +52,27 @@ class MemberSearch(ShareSearch):
 
     def __init__(
         self,
-        part: ShareRows,
+        part: Share,
         options: SearchOptions,
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         if options.stepwise:
             raise UsageError("levels led by the host were requested")
-        graph, in_ids = part.graph, not options.internal_ids
-        self.part = part
-        self.device = int(graph.numbers.device)
+        in_ids, self.part = not options.internal_ids, part
+        self.device = part.cuda_device
         arrays = Arrays(
-            graph,
+            part,
             in_ids=in_ids,
             parents=options.parents,
             levels=options.levels,
-            share=part,
+            member=True,
             pruned=options.direction != "pull" and part.layout.parts > 1,
-            overrides={**one_way(options.direction, graph.m), **overrides},
+            overrides={**one_way(options.direction, part.m), **overrides},
             queues="later",
         )
         self.shared = SharedMemory(arrays, part, arrays.searched or 0)
         control = structure(HEADER, "DeviceControl")
-        super().__init__(
-            arrays, part, in_ids=in_ids, levels=options.levels, beside=control
-        )
+        super().__init__(arrays, in_ids=in_ids, levels=options.levels, beside=control)
         self._reset()
         self._control = control.from_buffer(self._back.pinned.data, BESIDE_AT)
         self._met = 0

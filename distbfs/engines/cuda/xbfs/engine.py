@@ -12,7 +12,6 @@ from typing import Any
 
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
 from distbfs.engines.cuda.common.device_engine import DeviceEngine
@@ -29,9 +28,10 @@ from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.layout import Layout
+from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
 from distbfs.types import Ids, World
@@ -77,7 +77,7 @@ class XbfsEngine(DeviceEngine):
     whole_graphs = domains = sets = masks = directed = True
     devices = MOST_PARTS
 
-    def on_graph(self, graph: DeviceGraph) -> FastSearch:
+    def on_graph(self, graph: Share) -> FastSearch:
         """Prepare the searches of a graph in device memory."""
         if graph.n > MAX_VERTICES:
             raise UsageError(
@@ -118,7 +118,7 @@ class XbfsEngine(DeviceEngine):
     def state_bytes(
         self, n: int, active: int, m: int, at_least: Ids, *, directed: bool = False
     ) -> int:
-        """Return the bytes of searches on one device; see ``DeviceGraph``."""
+        """Return the bytes of searches on one device; see ``Share``."""
         o = self.options
         return search_bytes(
             n,
@@ -143,7 +143,7 @@ class XbfsEngine(DeviceEngine):
         """Return the bytes of searches on a device of a domain.
 
         layout: layout over all devices; other arguments: those of its part, see
-        ``DeviceGraph``
+        ``Share``
         """
         o = self.options
         pruned = o.direction != "pull" and not directed
@@ -166,7 +166,7 @@ class XbfsEngine(DeviceEngine):
 
     def of_shares(
         self,
-        inner: Sequence[ShareRows],
+        inner: Sequence[Share],
         world: World,
         group: PeerGroup | None = None,
     ) -> list[BetweenSearch]:
@@ -188,16 +188,16 @@ class XbfsEngine(DeviceEngine):
                 searches.append(BetweenSearch(share, memory))
         return searches
 
-    def _shared(self, share: ShareRows) -> SharedMemory:
+    def _shared(self, share: Share) -> SharedMemory:
         """Return the memory of a device that the others of its domain may map."""
         direction, domain = self.options.direction, share.domain
         arrays = Arrays(
-            share.graph,
+            share,
             in_ids=True,
             parents=self.options.parents,
             levels=self.options.levels,
             deep=True,
-            share=share,
+            member=True,
             overrides=one_way(direction),
             pruned=direction != "pull",
             queues="all",

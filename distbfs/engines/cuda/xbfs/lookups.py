@@ -14,7 +14,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.engines.base import NO_PATH, ShortestPath
 from distbfs.engines.cuda.xbfs.arrays import KERNELS
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.types import Ids
 
 SOURCE = KERNELS / "lookups.cu"
@@ -24,7 +24,7 @@ LONGEST = 6  # vertices of a path that is found
 SOURCES = 1024  # of a path, at most
 
 
-def has_hubs(graph: DeviceGraph) -> bool:
+def has_hubs(graph: Share) -> bool:
     """Return whether a vertex has as many edges as the square root of their number.
 
     Without such vertices, few pairs have paths that lookups find.
@@ -42,7 +42,7 @@ class DeviceLookups:
     near: the launch that finds levels; its arguments name the pairs
     """
 
-    def __init__(self, graph: DeviceGraph, steps: int = STEPS) -> None:
+    def __init__(self, graph: Share, steps: int = STEPS) -> None:
         in_offsets, in_columns = graph.pulled
         self.pairs = structure(SOURCE, "Pairs")(
             row=graph.offsets,

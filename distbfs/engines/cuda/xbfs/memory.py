@@ -17,7 +17,6 @@ from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import places, total_bytes
 from distbfs.engines.cuda.xbfs.between_params import (
     LINE,
@@ -42,6 +41,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import mask_words
+from distbfs.partition.share import GRANULE
 from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
 from distbfs.types import Floats, Ids
 
@@ -66,7 +66,7 @@ def search_bytes(
 ) -> int:
     """Return the bytes that engine xbfs keeps between searches besides the graph.
 
-    n, active, m: as in DeviceGraph; form: as in ``expected_shape``
+    n, active, m: as in Share; form: as in ``expected_shape``
     """
     sparse = m <= SPARSE_DEGREE * active
     shape = expected_shape(n, active, m, multiprocessors, wide=sparse, **form)
@@ -92,7 +92,7 @@ def member_bytes(
 
     n, active, m, several: those of the whole graph; for ``several`` and ``form``, see
     ``member_search_bytes``
-    The kinds are graph, as ``ShareRows`` holds it; search, what searches keep,
+    The kinds are graph, as ``Share`` holds it; search, what searches keep,
     including the memory that devices share; and total, the sum.
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
@@ -133,7 +133,7 @@ def member_search_bytes(
     """Return the bytes that searches need on a device of a domain, with shared memory.
 
     n: number of vertices of the whole graph; local, active, m: those of the part, as in
-    ``DeviceGraph``
+    ``Share``
     several: number of vertices of degree 2 or more, if searches may leave out leaves
     wide: by default, whether rows are short on average; listed, form: as in
     ``expected_shape``

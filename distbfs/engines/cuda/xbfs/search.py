@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda
 from distbfs.engines.base import (
     WHOLE,
@@ -27,7 +26,7 @@ from distbfs.engines.cuda.xbfs.share_search import (
     level_records,
 )
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import Root, Stop
 
@@ -50,7 +49,7 @@ class FastSearch(ShareSearch):
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         *,
         parents: bool = True,
         levels: bool = True,
@@ -67,8 +66,7 @@ class FastSearch(ShareSearch):
                 overrides={**one_way(direction, graph.m), **(overrides or {})},
                 pruned=True,
             )
-            share = ShareRows.of_graph(graph)
-            super().__init__(a, share, in_ids=in_ids, levels=levels)
+            super().__init__(a, in_ids=in_ids, levels=levels)
             self._cluster: ClusterSearch | None = None
             narrow = graph.active and suits(graph, a.mean_next)
             if narrow and direction == "auto" and graph.tails is None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.xbfs.ranges import (
     range_count,
@@ -18,6 +17,7 @@ from distbfs.engines.cuda.xbfs.ranges import (
     tree_ranges,
 )
 from distbfs.graph.device_graph import SEARCHED_UNIT
+from distbfs.partition.share import GRANULE
 
 SNAPSHOTS = 20
 LISTS = 7  # second to eighth neighbours have arrays of their own
@@ -88,7 +88,7 @@ def most_cuts(
 class SearchShape:
     """Sizes that determine the arrays of a search.
 
-    n, active: as in ``DeviceGraph``
+    n, active: as in ``Share``
     grid: number of multiprocessors
     listed: numbers of vertices with a second, a third, … an eighth neighbour, [LISTS]
     in_ids: whether results are by id, else by number; parents, levels: which results
@@ -209,7 +209,7 @@ def expected_shape(
 ) -> SearchShape:
     """Return the largest shape of a search for these numbers of vertices and edges.
 
-    n, active, m: as in ``DeviceGraph``; form: as in ``SearchShape``
+    n, active, m: as in ``Share``; form: as in ``SearchShape``
     queue: by default as in ``Arrays.make_queues``; cuts: by default as for one device
     listed: sum of ``SearchShape.listed``, by default its upper bound
     """

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import ShareRows
 from distbfs.device import cuda, programs
 from distbfs.device.reached import value_counts
 from distbfs.device.stop_word import StopWord
@@ -86,7 +85,7 @@ def level_records(
     levels: how many of them are told
     """
     first, names = shares[0], dict[int, str]()
-    with cuda.cupy().cuda.Device(first.graph.numbers.device):
+    with cuda.cupy().cuda.Device(first.graph.cuda_device):
         steps = first.steps()
     seconds = dict.fromkeys(range(levels), 0.0)
     for name, k, *_, spent in steps:
@@ -129,7 +128,6 @@ class ShareSearch:
     def __init__(
         self,
         arrays: Arrays,
-        share: ShareRows,
         *,
         in_ids: bool,
         levels: bool,
@@ -138,7 +136,7 @@ class ShareSearch:
         """Allocate what a search keeps; beside: a structure that it keeps as well."""
         self.arrays, self.graph = arrays, arrays.graph
         self.own = self.params = arrays.params
-        self.layout, self.index = share.layout, share.index
+        self.layout, self.index = self.graph.layout, self.graph.index
         self.in_ids, self._levels, self.masked = in_ids, levels, False
         # what is read at the end lies together: it comes in one copy
         kind, control = (structure(HEADER, name) for name in ("State", "Control"))
@@ -249,7 +247,7 @@ class ShareSearch:
         self._search_leaves(together=together)
         if isinstance(root, np.ndarray):
             local = self._owned(root)
-            numbers = self.graph.numbers_at(local)
+            numbers = self.graph.local_numbers(local)
             has = numbers != ISOLATED
             lone = np.sort(local[~has])
             ids = layout.global_of(self.index, lone)

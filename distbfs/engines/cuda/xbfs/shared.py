@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.share_rows import GRANULE, ShareRows
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, places
 from distbfs.device.structures import structure
@@ -20,6 +19,7 @@ from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
+from distbfs.partition.share import GRANULE, Share
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, World
 
@@ -58,9 +58,9 @@ class SharedMemory:
     leaves, if leaves are left out
     """
 
-    def __init__(self, arrays: Arrays, share: ShareRows, coded: int) -> None:
+    def __init__(self, arrays: Arrays, share: Share, coded: int) -> None:
         self.arrays, self._domain, self.index = arrays, share.domain, share.device
-        self.device = int(arrays.graph.numbers.device)
+        self.device = share.cuda_device
         self.devices, self.granules = share.domain.devices, share.domain.granules
         self._coded = coded if arrays.searched is not None else 0
         self.memory: Any = None

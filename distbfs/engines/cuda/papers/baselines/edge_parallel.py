@@ -12,7 +12,7 @@ import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine, LoopSearch
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 
 class EdgeParallelEngine(LoopEngine):
@@ -22,12 +22,12 @@ class EdgeParallelEngine(LoopEngine):
     methods = ("edge",)
     kernels = Path(__file__).with_name("edge_parallel.cu")
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of results, and the row of each column."""
         origin = ArrayPlan(np.uint32, max(graph.m, 1))
         return super().table(graph) | {"origin": origin}
 
-    def by_number(self, graph: DeviceGraph) -> LoopSearch:
+    def by_number(self, graph: Share) -> LoopSearch:
         """Prepare searches by vertex number."""
         search = super().by_number(graph)
         search.run("sources")

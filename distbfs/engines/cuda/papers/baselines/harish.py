@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 
 class HarishEngine(LoopEngine):
@@ -24,7 +24,7 @@ class HarishEngine(LoopEngine):
     kernels = Path(__file__).with_name("harish.cu")
     steps: ClassVar = {"push": ("push", "advance")}
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of results, and masks of the frontier and of finds."""
         flags = ArrayPlan(np.uint8, max(graph.active, 1))
         return super().table(graph) | {"mask": flags, "fresh": flags}

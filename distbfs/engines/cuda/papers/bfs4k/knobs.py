@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
+from distbfs.partition.share import Share
 
 WARP = 32
 HIGH_AVERAGE = 32  # neighbours: a warp has work for all lanes
@@ -34,7 +34,7 @@ class Degrees:
         return dict(vars(self))
 
 
-def degrees_of(graph: DeviceGraph) -> Degrees:
+def degrees_of(graph: Share) -> Degrees:
     """Compute the degree statistics of a graph in device memory."""
     if not graph.active:
         return Degrees(0.0, 0.0, 0)

@@ -24,8 +24,8 @@ from distbfs.engines.cuda.papers.bfs4k.knobs import (
     degrees_of,
     filled,
 )
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
+from distbfs.partition.share import Share
 
 SOURCE = Path(__file__).with_name("bfs4k.cu")
 THREADS, WARPS, LOCAL = 1024, 32, 16  # as in bfs4k.cuh
@@ -79,7 +79,7 @@ class Bfs4kSearch(ResidentSearch):
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         *,
         knobs: Knobs | None = None,
         claim: bool = True,
@@ -163,7 +163,7 @@ class Bfs4kEngine(GraphEngine):
         """Repeats cost more than claims on every family of scripts/bench_engines.py."""
         return self.method != "hash"  # mutant: hash -> none : test_methods_claim_or_not
 
-    def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
+    def by_number(self, graph: Share) -> Bfs4kSearch:
         """Prepare searches by vertex number."""
         return Bfs4kSearch(
             graph,
@@ -172,7 +172,7 @@ class Bfs4kEngine(GraphEngine):
             parents=self.options.parents,
         )
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the largest arrays that searches by number may have."""
         k, room = self.own_options.knobs, queue_room(graph.active, claim=self._claim)
         share = MOST_SHARE if k.k2 is None else k.k2

@@ -12,7 +12,7 @@ import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.common.host_loop import LoopEngine
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.partition.share import Share
 
 
 class FrontierEngine(LoopEngine):
@@ -26,7 +26,7 @@ class FrontierEngine(LoopEngine):
     kernels = Path(__file__).with_name("frontier.cu")
     steps: ClassVar = {"push": ("push",), "pull": ("clear", "mark", "pull")}
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of results, queues and the bitmap of the frontier."""
         n = max(graph.active, 1)
         bits = ArrayPlan(np.uint32, -(-n // 32))

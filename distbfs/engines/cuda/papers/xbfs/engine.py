@@ -17,8 +17,8 @@ from distbfs.engines.cuda.papers.xbfs.search import (
     array_table,
     check_frontier,
 )
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import BALANCES, FRONTIERS, check_choice
+from distbfs.partition.share import Share
 
 # Default balance of pulls: Figure 14 of the paper, measured on an H200
 # (scripts/papers/run.py xbfs --figure 14). Where rows are long, one thread per vertex
@@ -66,14 +66,14 @@ class XbfsPaperEngine(GraphEngine):
         super().check()
         check_frontier(self.own_options.frontier, self.options.direction)
 
-    def by_number(self, graph: DeviceGraph) -> PaperSearch:
+    def by_number(self, graph: Share) -> PaperSearch:
         """Prepare searches by vertex number."""
         o, own = self.options, asdict(self.own_options)
         if own["balance"] == "auto":
             own["balance"] = default_balance(graph.m, graph.active)
         return PaperSearch(graph, **own, direction=o.direction, parents=o.parents)
 
-    def table(self, graph: DeviceGraph) -> ArrayTable:
+    def table(self, graph: Share) -> ArrayTable:
         """Return the arrays of searches by number."""
         return array_table(graph, parents=self.options.parents)
 

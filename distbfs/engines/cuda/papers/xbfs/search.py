@@ -20,8 +20,8 @@ from distbfs.engines.base import WHOLE, Until, WholeResult
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.engines.cuda.common.resident import ResidentSearch
 from distbfs.errors import ResourceError, UsageError
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import BALANCES, FRONTIERS, check_choice
+from distbfs.partition.share import Share
 from distbfs.types import Array, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
@@ -57,7 +57,7 @@ class PaperResult(WholeResult):
     work: Array | None = None
 
 
-def array_table(graph: DeviceGraph, *, parents: bool) -> ArrayTable:
+def array_table(graph: Share, *, parents: bool) -> ArrayTable:
     """Return the arrays of searches by argument name, without those of results."""
     n, blocks = max(graph.active, 1), cuda.multiprocessors() * MAX_BLOCKS
     return {
@@ -112,7 +112,7 @@ class PaperSearch(ResidentSearch):
 
     def __init__(
         self,
-        graph: DeviceGraph,
+        graph: Share,
         *,
         frontier: str = "auto",
         balance: str = "warp",
