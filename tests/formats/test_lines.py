@@ -73,7 +73,7 @@ def by_lines(text, rules, declared):
     return pairs, None, number + 1, extra
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.tuples(
         st.lists(st.sampled_from(GOOD), max_size=12).map("".join),

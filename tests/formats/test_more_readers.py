@@ -821,7 +821,7 @@ def mutated(draw, samples):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", list(SAMPLES), ids=lambda x: x.name)
-@settings(FUZZ, max_examples=400)
+@settings(FUZZ, max_examples=150)
 @given(data=st.data(), size=st.sampled_from([1, 4, 64, 1 << 18]))
 def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
     scratch.write_bytes(data.draw(mutated(SAMPLES[kind])))

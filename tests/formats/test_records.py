@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     cc.load_or_none(reading.SOURCE) is None, reason="no C compiler"
 )
 FUZZ = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 RECORDS = LineRules()

@@ -300,7 +300,7 @@ def mutated(draw, bodies):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 @pytest.mark.parametrize("relabel", ["", "text"])
-@settings(FUZZ, max_examples=400)
+@settings(FUZZ, max_examples=150)
 @given(data=st.data())
 def test_whatever_a_table_holds_it_is_read_or_refused(scratch, name, relabel, data):
     path = scratch / "fuzzed"
