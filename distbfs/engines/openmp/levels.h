@@ -396,25 +396,6 @@ static double sampled_price(const search_state *s) {
     return (double)checks / (double)looked * (double)(left > 0 ? left : 0);
 }
 
-/* Set the prices of a pull and of a push of the frontier, which is queued if that is in doubt:
- * then its edges are known, else what a push costs at least. */
-static void price(search_state *s) {
-    const whole_graph *g = s->g;
-    if (!s->queued) { /* at least one edge each, or as many as the vertices that marked these */
-        const int marked = s->missed < 0;
-        s->push_price = PUSH_PRICE * (double)s->count * (marked ? s->degree_before : 1);
-        /* mutant: (s->missed + g->words) -> 0 : test_what_cannot_be_reached_is_not_pulled_for */
-        if (!marked) s->pull_price = (double)(s->missed + g->words);
-        if (s->pull_price < s->push_price) return;
-        if (marked && (s->pull_price = sampled_price(s)) < s->push_price) return;
-        queue_found(s);
-    } else if (s->edges >> SERIAL_CLASS && s->edges > g->edges / PULL_FLOOR)
-        s->pull_price = sampled_price(s);
-    else
-        s->pull_price = (double)g->edges; /* at most */
-    s->push_price = PUSH_PRICE * (double)s->edges;
-}
-
 /* Edges of the next frontier: as many as in a random graph of these degrees, but levels that
  * grow slowly, as those of a mesh, go on so. */
 static double edges_expected(const search_state *s) {
@@ -425,6 +406,29 @@ static double edges_expected(const search_state *s) {
     const double grown = edges / (double)s->edges_before * edges;
     /* mutant: grown < random -> grown < 0 : test_slowly_growing_levels_are_not_marked */
     return grown < random ? grown : random;
+}
+
+/* Set the prices of a pull and of a push of the frontier, which is queued if that is in doubt:
+ * then its edges are known, else what a push costs at least. */
+static __attribute__((noinline)) void price(search_state *s) { /* levels of roads are short */
+    const whole_graph *g = s->g;
+    if (!s->queued) { /* at least one edge each, or as many as the vertices that marked these */
+        const int marked = s->missed < 0;
+        s->push_price = PUSH_PRICE * (double)s->count * (marked ? s->degree_before : 1);
+        /* mutant: (s->missed + g->words) -> 0 : test_what_cannot_be_reached_is_not_pulled_for */
+        if (!marked) s->pull_price = (double)(s->missed + g->words);
+        if (s->pull_price < s->push_price) return;
+        if (marked && (s->pull_price = sampled_price(s)) < s->push_price) return;
+        queue_found(s);
+    } else if (s->edges >> SERIAL_CLASS && s->edges > g->edges / PULL_FLOOR) {
+        /* one each at least, which is too much for most levels of a mesh */
+        const double expected = MARK_PRICE * edges_expected(s);
+        const double pushed = PUSH_PRICE * (double)s->edges;
+        s->pull_price = (double)(g->active - g->closed - s->reached);
+        if (pushed > s->pull_price || expected > s->pull_price) s->pull_price = sampled_price(s);
+    } else
+        s->pull_price = (double)g->edges; /* at most */
+    s->push_price = PUSH_PRICE * (double)s->edges;
 }
 
 /* What is known of one thread and of all: seconds an edge, and how often one was chosen. */
