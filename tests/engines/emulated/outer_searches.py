@@ -61,8 +61,8 @@ def searching(source, owners, threshold, kind, work, **options):
         shares = {}
         for places, some in zip(every, made, strict=True):
             shares.update(zip(places, some, strict=True))
-        for graph in (shares[place].graph for place in shares if own[place] % 2):
-            graph.offsets = graph.offsets.astype(np.uint64)
+        for share in (shares[place] for place in shares if own[place] % 2):
+            share.offsets = share.offsets.astype(np.uint64)
         members = [shares[place] for place in sorted(shares)]
         messages = None
         if len(owners) > 1:
