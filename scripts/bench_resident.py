@@ -129,8 +129,7 @@ class Cell:
             except OutOfMemory:
                 least, memory = memory, (memory + most) // 2
                 continue
-            graph = session.held.graph
-            assert graph is not None
+            graph = session.held.shares[0]
             over = graph.held_back / graph.m - 0.5
             if abs(over) < NEAR:
                 return session

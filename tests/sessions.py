@@ -51,9 +51,9 @@ def open_tuples(
     return open_source(world, graph, chosen, request, say=say)
 
 
-def query_session(n, graph):
+def query_session(graph):
     """What a service's small queries ask of a session: a graph on the one device."""
-    held = held_graph(SoloWorld(), n, graph)
+    held = held_graph(SoloWorld(), graph)
     vertices = held.vertices
     return SimpleNamespace(
         world=SoloWorld(),
@@ -68,6 +68,6 @@ def query_session(n, graph):
 
 def open_graph(graph, options):
     """The session of a graph on the one device of this process."""
-    held = held_graph(SoloWorld(), graph.n, graph)
+    held = held_graph(SoloWorld(), graph)
     source = Source(graph.n, 1, graph.directed)
     return open_source(SoloWorld(), source, options, Request(devices=1), held=[held])

@@ -245,11 +245,8 @@ def traversals_of(session: Session) -> Traversals:
     held, engine, world = session.held, session.options.engine, session.world
     members: Sequence[Share] = []
     if engine == "xbfs":
-        members = held.rows
-        if session.separated is not None:
-            members = session.separated.shares
-        elif held.graph is not None and world.size == 1:
-            members = [held.graph]
+        separated = session.separated
+        members = held.shares if separated is None else separated.shares
     ways = np.array([bool(members), bool(held.parts) and engine == "openmp"])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:

@@ -6,8 +6,7 @@ No other module makes these choices; this one also states the reasons.
 place      what searches
 =========  ========================================================================
 host       threads of each rank: one part whole, several between domains
-device     the one device of the one rank, whole
-first      the first device of rank 0, whole, while the other ranks wait
+device     the first device of rank 0, whole, while other ranks wait
 domain     the devices of all ranks together, whole; they map each other's memory
 separated  engine xbfs or pan, between domains of one device each or, with xbfs, of
            several devices of a host, see domains.py
@@ -283,7 +282,7 @@ def _on_devices(
     if kind.devices == 1:
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
-        return SearchChoice("first", named, devices[:1], why=why)
+        return SearchChoice("device", named, devices[:1], why=why)
     reason = hosts.whole_problem(named, n)
     if not reason:
         why = f"{hosts.total} devices map each other's memory"

@@ -28,10 +28,10 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
-from distbfs.search.holding import Source, held_back
+from distbfs.search.holding import Source, held_back, held_graph, held_shares
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
-from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_graph
+from distbfs.search.vertices import VertexMap, shard_of_device_part
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -73,7 +73,20 @@ def room_beside(
     return Room(options.device_memory, options.host_memory, state)
 
 
-def graph_on_device(source: Source, engine: Any, request: Request) -> Share:
+def hold_whole(
+    world: World,
+    source: Source,
+    devices: Sequence[int],  # noqa: ARG001 - the current one
+    engine: Any,
+    request: Request,
+) -> Held:
+    """Load a graph to the device of rank 0, which it searches on behalf of all."""
+    if world.rank > 0:
+        return held_shares(world, Layout(source.n, 1), [])
+    return held_graph(world, whole_on_device(source, engine, request))
+
+
+def whole_on_device(source: Source, engine: Any, request: Request) -> Share:
     """Load a graph to the current device, with the vertex ids of the input.
 
     The rows of a store are assembled on the device as they are read. What does not fit
@@ -107,8 +120,8 @@ def graph_on_device(source: Source, engine: Any, request: Request) -> Share:
         with source.telling("building") as done:
             return build(source.any_tuples(), **form, done=done)
     with source.telling("loading") as done:
-        graph = graph_of_store(source.store, **form, done=done)
-    return graph.reversed() if source.turned else graph
+        share = graph_of_store(source.store, **form, done=done)
+    return share.reversed() if source.turned else share
 
 
 def hold_domain(
@@ -151,11 +164,10 @@ def hold_domain(
             with part.ids.device, cuda.memory_of("the ends of input tuples"):
                 take_ends(part, shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
-    return Held(
-        VertexMap(world, layout, [shard_of_graph(x, x.index) for x in parts]),
-        rows=parts,
-        devices=devices,
-        edges=sum(part.m for part in parts),
+    return held_shares(
+        world,
+        layout,
+        parts,
         generation_seconds=summary.generation_seconds,
         construction_seconds=summary.construction_seconds,
         facts={

@@ -22,17 +22,17 @@ from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import because, kind_of
 from distbfs.search.device_holding import (
-    graph_on_device,
     hold_device_parts,
     hold_domain,
+    hold_whole,
     share_room,
 )
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domains import described, exchange_kind, split_by_domain
 from distbfs.search.held import Held, Separated
-from distbfs.search.holding import Source, held_back, held_graph, timed
+from distbfs.search.holding import Source, held_back, timed
 from distbfs.search.masked_rows import MaskedRows
-from distbfs.search.opening import Opening, between_domains, bringing
+from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths, WholePaths, WholeRows
 from distbfs.search.runners.clock import ClockedDomains
 from distbfs.search.runners.whole import OnDevice, OnFirst
@@ -42,7 +42,9 @@ from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.room import Room
-    from distbfs.partition.share import Outer, Share
+    from distbfs.options import SearchOptions
+    from distbfs.partition.share import Share
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
 
@@ -54,54 +56,74 @@ IN_HOST_MEMORY = NoPaths(
 )
 
 
-def open_device(opening: Opening) -> Session:
-    """Open a graph on one device of this rank, or of rank 0 on behalf of all."""
-    world, options = opening.world, opening.choice.options
-    held = opening.held_as("graph")
-    about: Any = None
-    search, split = None, False
-    why = opening.choice.why
-    if world.rank == 0:
-        engine = kind_of(options.engine)(options)
-        if held is None:
-            graph = graph_on_device(opening.source, engine, opening.request)
-            held = held_graph(world, opening.source.n, graph)
-        began = clock()
-        if held.graph is None:
-            raise UsageError("there is no graph on the device")
-        made = engine.on_graph(held.graph)
-        by_id = held.graph.by_id
-        search = OnDevice(made, by_id if options.internal_ids else None)
-        timed(held, began)
-        why = because(why, where_rows_are(SoloWorld(), [held.graph]))
-        split = held.graph.tails is not None
-        about = {**engine.describe(), "internal_ids": options.internal_ids}
-    about, why, split = world.broadcast([about, why, split])
-    held = held or held_graph(world, opening.source.n, None)
-    held.host_parts = bringing(replace(opening, world=SoloWorld()))
-    runner: Runner = OnFirst(world, search)
-    if search is not None and world.size == 1:
-        runner = search
-    paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
-    shares = [] if held.graph is None else [held.graph]
-    masks = DeviceMasks(held, partial(MaskedRows, SoloWorld(), shares))
+def open_shares(opening: Opening) -> Session:
+    """Open a graph on one device, on behalf of all ranks, or on those of a domain.
+
+    The devices of a domain map each other's memory.
+    """
+    world, choice = opening.world, opening.choice
+    options, why, whole = choice.options, choice.why, choice.place == "device"
+    ranks: World = SoloWorld() if whole else world
+    engine = kind_of(options.engine)(options)
+    held = opening.held_as("shares", ranks.size * len(choice.devices))
+    if held is None:
+        hold = hold_whole if whole else hold_domain
+        held = hold(world, opening.source, choice.devices, engine, opening.request)
+    held.host_parts = held.host_parts or bringing(replace(opening, world=ranks))
+    began, shares = clock(), held.shares
+    if shares:
+        why = because(why, where_rows_are(ranks, shares))
+    about = engine.describe()
+    paths: PathFinder = ON_DEVICES
+    if whole:
+        split = bool(shares) and shares[0].tails is not None
+        about["internal_ids"] = options.internal_ids
+        about, why, split = world.broadcast([about, why, split])
+        paths = IN_HOST_MEMORY if split else device_paths(world, shares)
+        runner = whole_runner(world, engine, shares)
+    else:
+        runner = domain_runner(world, choice.devices, options, shares)
+    timed(held, began)
+    masks = DeviceMasks(held, MaskedRows(ranks, shares))
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
     )
 
 
-def where_rows_are(
-    world: World, graphs: Sequence[Share], outer: Sequence[Outer] = ()
-) -> str:
+def whole_runner(world: World, engine: Any, shares: Sequence[Share]) -> Runner:
+    """Return the runner of a graph that one device of rank 0 holds."""
+    runner: Runner | None = None
+    if shares:
+        by_id = shares[0].by_id if engine.options.internal_ids else None
+        runner = OnDevice(engine.on_graph(shares[0]), by_id)
+    return OnFirst(world, runner) if runner is None or world.size > 1 else runner
+
+
+def domain_runner(
+    world: World,
+    devices: Sequence[int],
+    options: SearchOptions,
+    shares: Sequence[Share],
+) -> Runner:
+    """Return the runner of the devices of a domain (collective)."""
+    searches = []
+    for share, device in zip(shares, devices, strict=True):
+        with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
+            searches.append(MemberSearch(share, options))
+    return DomainDriver(world, searches, PeerGroup(world, devices))
+
+
+def where_rows_are(world: World, shares: Sequence[Share]) -> str:
     """Describe what all devices have in host memory; "" if nothing (collective).
 
-    graphs: on this rank's devices; outer: their edges to other domains
+    shares: those of this rank's devices
     """
-    counts = [(x.held_back, x.m * (1 + x.directed), 1, 0) for x in graphs]
+    counts = [(x.held_back, x.m * (1 + x.directed), 1, 0) for x in shares]
+    outer = [side for share in shares for side in share.outer_sides]
     counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer]
     sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
     held_back, m, devices, far = sums
-    tails, words = graphs[0].tails, []
+    tails, words = shares[0].tails, []
     if tails is not None:
         size = readable(4 * held_back)
         if devices > 1:
@@ -115,33 +137,12 @@ def where_rows_are(
     return "; ".join(words)
 
 
-def open_domain(opening: Opening) -> Session:
-    """Open a graph on the devices of all ranks, which map each other's memory."""
-    world, choice = opening.world, opening.choice
-    engine = kind_of(choice.options.engine)(choice.options)
-    held = opening.held_as("rows") or hold_domain(
-        world, opening.source, choice.devices, engine, opening.request
-    )
-    held.host_parts = held.host_parts or bringing(opening)
-    began = clock()
-    searches = []
-    for part, device in zip(held.rows, choice.devices, strict=True):
-        with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
-            searches.append(MemberSearch(part, choice.options))
-    runner = DomainDriver(world, searches, PeerGroup(world, choice.devices))
-    why = because(choice.why, where_rows_are(world, held.rows))
-    about, rows = engine.describe, partial(MaskedRows, world, held.rows)
-    held = timed(held, began)
-    masks = DeviceMasks(held, rows)
-    return opening.session(held, runner, choice.options, about, why, masks=masks)
-
-
 def open_separated(opening: Opening) -> Session:
     """Open degree-separated parts on devices, with an exchange between domains."""
     world, choice = opening.world, opening.choice
     options = choice.options
     source, placement = shares_of(opening)
-    # mutant: device_parts -> rows : test_what_is_held_on_devices_serves_other_options
+    # mutant: device_parts -> shares : test_what_is_held_on_devices_serves_other_options
     held = opening.held_as("device_parts")
     keep = held is not None or opening.request.keep
     engine = kind_of(options.engine)(options)
@@ -154,12 +155,11 @@ def open_separated(opening: Opening) -> Session:
         part.kept = part.kept and keep
     began = clock()
     closing: list[Callable[[], None]] = []
-    why = choice.why
+    why, shares = choice.why, []
     if room is not None:
         searches = split_searches(world, placement, engine, held, room, closing)
         shares = [search.part for search in searches]
-        outer = [side for share in shares for side in share.outer_sides]
-        why = because(why, where_rows_are(world, shares, outer))
+        why = because(why, where_rows_are(world, shares))
     else:
         searches = []
         for part in held.device_parts:
@@ -168,17 +168,15 @@ def open_separated(opening: Opening) -> Session:
     if not keep:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
-    rows = partial(MaskedRows, world, [search.part for search in searches])
     timed_by = partial(ClockedDomains, held.devices)
     runner = between_domains(
         world, searches, choice.exchange, options, placement, timed_by
     )
     why = because(why, runner.why)
     held, about = timed(held, began), engine.describe
-    masks = DeviceMasks(held, rows)
+    masks = DeviceMasks(held, MaskedRows(world, shares)) if shares else None
     session = opening.session(held, runner, options, about, why, masks=masks)
-    if room is not None:
-        shares = [search.part for search in searches]
+    if shares:
         session.separated = Separated(shares, placement, runner.exchange)
     session.at_close.extend(closing)
     if runner.captures:
@@ -255,23 +253,19 @@ def split_searches(
     return [searches[place] for place in sorted(searches)]
 
 
-def rows_of_graph(graph: Share) -> WholeRows:
-    """Wrap a graph in device memory."""
-    out = DeviceRows(graph.offsets, graph.columns)
-    return WholeRows(
-        out,
-        DeviceRows(*graph.pulled) if graph.directed else out,
+def device_paths(world: World, shares: Sequence[Share]) -> WholePaths:
+    """Return the path finder of a graph on the device of one rank.
+
+    shares: its share; none on the other ranks
+    """
+    if not shares:
+        return WholePaths(world, None, None)
+    graph = shares[0]
+    rows = WholeRows(
+        DeviceRows(graph.offsets, graph.columns),
+        DeviceRows(*graph.pulled),
         graph.directed,
         graph.vertices,
         lambda vertex: int(graph.local_numbers(np.array([vertex]))[0]),
     )
-
-
-def device_paths(world: World, graph: Share | None) -> WholePaths:
-    """Return the path finder of a graph on the device of one rank.
-
-    graph: None on the other ranks
-    """
-    if graph is None:
-        return WholePaths(world, None, None)
-    return WholePaths(world, rows_of_graph(graph), DeviceCounter(graph))
+    return WholePaths(world, rows, DeviceCounter(graph))

@@ -32,9 +32,8 @@ class Separated:
 class Held:
     """The data of a graph in the memory where it is searched, on this rank.
 
-    graph: a whole graph on one device; parts: parts in host memory; device_parts: parts
-    on devices; rows: the rows of each device in one domain. More than one engine may
-    search each of them.
+    parts: parts in host memory; device_parts: parts on devices; shares: the shares of
+    devices in one domain. More than one engine may search each of them.
     host_parts: copies this rank's share of the graph, with its attributes, from devices
     to host memory; None if it lies there already
     devices: the CUDA devices of this rank that search
@@ -45,10 +44,9 @@ class Held:
     """
 
     vertices: VertexMap
-    graph: Share | None = None
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
-    rows: Sequence[Share] = ()
+    shares: Sequence[Share] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0

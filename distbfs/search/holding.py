@@ -16,7 +16,7 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.held import Held
 from distbfs.search.store_names import VertexNames
-from distbfs.search.vertices import VertexMap, shard_of_graph, shard_of_part
+from distbfs.search.vertices import VertexMap, shard_of_part, shard_of_share
 from distbfs.search.view import seen_ends
 from distbfs.store.hdf5 import ReadWatch, Store
 from distbfs.store.owned_rows import load_rows
@@ -259,43 +259,53 @@ def held_parts(
     )
 
 
-def held_graph(world: World, n: int, graph: Share | None) -> Held:
-    """Wrap a graph on the device of one rank for a session.
+def held_shares(
+    world: World, layout: Layout, shares: Sequence[Share], **about: Any
+) -> Held:
+    """Wrap the shares of this rank's devices, possibly none, for a session.
 
-    graph: the graph; None on the other ranks
+    about: times and facts, as in ``Held``
     """
-    if graph is None:
-        return Held(VertexMap(world, Layout(n, 1), []))
-    generation = graph.seconds.get("generation", 0.0)
     return Held(
-        VertexMap(world, Layout(n, 1), [shard_of_graph(graph)]),
-        graph=graph,
-        devices=[graph.cuda_device],
-        edges=graph.m,
+        VertexMap(world, layout, [shard_of_share(share) for share in shares]),
+        shares=shares,
+        devices=[share.cuda_device for share in shares],
+        edges=sum(share.m for share in shares),
+        **about,
+    )
+
+
+def held_graph(world: World, share: Share) -> Held:
+    """Wrap a whole graph on one device for a session."""
+    generation = share.seconds.get("generation", 0.0)
+    return held_shares(
+        world,
+        share.layout,
+        [share],
         generation_seconds=generation,
-        construction_seconds=sum(graph.seconds.values()) - generation,
+        construction_seconds=sum(share.seconds.values()) - generation,
         facts={
             "graph": {
-                "n": graph.n,
-                "active": graph.active,
-                "m": graph.m,
-                "bytes": graph.nbytes,
-                **held_back([graph]),
-                "seconds": dict(graph.seconds),
+                "n": share.n,
+                "active": share.active,
+                "m": share.m,
+                "bytes": share.nbytes,
+                **held_back([share]),
+                "seconds": dict(share.seconds),
             }
         },
     )
 
 
-def held_back(graphs: Sequence[Share]) -> dict[str, int]:
+def held_back(shares: Sequence[Share]) -> dict[str, int]:
     """Return the sizes of rows in host memory, empty if there are none.
 
-    graphs: the graphs on this rank's devices
+    shares: those of this rank's devices
     """
-    tails = [graph.tails for graph in graphs if graph.tails is not None]
+    tails = [share.tails for share in shares if share.tails is not None]
     if not tails:
         return {}
-    held = sum(graph.held_back for graph in graphs)
+    held = sum(share.held_back for share in shares)
     return {"held_back": held, "kept": tails[0].kept}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +32,15 @@ class MaskedRows:
         self.world, self._shares = world, shares
         alone = len(shares) == world.size == 1 and shares[0].domain.devices == 1
         self.whole = alone and shares[0].outer is None
-        self._makers: list[tuple[SeenMaker, SeenMaker | None]] = []
-        for share in shares:
+
+    @cached_property
+    def _makers(self) -> list[tuple[SeenMaker, SeenMaker | None]]:
+        makers = []
+        for share in self._shares:
             with share.ids.device, cuda.memory_of("the ids of other domains"):
                 outer = None if share.outer is None else SeenMaker.of_outer(share)
-                self._makers.append((SeenMaker.of_share(share), outer))
+                makers.append((SeenMaker.of_share(share), outer))
+        return makers
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows.

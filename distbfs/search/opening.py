@@ -72,9 +72,13 @@ class Opening:
     held: Sequence[Held] = ()
     names: VertexNames | None = None
 
-    def held_as(self, name: str) -> Held | None:
-        """Return what another session holds in a field of ``Held``, or None."""
-        return next((x for x in self.held if getattr(x, name)), None)
+    def held_as(self, name: str, parts: int | None = None) -> Held | None:
+        """Return what another session holds in a field of ``Held``, or None.
+
+        parts: number of parts of its layout; None for any
+        """
+        some = [x for x in self.held if parts in (None, x.vertices.layout.parts)]
+        return next((x for x in some if getattr(x, name)), None)
 
     def open(self) -> Session:
         """Load the graph where it is searched; return its session (collective)."""
@@ -200,9 +204,8 @@ def bringing(opening: Opening) -> Callable[[], Held]:
 DEVICE_OPENING = "distbfs.search.device_opening"
 OPENERS = {
     "host": f"{__name__}:open_host",
-    "device": f"{DEVICE_OPENING}:open_device",
-    "first": f"{DEVICE_OPENING}:open_device",
-    "domain": f"{DEVICE_OPENING}:open_domain",
+    "device": f"{DEVICE_OPENING}:open_shares",
+    "domain": f"{DEVICE_OPENING}:open_shares",
     "separated": f"{DEVICE_OPENING}:open_separated",
 }
 

@@ -97,31 +97,27 @@ class HostMasks(Masks):
 class DeviceMasks(Masks):
     """Bits of the visible edges of rows on this rank's devices, possibly none.
 
-    rows: returns the rows (collective), on first use
+    rows: makes masks of the rows
     """
 
     by_local = True
 
-    def __init__(self, held: Held, rows: Callable[[], MaskedRows]) -> None:
+    def __init__(self, held: Held, rows: MaskedRows) -> None:
         super().__init__(held, [None] * len(held.vertices.shards))
         self._rows = rows
-        self._made: MaskedRows | None = None
 
     def of(self, view: View) -> list[Any]:
         """Return the visible edges of each device."""
-        if not self._everything:  # another rank holds the graph
-            return []
-        if self._made is None:
-            self._made = self._rows()
-        return self._made.made(self._way(self._made, view))
+        # another rank may hold the graph
+        return self._rows.made(self._way(view)) if self._everything else []
 
     def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, by device (collective)."""
-        return [] if self._made is None else self._made.ends(seen)
+        return self._rows.ends(seen) if self._everything else []
 
-    def _way(self, rows: MaskedRows, view: View) -> Callable[[SeenMaker], SeenEdges]:
+    def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
         """Return a function that makes the edge bits of rows (collective)."""
-        vertices, edges = view.vertices, view.edges
+        rows, vertices, edges = self._rows, view.vertices, view.edges
         if view.where is None and edges is None and vertices is not None:
             flags = self._inside(vertices)
             return lambda maker: maker.of_vertices(flags)

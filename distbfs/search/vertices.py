@@ -105,14 +105,14 @@ def shard_of_part(part: Part) -> Shard:
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
 
-def shard_of_graph(graph: Share, index: int = 0) -> Shard:
-    """Return the shard of a graph, or of the rows of one part, on a device."""
+def shard_of_share(share: Share) -> Shard:
+    """Return the shard of what a device holds."""
 
     def connected(rows: Ids) -> Array:
-        return graph.local_numbers(rows) != ISOLATED
+        return share.local_numbers(rows) != ISOLATED
 
-    device = int(graph.numbers.device)
-    return Shard(index, graph.tuple_degrees, graph.ended, connected, device)
+    ends, device = share.tuple_degrees, share.cuda_device
+    return Shard(share.index, ends, share.ended, connected, device)
 
 
 def shard_of_device_part(part: DevicePart) -> Shard:

@@ -171,15 +171,15 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
     devices of a domain that ``traversals_of`` supports. If memory is too small, that is
     logged, and None is returned.
     """
-    held, graph = session.held, session.held.graph
-    alone = not held.rows and session.world.size == session.layout.parts == 1
+    held, shares = session.held, session.held.shares
+    alone = session.world.size == session.layout.parts == 1
     try:
-        if alone and graph is not None and graph.tails is None:
-            if not graph.active:
+        if alone and shares and shares[0].whole and shares[0].tails is None:
+            if not shares[0].active:
                 return None
-            meeting = cuda_meet.MeetingSearches(graph)
+            meeting = cuda_meet.MeetingSearches(shares[0])
             return BatchSearcher(meeting.start, meeting.near, ahead=True)
-        if graph is not None or not alone:
+        if shares or not alone:
             # what looks back would read columns of tails in host memory at each vertex
             return by_level(session, traversals_of(session))
         about = session.describe()

@@ -297,7 +297,7 @@ def test_the_command(monkeypatch, least_kept, tmp_path, count, divide):
 def test_queries_of_a_service(least_kept):
     """One traversal answers those of a graph that is partly in host memory."""
     source = source_of("uniform")
-    session = query_session(source.n, split_at_eight(source))
+    session = query_session(split_at_eight(source))
     at_once = batch_searcher(session)
     assert at_once is not None
     roots = [*range(0, source.n, 20)]

@@ -86,7 +86,7 @@ def test_stores(tmp_path, seed, parts, reverse):
     source = GRAPHS["kronecker"]
     store = stored(tmp_path, source, seed, parts, None if parts == 1 else 6)
     with distbfs.open(store, reverse=reverse) as session:
-        assert session.held.rows
+        assert session.held.shares
         for found, reached, matrix in look(session, source, turned=reverse):
             counted = np.isin(source.u, reached).sum()
             if reverse:
@@ -186,7 +186,7 @@ def test_masks(k):
         u, v, n, *_ = masked(seed, directed=True)
         form = {"engine": "xbfs", "directed": True, "internal_ids": bool(seed % 2)}
         with distbfs.open(HeldTuples(u, v, n), **form) as session:
-            assert session.held.rows
+            assert session.held.shares
             look_through(session, seed, directed=True)
 
 

@@ -860,7 +860,7 @@ def test_what_is_held_serves_other_engines():
     source = Source(SOURCE.n, 1)
     options = SearchOptions(engine="bfs4k")
     other = open_source(SoloWorld(), source, options, held=[first.held])
-    assert other.held.graph is first.held.graph
+    assert other.held.shares is first.held.shares
     check_search(SOURCE, 1, *other.search(1).to_numpy())
     parts, _ = build(SOURCE, 1)
     host = open_parts(SoloWorld(), parts, SearchOptions(engine="reference"))

@@ -239,7 +239,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
 def test_queries_of_a_service():
     source = GRAPHS["kronecker"]
     made = HostGraph(source)
-    at_once = batch_searcher(query_session(source.n, made.split(8)))
+    at_once = batch_searcher(query_session(made.split(8)))
     roots = list(range(0, source.n, 8))
     _, levels = at_once.levels([(v, [0, v, 7]) for v in roots], lambda: False)
     for root, own in zip(roots, levels, strict=True):

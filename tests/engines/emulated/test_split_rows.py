@@ -158,7 +158,7 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
     with pytest.raises(UsageError, match="needs the whole graph on the device"):
         distbfs.search.choose.kind_of("bfs4k")(
             replace(session.options, engine="bfs4k")
-        ).on_graph(held.graph)
+        ).on_graph(held.shares[0])
 
 
 def test_sessions_of_directed_graphs(tmp_path, monkeypatch):

@@ -348,7 +348,7 @@ def test_directed_arrays_of_many_edges(monkeypatch, name):
         True,
     )
     searched(graph, source, matrix)
-    held = graph._session(SearchOptions(engine="auto")).held.graph
+    held = graph._session(SearchOptions(engine="auto")).held.shares[0]
     ends = 2 * np.bincount(source.u, minlength=source.n)
     np.testing.assert_array_equal(held.tuple_degrees, ends)
     ids = np.asarray(held.vertices)

@@ -28,7 +28,7 @@ SOURCE = random_tuples(400, 500, 3)
 
 
 def session_of(made):
-    return query_session(made.source.n, made.graph)
+    return query_session(made.graph)
 
 
 def asked_of(source):
@@ -153,7 +153,7 @@ def test_ranks_follow_the_first(device, monkeypatch):
 
     def rank(world):
         rows, _ = resident_parts(SOURCE, world.size, world)
-        held = SimpleNamespace(rows=rows, parts=(), graph=None)
+        held = SimpleNamespace(shares=rows, parts=())
         session = SimpleNamespace(
             world=world,
             held=held,
