@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from distbfs.search.direction import DirectionPolicy
     from distbfs.types import Array
 
-    Rests = list[tuple[int, int]]  # part, words of its box
+    Boxes = list[tuple[int, int]]  # part, words of its box with the one before it
 
 LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 
@@ -134,10 +134,9 @@ class Seat:
         boxes = sum(self.sent(part, words) for part in self.others)
         return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 
-    def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
-        """Return the numbers of words after the first ones, to send and to receive."""
+    def over(self, slot: int, first: int, *, pull: bool) -> tuple[Boxes, Boxes]:
+        """Return the boxes of more words than the first, to send and to receive."""
         sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
-        words = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
-        own, came = ([(p, int(row[p])) for p in self.others] for row in words)
-        away, rests = ([(p, rest) for p, rest in x if rest > 0] for x in (own, came))
-        return away, rests
+        rows = (-(-sizes // 2) if pull else sizes).reshape(2, -1).tolist()
+        own, came = ([(p, 1 + x[p]) for p in self.others if x[p] > first] for x in rows)
+        return own, came

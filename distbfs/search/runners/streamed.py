@@ -4,7 +4,7 @@ All steps of a level run on the streams of the exchange, one per device, capture
 CUDA graphs in the first searches. The devices derive each level from the counts of all
 parts; so the host launches the next level before it waits for those counts. The first
 words of each box are sent before their number is known. If a box has more, the level
-launched ahead does nothing, and the remaining words follow. MPI is not used.
+launched ahead does nothing, and whole boxes follow. MPI is not used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
 
 from distbfs.device import cuda
 from distbfs.search.runners.replays import Replays
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from distbfs.exchange.nccl_streams import NcclStreams
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
-    from distbfs.search.runners.seat import Rests
+    from distbfs.search.runners.seat import Boxes
     from distbfs.types import Array
 
     Piece = tuple[int, int, Any]  # place, part, array
@@ -220,7 +222,7 @@ class StreamedLevels:
             length = seat.answered if answers else seat.sent
             for row, part in enumerate(seat.others):
                 end = length(part, words)
-                away.append((seat.place, part, box(part, 0, end)))
+                away.append((seat.place, part, box(part, end)))
                 back.append((seat.place, part, space[row, :end]))
         self._exchange.cross((), away, back)
 
@@ -290,57 +292,43 @@ class StreamedLevels:
         replays.capture(("parents", LEAST_UNKNOWN), form, launch)
 
     def _rest(self, numbers: str, *, pull: bool) -> None:
-        """Exchange and merge the words after the first; numbers: kind of the words."""
-        seats, first = self._seats, self._words
-        pairs = [seat.rests(self._slot, first, pull=pull) for seat in seats]
-        away, rests = ([pair[k] for pair in pairs] for k in range(2))
-        came = self._swap(numbers, first, away, rests)
+        """Exchange whole boxes where they have more words; numbers: kind of these."""
+        pairs = [seat.over(self._slot, self._words, pull=pull) for seat in self._seats]
+        leaving, coming = ([pair[k] for pair in pairs] for k in range(2))
+        came = self._swap(numbers, leaving, coming)
         if pull:
-            for seat, there, questions in zip(seats, rests, came, strict=True):
+            for seat, boxes in zip(self._seats, came, strict=True):
                 with self._here(seat.place):
-                    for (part, _), some in zip(there, questions, strict=True):
-                        seat.search.reply_to(part, some, first)
-            came = self._swap("answers", first, rests, away)
-            rests = away
-        for seat, own, there, arrays in zip(seats, pairs, rests, came, strict=True):
+                    seat.search.reply(boxes, whole=True)
+            came = self._swap("answers", coming, leaving)
+        for seat, own, boxes in zip(self._seats, pairs, came, strict=True):
             if not any(own):
                 continue  # that has ended the level
             with self._here(seat.place):
-                for (part, _), some in zip(there, arrays, strict=True):
-                    if pull:
-                        seat.search.learn_from(part, some, first)
-                    else:
-                        seat.search.take_from(part, some)
-                seat.search.end_level(None, (), (), first=0, pulled=pull)
+                some = ((), [boxes]) if pull else ([boxes], ())
+                seat.search.end_level(None, *some, first=0, pulled=pull)
 
-    def _swap(
-        self, kind: str, first: int, leaving: list[Rests], coming: list[Rests]
-    ) -> list[list[Any]]:
-        """Send the words of boxes after the first, or the answers to these.
+    def _swap(self, kind: str, leaving: list[Boxes], coming: list[Boxes]) -> list[Any]:
+        """Send whole boxes, or the answers to them; return those received, by place.
 
-        leaving, coming: parts and their numbers of words, by place. Returns the words
-        that each place received, by part
+        leaving, coming: parts and the words of their boxes, by place
         """
         away, back, every = [], [], []
         answers = kind == "answers"
         length = self._first.answer_words if answers else int
-        begin = 1 + length(first)
         for seat, own, there in zip(self._seats, leaving, coming, strict=True):
             place, search = seat.place, seat.search
             box = search.answers_to if answers else search.box
-            for part, rest in own:
-                array = box(part, begin, begin + length(rest))
+            for part, words in own:
+                array = box(part, 1 + length(words - 1))
                 away.append((place, part, array))
                 self._exchange.traffic.count(array.nbytes, kind, part=place)
-            lengths = [length(rest) for _, rest in there]
+            ends = np.cumsum([1 + length(words - 1) for _, words in there]).tolist()
             with self._here(place):
-                whole = self._exchange.room(place, sum(lengths))
-            start, each = 0, []
-            for (part, _), rest in zip(there, lengths, strict=True):
-                each.append(whole[start : start + rest])
-                back.append((place, part, each[-1]))
-                start += rest
-            every.append(each)
+                whole = self._exchange.room(place, ends[-1] if ends else 0)
+            for (part, _), begin, end in zip(there, [0, *ends], ends, strict=False):
+                back.append((place, part, whole[begin:end]))
+            every.append(whole)
         self._exchange.cross((), away, back)
         return every
 

@@ -89,7 +89,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) empty(const __grid_constan
 }
 
 /* Tell the sizes of boxes, or replies, and of what came, where its boxes are here; the own ones are
- * sent, and empty, then.  A box for which there was more than its room is full. */
+ * sent then, and empty where they had questions for parents: answers come next.  A box for which
+ * there was more than its room is full. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
@@ -100,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
             b.outbox[b.box[i]] = no_items(b) | room;
             b.sizes[i] = room, b.counts[OVER] = 1;
         }
-        if (b.item_step) b.outbox[b.box[i]] = no_items(b);
+        if (b.item_step && !b.needs) b.outbox[b.box[i]] = no_items(b);
     }
     if (!b.item_step) return;
     for (u32 i = threadIdx.x; i < b.boxes; i += THREADS) {
@@ -131,19 +132,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_
     if (skips(b)) return;
     const State s = *b.own.state;
     each_letter(b, ANSWERS_A_WORD, [&](const Letter &letter) {
-        const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
-        take_letter(b, s, letter, asked, threadIdx.x & 31);
+        take_letter(b, s, letter, threadIdx.x & 31);
     });
 }
 
 /* What was found, here and elsewhere, becomes the frontier.  Not yet where more than the first
- * items of a box has still to come. */
+ * items of a box has still to come: boxes keep theirs until then. */
 extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const Params &p = b.own;
     u32 turn = 0;
     clear_other(p);
-    empty_boxes(b);
     const bool asks = (b.way ? b.way : *b.does) & ASKS;
     u64 most = 0; /* words */
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) {
@@ -156,6 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     const bool over = __syncthreads_or(b.first && most > b.first);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
+    empty_boxes(b);
     const State s = *p.state;
     count_found(b, s);
     grid_sum(&p.control->barrier, turn, 0);

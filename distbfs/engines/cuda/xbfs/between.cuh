@@ -83,7 +83,6 @@ struct Between : Member {
     u32 begins;                 /* what the first level does */
     u32 rule, pull_share;       /* what later levels may do; see `choose` */
     u32 boxes;                  /* that items lie in */
-    u32 writer, skip;           /* items are of this share, after so many words; NONE: boxes */
     u32 first;                  /* words of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 delegate;               /* position of the root, NONE: it is no delegate */
@@ -204,14 +203,9 @@ INLINE void each_of(const u64 *items, u64 count, u32 writer, u32 lane, const Tak
 }
 
 /* The same for what other shares sent: boxes of item_step words, of whose items as many as there
- * is room for are here; boxes one after the other, as long as they are; or item_count items of
- * the share `writer`. */
+ * is room for are here; or boxes one after the other, as long as they are. */
 template <class Take>
 INLINE void each_item(const Between &b, u32 lane, const Take &take) {
-    if (b.writer != NONE) {
-        each_of(b.items, b.item_count, b.writer, lane, take);
-        return;
-    }
     if (!b.item_step) {
         for (u64 at = 0; at < b.item_count;) {
             const u64 head = __ldcg(b.items + at);

@@ -320,7 +320,7 @@ struct Came {
 };
 
 INLINE Letter letter_in(u32 share, const u64 *box) {
-    return Letter{(const u32 *)(box + 1), share, size_of(__ldcg(box)), 0};
+    return Letter{(const u32 *)(box + 1), share, size_of(__ldcg(box))};
 }
 
 /* The shares that have sent a mask, as bits. */
@@ -473,8 +473,7 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
         take_masks(n, s, who, epoch);
         if (asks)
             each_box(n, replied(n), [&](u32 share, const u64 *box) {
-                const Letter letter = letter_in(share, box);
-                take_letter(b, s, letter, letter.count, lane);
+                take_letter(b, s, letter_in(share, box), lane);
             });
         else if (does & PUSHES) Came{n, came(n)}(Items{b, s});
     }

@@ -304,42 +304,33 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
 struct Letter {
     const u32 *words;
     u32 part, count; /* of which there are so many */
-    u32 skip;        /* and which come after so many */
 };
 
 /* Calls take(letter) for what came from each part, so many a word: boxes of item_step words, or
- * one after the other as long as they are, with a word of their own; or what the part `writer`
- * has after `skip` words of questions. */
+ * one after the other as long as they are, with a word of their own. */
 template <class Take>
 INLINE void each_letter(const Between &b, u32 a_word, const Take &take) {
-    if (b.writer != NONE) {
-        const u32 count = a_word * (u32)b.item_count;
-        take(Letter{(const u32 *)b.items, b.writer, count, QUESTIONS_A_WORD * b.skip});
-        return;
-    }
     const u64 all = b.item_step ? b.boxes * b.item_step : b.item_count;
     for (u64 at = 0; at < all;) {
         const u64 head = __ldcg(b.items + at);
         u32 count = size_of(head);
         const u64 words = b.item_step ? b.item_step - 1 : (count + a_word - 1) / a_word;
         if (count > a_word * words) count = a_word * words;
-        take(Letter{(const u32 *)(b.items + at + 1), writer_of(head), count, 0});
+        take(Letter{(const u32 *)(b.items + at + 1), writer_of(head), count});
         at += 1 + words;
     }
 }
 
 /* Answers questions of one part, before anything was admitted: s.depth is the level that is
- * searched.  Those to what comes after `skip` questions begin with a word of their own. */
+ * searched. */
 INLINE void answer_letter(const Between &b, const State &s, const Letter &letter, u32 lane) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     u64 *reply = replies_to(b, letter.part);
-    /* mutant: (letter.skip + ANSWERS_A_WORD - 1) -> letter.skip
-     * : test_boxes_with_one_question_more_than_their_first_words */
-    u32 *answers = (u32 *)(reply + 1 + (letter.skip + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD);
-    if (first == 0 && b.writer == NONE) *reply = no_items(b) | letter.count;
+    u32 *answers = (u32 *)(reply + 1);
+    if (first == 0) *reply = no_items(b) | letter.count;
     for (u32 i = first; i - lane < letter.count; i += EACH * all) {
         u32 v[EACH];
         bool ok[EACH];
@@ -362,13 +353,11 @@ INLINE void answer_letter(const Between &b, const State &s, const Letter &letter
     }
 }
 
-/* Takes the answers of one part to what was asked here; asked: how many questions that were. */
-INLINE void take_letter(const Between &b, const State &s, const Letter &letter, u32 asked,
-                        u32 lane) {
+/* Takes the answers of one part to what was asked here. */
+INLINE void take_letter(const Between &b, const State &s, const Letter &letter, u32 lane) {
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
-    const u32 *questions = questions_to(b, letter.part) + letter.skip;
-    const u32 *askers = askers_of(b, letter.part) + letter.skip;
-    const u32 count = letter.count < asked ? letter.count : asked;
+    const u32 *questions = questions_to(b, letter.part), *askers = askers_of(b, letter.part);
+    const u32 count = letter.count;
     for (u32 i = first; i - lane < count; i += EACH * all) {
         u32 v[EACH], id[EACH], of[EACH];
         bool ok[EACH];

@@ -187,7 +187,6 @@ class BetweenShare(ShareSearch):
             lanes=domains.lanes,
             own_lanes=part.domain.lanes,
             rule=PUSHES | ASKS,
-            writer=ISOLATED,
             shares=parts,
             share=part.index,
             id_bits=part.id_bits,

@@ -22,7 +22,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
 )
 from distbfs.engines.streamed import LevelCounts, several
 from distbfs.exchange.symmetric import NvshmemMemory
-from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName, Ids, World
 
 AT = [COUNTED.index(name) for name in LevelCounts._fields[1:]]
@@ -39,12 +38,11 @@ class BetweenSearch(BetweenLevels):
 
     A box is one word with its size, then its contents: items of one word, or questions,
     several per word, whose answers come in the same order. The first words of each box
-    are sent before the host knows how many there are. If counts say ``over``, the
-    others are sent and merged (``take_from``, or ``reply_to`` and ``learn_from``)
-    before another ``end_level``. After the last level, ``ask``, ``told``, ``reply`` and
-    ``learn`` complete the parents of delegates; ``finish`` may write results on another
-    stream before ``learn``. The launches of a level may be repeated unchanged as long
-    as ``form`` is the same.
+    are sent before the host knows how many there are. If counts say ``over``, whole
+    boxes are sent, answered and merged by another ``end_level``. After the last level,
+    ``ask``, ``told``, ``reply`` and ``learn`` complete the parents of delegates;
+    ``finish`` may write results on another stream before ``learn``. The launches of a
+    level may be repeated unchanged as long as ``form`` is the same.
 
     device: the device of the domain
     others: the parts of other domains, ascending, to which boxes are sent
@@ -132,19 +130,19 @@ class BetweenSearch(BetweenLevels):
         """Return the words of the box for a part, as many as of its box for this."""
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
-    def box(self, part: int, begin: int, end: int) -> Any:
+    def box(self, part: int, words: int) -> Any:
         """Return words of the box for a part; the first describes the others."""
         start = int(self.box_at[part])
-        return self._held["outbox"][start + begin : start + end]
+        return self._held["outbox"][start : start + words]
 
     def answer_words(self, words: int) -> int:
         """Return the number of words of the answers to ``words`` words of questions."""
         return -(-words * QUESTIONS // ANSWERS)
 
-    def answers_to(self, part: int, begin: int, end: int) -> Any:
+    def answers_to(self, part: int, words: int) -> Any:
         """Return words of the answers to a part; the first describes the others."""
         start = int(self.reply_at[part])
-        return self._held["replies"][start + begin : start + end]
+        return self._held["replies"][start : start + words]
 
     def pieces(self, part: int) -> list[slice]:
         """Return which words of a mask have delegates that a part also searches."""
@@ -168,39 +166,23 @@ class BetweenSearch(BetweenLevels):
         """Put the questions for parents of delegates into boxes."""
         self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
 
-    def reply(self, questions: Any, *, parents: bool) -> None:
+    def reply(
+        self, questions: Any, *, parents: bool = False, whole: bool = False
+    ) -> None:
         """Put the answers to the questions of other parts into boxes.
 
         parents: whether the questions are for parents of delegates
+        whole: whether whole boxes came, because counts said ``over``
         """
         main = cuda.cupy().cuda.get_current_stream()
         if parents:
             self._take("answer_parents", questions, main)
         else:
-            self._take("answer", questions, main, ASKS)
+            self._take("answer", questions, main, 0 if whole else ASKS)
 
     def learn(self, answers: Any) -> None:
         """Accept parents of delegates, after ``finish``; see ``_take``."""
         self._take("late_parents", answers, cuda.cupy().cuda.get_current_stream())
-
-    def reply_to(self, part: int, questions: Any, first: int) -> None:
-        """Answer the questions in a part's box after its ``first`` words."""
-        self._take_of(part, first, "answer", questions)
-
-    def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Mark the vertices in a part's answers after their ``first`` words."""
-        self._take_of(part, first, "take_answers", answers)
-
-    def take_from(self, part: int, items: Any) -> None:
-        """Mark the vertices that a part pushed, after the first words of its box."""
-        self._take_of(part, 0, "take_items", items)
-
-    def _take_of(self, part: int, skip: int, kernel: str, items: Any) -> None:
-        """Run a kernel on a part's items after ``skip`` words; see ``_take``."""
-        p = self.params
-        p.writer, p.skip = part, skip
-        self._take(kernel, items, cuda.cupy().cuda.get_current_stream())
-        p.writer = ISOLATED
 
     def end_level(
         self,
