@@ -167,7 +167,7 @@ class Row:
         self.name, self.began = name, time.perf_counter()
         self.graph = figures.built(source)
         self.tuples: DeviceTuples = device_tuples(source)
-        self.rates: Rates = device_rates(self.graph.active, reads=True)
+        self.rates: Rates = device_rates(self.graph.active)
         self.roots, self.passed_over = figures.roots_of(
             self.graph, args.roots, args.seed
         )
@@ -369,7 +369,7 @@ def pairs_table(rows: list[dict[str, Any]]) -> None:
 
 def build_table(rows: list[dict[str, Any]]) -> None:
     names = ("graph", "n", "m", "generation s", "kernel 1 s", "tuples M/s")
-    more = ("copy TB/s", "bit tests G/s", "reads G/s", "row s")
+    more = ("copy TB/s", "bit tests G/s", "row s")
     lines = [
         (
             row["row"],
@@ -380,7 +380,6 @@ def build_table(rows: list[dict[str, Any]]) -> None:
             row["tuples"] / row["construction_seconds"] / 1e6,
             row["rates"]["copy"] / 1e12,
             row["rates"]["tests"] / 1e9,
-            row["rates"]["reads"] / 1e9,
             row["seconds"],
         )
         for row in rows

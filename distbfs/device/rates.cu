@@ -1,10 +1,10 @@
-/* Memory rates of a device, for the limit of a search: random bit tests and 32-bit reads,
- * and reads of host memory in its order.
+/* Memory rates of a device, for the limit of a search: random bit tests, and reads of host
+ * memory in its order.
  *
  * Method: every thread draws pseudo-random places (a linear congruential generator, its high
  * half scaled to the range) and has UNROLL loads in flight.  The values read are
  * summed, so that the compiler cannot omit a load.  Loads go through L1.
- * Data: words of bits, or values, all of which may be drawn. */
+ * Data: words of bits, all of which may be drawn. */
 #include "../engines/cuda/common/base.cuh"
 
 #define UNROLL 8
@@ -31,20 +31,6 @@ extern "C" __global__ void __launch_bounds__(1024)
         for (int k = 0; k < UNROLL; k++) word[k] = words[at[k] >> 5];
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) found += word[k] >> (at[k] & 31) & 1;
-    }
-    if (found == NONE) atomicAdd(sum, 1ull);
-}
-
-/* values: [count], nowhere written; sum: [1]; the rest as above */
-extern "C" __global__ void __launch_bounds__(1024)
-    reads(const u32 *__restrict__ values, u32 count, u32 rounds, u32 seed, u64 *sum) {
-    u32 state = first_state(seed), found = 0;
-    for (u32 round = 0; round < rounds; round++) {
-        u32 value[UNROLL];
-#pragma unroll
-        for (int k = 0; k < UNROLL; k++) value[k] = values[__umulhi(draw(state), count)];
-#pragma unroll
-        for (int k = 0; k < UNROLL; k++) found ^= value[k];
     }
     if (found == NONE) atomicAdd(sum, 1ull);
 }

@@ -1,4 +1,4 @@
-"""Measured rates of memory: copies, random bit tests and reads, the link to the host.
+"""Measured rates of memory: copies, random bit tests, the link to the host.
 
 The least work of a search, divided by these rates, is a lower bound of its time
 (``benchmark.limit``). The rates are measured in the same run as the search.
@@ -18,7 +18,7 @@ import numpy as np
 from distbfs.device import cc, cuda, host_memory, programs
 
 if TYPE_CHECKING:
-    from distbfs.types import DeviceArray
+    pass
 
 COPY_BYTES = 1 << 30  # read, and as many written; less if memory is short
 LINK_BYTES = 1 << 28  # more than caches hold
@@ -37,7 +37,6 @@ class Rates:
 
     where: "cuda" or "cpu"; copy: bytes per second, reads plus writes
     tests: random bit tests per second in a bitmap of ``bits`` bits
-    reads: random 32-bit reads per second in an array of ``bits`` elements, or None
     link: bytes per second that kernels read in place from pinned host memory, or None
     """
 
@@ -45,7 +44,6 @@ class Rates:
     copy: float
     bits: int
     tests: float
-    reads: float | None = None
     link: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,22 +57,14 @@ def best(run: Callable[[], float]) -> float:
     return min(run() for _ in range(REPEATS))
 
 
-def device_rates(bits: int, *, reads: bool = False, link: bool = False) -> Rates:
+def device_rates(bits: int, *, link: bool = False) -> Rates:
     """Measure the rates of the current CUDA device.
 
-    bits: size of the bitmap; reads: whether to measure 32-bit reads of as many elements
-    link: whether to measure reads of host memory
+    bits: size of the bitmap; link: whether to measure reads of host memory
     """
     bits = min(max(bits, 32), MOST_BITS)
-    words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
-    tests = random_rate("bit_tests", words, bits)
-    del words
-    read_rate = None
-    if reads:
-        values = cuda.cupy().zeros(bits, np.uint32)
-        read_rate = random_rate("reads", values, bits)
     over_link = link_rate() if link else None
-    return Rates("cuda", copy_rate(), bits, tests, read_rate, over_link)
+    return Rates("cuda", copy_rate(), bits, test_rate(bits), over_link)
 
 
 def copy_rate() -> float:
@@ -112,22 +102,19 @@ def link_rate() -> float:
     )
 
 
-def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
-    """Measure a kernel of rates.cu; return random accesses per second.
-
-    array: CuPy uint32; size: number of bits or elements from which accesses are drawn
-    """
+def test_rate(bits: int) -> float:
+    """Measure tests in a bitmap; return random bit tests per second."""
     cp = cuda.cupy()
-    launch = _kernel(kernel)
+    launch = _kernel("bit_tests")
     grid = 2 * cuda.multiprocessors()
-    total = cp.zeros(1, np.uint64)
+    words, total = cp.zeros((bits + 31) // 32, np.uint32), cp.zeros(1, np.uint64)
     seed = 0
 
     def run() -> float:
         nonlocal seed
         seed += 1
-        n, rounds, drawn_by = np.uint32(size), np.uint32(ROUNDS), np.uint32(seed)
-        return timed(lambda: launch(grid, BLOCK, array, n, rounds, drawn_by, total))
+        n, rounds, drawn_by = np.uint32(bits), np.uint32(ROUNDS), np.uint32(seed)
+        return timed(lambda: launch(grid, BLOCK, words, n, rounds, drawn_by, total))
 
     return grid * BLOCK * ROUNDS * UNROLL / best(run)
 

@@ -22,7 +22,7 @@ def test_rates_of_a_cpu(bits, compiler, monkeypatch):
     assert measured.bits == max(bits, 32)
     assert 1e6 < measured.copy < 1e14
     assert 1e5 < measured.tests < 1e12
-    assert measured.as_dict()["reads"] is None
+    assert measured.as_dict()["link"] is None
 
 
 def test_the_best_of_the_repeats_after_one():

@@ -65,11 +65,9 @@ def test_a_store_of_several_parts(capsys, tmp_path):
 
 @pytest.mark.solitary
 def test_rates():
-    small, large = device_rates(1 << 16), device_rates(1 << 31, reads=True)
+    small, large = device_rates(1 << 16), device_rates(1 << 31)
     assert small.tests > large.tests > 1e9
     assert 1e11 < large.copy < 1e14
-    assert large.tests > large.reads > 1e8
-    assert small.reads is None
     assert small.link is None
     assert 1e9 < device_rates(1 << 16, link=True).link < large.copy
 
