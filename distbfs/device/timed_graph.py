@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 
 if TYPE_CHECKING:
+    from distbfs.device.programs import Launch
     from distbfs.device.stop_word import StopWord
     from distbfs.types import DeviceArray
 
@@ -33,19 +34,6 @@ class NodeParameters(ctypes.Structure):
     )
 
 
-class KernelLaunch(Protocol):
-    """A prepared kernel launch (a ``programs.Launch``)."""
-
-    kernel: Any
-
-    @property
-    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments."""
-
-    def __call__(self, stream: int = 0) -> None:
-        """Launch on a stream."""
-
-
 class TimedGraph:
     """An event, fills, kernels in sequence and another event, as one CUDA graph.
 
@@ -55,9 +43,9 @@ class TimedGraph:
 
     def __init__(
         self,
-        launches: Sequence[KernelLaunch],
+        launches: Sequence[Launch],
         before: Sequence[tuple[DeviceArray, int]],
-        last: KernelLaunch | None = None,
+        last: Launch | None = None,
     ) -> None:
         self._held = ([array for array, _ in before], last)
         self._launches = list(launches)
