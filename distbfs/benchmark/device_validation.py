@@ -17,8 +17,6 @@ from distbfs.validation.cuda_device import ResultShard, ValidationSeat
 from distbfs.validation.faults import Asked, Validation
 from distbfs.validation.kept import KeptEnds
 
-NCCL_EXCHANGES = ("nccl", "nvshmem")
-
 
 def validation_on_devices(
     session: Session, source: TupleSource, *, directed: bool = False
@@ -26,9 +24,9 @@ def validation_on_devices(
     """Return a validator that runs on all devices holding a share of the results.
 
     It keeps as many tuples on the devices as memory allows, unless ranks share devices
-    or the tuples lie there already. Devices of several ranks copy from each other,
-    through NCCL only if searches use it as well. The memory is freed when the session
-    is closed.
+    or the tuples lie there already. Devices of several ranks copy from each other if
+    they can map each other's memory, else through the host. The memory is freed when
+    the session is closed.
 
     directed: whether tuples lead only from their first end to their second
     """
@@ -50,8 +48,7 @@ def validation_on_devices(
     if not session.options.share_device:
         shares = max(map(len, places.values()), default=0)
         most = result_bytes(layout.n) * shares * layout.local_count(0)
-        nccl = session.describe()["exchange"] in NCCL_EXCHANGES
-        copies = copies_between(world, list(places), most, nccl=nccl)
+        copies = copies_between(world, list(places), most)
     if copies is not None:
         session.at_close.append(copies.close)
 

@@ -1,8 +1,7 @@
 """Copies between devices of different ranks that do not pass through host memory.
 
-On one host, each device has a mailbox, which is memory that all ranks map
-(``peer_memory``): the source writes to its mailbox, and its targets read it. Devices
-that cannot map each other's memory send and receive through NCCL.
+Each device has a mailbox, which is memory that all ranks map (``peer_memory``): the
+source writes to its mailbox, and its targets read it.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
-from distbfs.exchange.nccl_link import link_of, nccl_problem
 from distbfs.exchange.peer_memory import (
     DEFAULT_KIND,
     PeerGroup,
@@ -51,20 +49,6 @@ class Copy:
     nbytes: int
     values: Any = None
     into: Mapping[int, Any] = field(default_factory=dict)
-
-
-class DeviceCopies(Protocol):
-    """Copies between devices of different ranks; methods are collective."""
-
-    def move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies, listed in the same order on all ranks.
-
-        The kernels that write ``values`` must have ended. When ``move`` returns, all
-        targets of this rank have their arrays, and values of this rank may be changed.
-        """
-
-    def close(self) -> None:
-        """Free the memory."""
 
 
 class Piece(NamedTuple):
@@ -101,7 +85,7 @@ def aligned(nbytes: int) -> int:
 
 
 class MailboxCopies:
-    """Copies through mailboxes; see ``DeviceCopies``. Creating it is collective.
+    """Copies through mailboxes; methods and creation are collective.
 
     devices: the devices of this rank; counts: number of devices of each rank
     half: bytes of half a mailbox
@@ -135,7 +119,11 @@ class MailboxCopies:
         self._turn = 0  # of rounds; the halves take turns
 
     def move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies (collective)."""
+        """Carry out copies, listed in the same order on all ranks.
+
+        The kernels that write ``values`` must have ended. When ``move`` returns, all
+        targets of this rank have their arrays, and values of this rank may be changed.
+        """
         for pieces in schedule(copies, self._half):
             base, self._turn = self._turn % 2 * self._half, self._turn + 1
             for copy, start, nbytes, place in pieces:
@@ -174,70 +162,25 @@ class MailboxCopies:
         self._memory.clear()
 
 
-class NcclCopies:
-    """Copies through NCCL; see ``DeviceCopies``. Creating it is collective.
-
-    devices: the devices of this rank, at least one
-
-    The communicator is that of ``link_of``, which an exchange may use as well.
-    """
-
-    def __init__(self, world: World, devices: Sequence[int]) -> None:
-        self._link = link_of(world, devices)
-        self._ends = {end.number: end for end in self._link.ends}
-
-    def move(self, copies: Sequence[Copy]) -> None:
-        """Carry out copies (collective)."""
-        with self._link.group():
-            for copy in copies:
-                if not copy.nbytes:
-                    continue
-                if copy.source in self._ends:
-                    for target in copy.targets:
-                        self._ends[copy.source].send(copy.values, target)
-                for target in self._ends.keys() & set(copy.targets):
-                    self._ends[target].receive(copy.into[target], copy.source)
-        for end in self._link.ends:
-            self._link.wait(end.mark())
-
-    def close(self) -> None:
-        """Do nothing: the communicator is kept for others."""
-
-
 def address(array: Any) -> int:
     """Return the address of a device array."""
     return int(array.data.ptr)
 
 
 def copies_between(
-    world: World, devices: Sequence[int], most: int, *, nccl: bool
-) -> DeviceCopies | None:
+    world: World, devices: Sequence[int], most: int
+) -> MailboxCopies | None:
     """Return a way to copy between the devices of all ranks; None if there is none.
 
     Collective; all ranks get the same kind. There is none on a single rank, if ranks
-    share devices, or if memory runs out.
+    share devices, if devices cannot map each other's memory, or if memory runs out.
 
     devices: the devices of this rank, each once
     most: the largest number of bytes that a device may have to send
-    nccl: whether to use NCCL if devices cannot map each other's memory
     """
-    if world.size == 1:
+    if world.size == 1 or peer_problem(world, devices):
         return None
     counts = [int(x[0]) for x in world.allgather(np.array([len(devices)]))]
-    if not peer_problem(world, devices):
-        return mailboxes(world, devices, counts, most)
-    if nccl and min(counts) and not nccl_problem(world, devices):
-        return NcclCopies(world, devices)
-    return None
-
-
-def mailboxes(
-    world: World, devices: Sequence[int], counts: Sequence[int], most: int
-) -> MailboxCopies | None:
-    """Return copies through mailboxes, None if memory runs out (collective).
-
-    most: bytes that a device of this rank may have to send
-    """
     half = min(aligned(most), HALF_BYTES)
     half = int(world.allreduce(np.array([half]), "max")[0])
     short = False

@@ -1,7 +1,7 @@
 """Data exchange between the devices of a validation, on one rank or several.
 
 Devices of a rank read each other's memory. Ranks exchange states, parents and marks by
-``DeviceCopies`` if these are available, and all other data by MPI through the host.
+``MailboxCopies`` if these are available, and all other data by MPI through the host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Inputs
 from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
-    from distbfs.exchange.device_copies import DeviceCopies
+    from distbfs.exchange.device_copies import MailboxCopies
     from distbfs.types import Ids, World
     from distbfs.validation.cuda_device import ValidationSeat
     from distbfs.validation.faults import Asked
@@ -51,7 +51,7 @@ class Devices:
         parts: int,
         roots: Ids,
         asked: Asked,
-        copies: DeviceCopies | None,
+        copies: MailboxCopies | None,
     ) -> None:
         self.world, self._copies = world, copies
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
@@ -140,7 +140,7 @@ class Devices:
     def _move(self, copies: Sequence[Copy]) -> None:
         """Carry out copies, after the pending work of the devices (collective).
 
-        Ranks without ``DeviceCopies`` send the values through the host.
+        Ranks without ``MailboxCopies`` send the values through the host.
         """
         self.each(wait)
         ranks, arrived, far = self._ranks.tolist(), [], []

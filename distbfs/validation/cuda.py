@@ -56,7 +56,7 @@ from distbfs.validation.states import (
 )
 
 if TYPE_CHECKING:
-    from distbfs.exchange.device_copies import DeviceCopies
+    from distbfs.exchange.device_copies import MailboxCopies
     from distbfs.generate.cuda import DeviceTuples
     from distbfs.types import World
 
@@ -99,7 +99,7 @@ def validate_on_devices(
     asked: Asked,
     *,
     chunk: int = CHUNK,
-    copies: DeviceCopies | None = None,
+    copies: MailboxCopies | None = None,
 ) -> Validation:
     """Check the result of a search by the tuples, on the devices that have the result.
 

@@ -254,7 +254,6 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
     [
         ("mailboxes", "MailboxCopies"),
         ("uneven", "MailboxCopies"),
-        pytest.param("nccl", "NcclCopies", marks=pytest.mark.alone),
         ("chosen", "MailboxCopies"),
         ("host", "NoneType"),
     ],

@@ -1,6 +1,6 @@
 """Ranks that validate results together on their devices; see the test.
 
-mpiexec -n 2 python tests/gpu/validating_ranks.py mailboxes uneven nccl host chosen
+mpiexec -n 2 python tests/gpu/validating_ranks.py mailboxes uneven host chosen
 
 Verdicts on planted faults are compared with the host's.  Ranks may share devices for
 "mailboxes" and "uneven"; "chosen" is what copies_between chooses.
@@ -23,7 +23,6 @@ from distbfs.device import cuda  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.device_copies import (  # noqa: E402
     MailboxCopies,
-    NcclCopies,
     copies_between,
 )
 from distbfs.exchange.peer_memory import on_device  # noqa: E402
@@ -58,9 +57,7 @@ def copies_of(world, devices, how):
     counts = [int(x[0]) for x in world.allgather(np.array([len(devices)]))]
     if how in SHARED:
         return MailboxCopies(world, devices, counts, HALF)
-    if how == "nccl":
-        return NcclCopies(world, devices)
-    return None if how == "host" else copies_between(world, devices, HALF, nccl=True)
+    return None if how == "host" else copies_between(world, devices, HALF)
 
 
 def check(world, devices, copies):

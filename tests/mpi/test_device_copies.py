@@ -1,4 +1,4 @@
-"""Copies between devices of different ranks, with stand-ins for CUDA IPC and NCCL."""
+"""Copies between devices of different ranks, with a stand-in for CUDA IPC."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from distbfs.device import cuda
-from distbfs.errors import DeviceMissing, ResourceError
+from distbfs.errors import ResourceError
 from distbfs.exchange import device_copies as module
-from distbfs.exchange import nccl_link as link
 from distbfs.exchange import peer_memory as peers
 from distbfs.exchange.device_copies import (
     ALIGNED,
     Copy,
     MailboxCopies,
-    NcclCopies,
     copies_between,
     schedule,
 )
@@ -54,20 +52,15 @@ def planned(random: np.random.Generator, counts: list[int]) -> list[tuple[Any, .
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("nccl", [False, True], ids=["mailboxes", "nccl"])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_what_arrives(
-    world: Ranks, monkeypatch: pytest.MonkeyPatch, nccl: bool, uneven: bool
+    world: Ranks, monkeypatch: pytest.MonkeyPatch, uneven: bool
 ) -> None:
     """Many moves, of arrays shorter and longer than a mailbox, to one or several."""
     cp = install(world, monkeypatch)
-    counts = [1 + (uneven and not nccl and rank % 2) for rank in range(world.size)]
+    counts = [1 + (uneven and rank % 2) for rank in range(world.size)]
     devices = list(range(counts[world.rank]))
-    copies = (
-        NcclCopies(world, devices)
-        if nccl
-        else MailboxCopies(world, devices, counts, 4 * ALIGNED)
-    )
+    copies = MailboxCopies(world, devices, counts, 4 * ALIGNED)
     own = range(sum(counts[: world.rank]), sum(counts[: world.rank + 1]))
     random = np.random.default_rng(5)  # the same on all ranks
     for _ in range(MOVES):
@@ -104,9 +97,9 @@ def test_rounds() -> None:
             assert end <= 1024
 
 
-def chosen(world: Ranks, *, nccl: bool = True) -> str:
+def chosen(world: Ranks) -> str:
     """Return the kind of copies that all ranks choose."""
-    copies = copies_between(world, [0], 1000, nccl=nccl)
+    copies = copies_between(world, [0], 1000)
     names = [type(copies).__name__] * world.size
     for rank in range(world.size):
         assert world.broadcast(names[rank], rank) == names[rank]
@@ -118,24 +111,9 @@ def chosen(world: Ranks, *, nccl: bool = True) -> str:
 def test_the_choice(world: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch)
     several = world.size > 1
-    assert chosen(world, nccl=False) == ("MailboxCopies" if several else "NoneType")
+    assert chosen(world) == ("MailboxCopies" if several else "NoneType")
     far = "no peer access" if world.rank == world.size - 1 else ""
     monkeypatch.setattr(peers, "access_problem", lambda devices: far)
-    assert chosen(world, nccl=False) == "NoneType"
-    assert chosen(world) == ("NcclCopies" if several else "NoneType")
-
-
-@pytest.mark.mpi(min_size=2)
-def test_one_rank_without_nccl_is_enough(
-    world: Ranks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_nccl() -> None:
-        raise DeviceMissing("CuPy finds no NCCL")
-
-    install(world, monkeypatch)
-    monkeypatch.setattr(peers, "access_problem", lambda devices: "no peer access")
-    if world.rank == 1:
-        monkeypatch.setattr(link, "load_nccl", no_nccl)
     assert chosen(world) == "NoneType"
 
 
@@ -159,6 +137,6 @@ def test_one_rank_short_of_memory_is_enough(
 
 @pytest.mark.mpi(min_size=2)
 def test_shared_devices(world: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two ranks have the same one: it has no two mailboxes, nor two ends of NCCL."""
+    """Two ranks have the same one: it has no two mailboxes."""
     install(world, monkeypatch, uuid=max(world.rank, 1))
     assert chosen(world) == "NoneType"
