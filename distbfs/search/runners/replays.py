@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ class Replays:
     captured
     here: returns a context in which a stream and its device are current
     wait: waits for an event of a stream
-
-    A single stream must be current at each launch.
     """
 
     def __init__(
@@ -83,8 +80,7 @@ class Replays:
         graphs: list[Any] = []
         self._each(lambda _, stream: stream.begin_capture())
         try:
-            with self._here(0) if len(self._streams) == 1 else nullcontext():
-                launch()
+            launch()
         finally:
             self._each(lambda _, stream: graphs.append(stream.end_capture()))
         self._each(lambda place, stream: graphs[place].upload(stream))

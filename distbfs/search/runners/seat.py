@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
-    from distbfs.types import Array
 
     Boxes = list[tuple[int, int]]  # part, words of its box with the one before it
 
@@ -44,18 +44,6 @@ def streams_table(parts: int, owned: int, delegates: int) -> ArrayTable:
     }
 
 
-class Slot:
-    """The host's copy of a level's counts; there are two, used in turn.
-
-    report: counts in pinned memory, uint64, see ``BetweenSearch.follow``
-    read: the event recorded after the copy
-    """
-
-    def __init__(self, report: Array) -> None:
-        self.report = report
-        self.read = cuda.cupy().cuda.Event(disable_timing=True)
-
-
 class Seat:
     """The part of one device of this rank; its methods need the device current.
 
@@ -64,7 +52,8 @@ class Seat:
     masks: received masks, one row per other domain
     mask_pieces: for each other part (part, words of the own mask to send, words of
     ``masks`` to receive)
-    slots: copies of the counts of levels, used in turn
+    reports: counts of levels in pinned memory, used in turn, uint64, see
+    ``BetweenSearch.follow``; reads: the events recorded after their copies
     done: the event recorded after all launches
     """
 
@@ -89,11 +78,11 @@ class Seat:
             self._cut_masks(domains)
         self.mask_bytes = sum(piece.nbytes for _, piece, _ in self.mask_pieces)
         size = 2 * counts + sizes
-        report = cuda.pinned_empty(2 * size, np.uint64).reshape(2, size)
-        report[...] = 0
-        search.follow(self.gathered, report, policy.forced, policy.share)
-        self.slots = [Slot(half) for half in report]
-        self.done = cp.cuda.Event(disable_timing=True)
+        self.reports = cuda.pinned_empty(2 * size, np.uint64).reshape(2, size)
+        self.reports[...] = 0
+        search.follow(self.gathered, self.reports, policy.forced, policy.share)
+        *self.reads, self.done = (cp.cuda.Event(disable_timing=True) for _ in range(3))
+        self.volumes = cache(self._volumes)
 
     def _cut_masks(self, domains: Domains) -> None:
         """Allocate masks of other domains, and cut them by part."""
@@ -129,14 +118,14 @@ class Seat:
         """Return the number of words that answer a part's first questions."""
         return 1 + self.search.answer_words(self.sent(part, words) - 1)
 
-    def volumes(self, words: int) -> tuple[int, int]:
+    def _volumes(self, words: int) -> tuple[int, int]:
         """Return the bytes of the first messages, and of the answers to them."""
         boxes = sum(self.sent(part, words) for part in self.others)
         return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 
     def over(self, slot: int, first: int, *, pull: bool) -> tuple[Boxes, Boxes]:
         """Return the boxes of more words than the first, to send and to receive."""
-        sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
+        sizes = self.reports[slot, 2 * self.search.counts.size :].astype(np.int64)
         rows = (-(-sizes // 2) if pull else sizes).reshape(2, -1).tolist()
         own, came = ([(p, 1 + x[p]) for p in self.others if x[p] > first] for x in rows)
         return own, came

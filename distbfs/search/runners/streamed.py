@@ -10,9 +10,9 @@ launched ahead does nothing, and whole boxes follow. MPI is not used.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Piece = tuple[int, int, Any]  # place, part, array
 
-NOWHERE = nullcontext()
-
 
 class StreamedLevels:
     """The levels of this rank's parts, each of which has its own device."""
@@ -46,10 +44,7 @@ class StreamedLevels:
         policy: DirectionPolicy,
     ) -> None:
         self._exchange = streams
-        alone = len(searches) == 1  # then everything runs inside ``stream``
-        self._here: Callable[[int], AbstractContextManager[None]]
-        self._here = (lambda _: NOWHERE) if alone else streams.here
-        self._whole = streams.here if alone else (lambda _: NOWHERE)
+        self._here: Callable[[int], AbstractContextManager[None]] = streams.here
         self._seats: list[Seat] = []
         for place, search in enumerate(searches):
             with streams.here(place):
@@ -67,20 +62,17 @@ class StreamedLevels:
         self._replays = Replays(captured, streams.here, streams.wait)
         # what boxes may contain: pushed vertices, questions
         self._pushes, self._asks = policy.forced != "pull", policy.forced != "push"
-        self._counted = self._first.counted(self._seats[0].slots[0].report)
+        self._counted = self._first.counted(self._seats[0].reports[0])
         self._slot = self._turn = 0  # of the last level; of the next launch
         self._asked = 0  # words of the boxes of parents that were requested
-        self._launched: Launched | None = None  # ahead
+        self._launched: tuple[bool, int] | None = None  # ahead: masks, slot
         self._words = self._first.first  # of each box, sent at first
-        # bytes of first words and of answers to them, by place and words
-        self._volumes: dict[int, list[tuple[int, int]]] = {}
 
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Run the enclosed calls on the exchange's streams, in the callers' order."""
         self._exchange.follow()
-        with self._whole(0):
-            yield
+        yield
         for seat in self._seats:
             seat.done.record(seat.stream)
             with seat.search.device:
@@ -107,17 +99,16 @@ class StreamedLevels:
         ahead: whether the next level may be launched before this one has ended
         """
         masks = reduces and self._first.mask is not None
-        if self._launched is None:
-            self._start(masks=masks)
-        this, self._launched = cast("Launched", self._launched), None
+        with_masks, slot = self._launched or self._start(masks=masks)
+        self._launched = None
         pulls = self._asks and (pull or not self._pushes)
         numbers = "questions" if pulls else "normals"
-        self._count(numbers, self._words, masks=this.masks, asks=self._asks)
+        self._count(numbers, self._words, masks=with_masks, asks=self._asks)
         for seat in self._seats:
             seat.search.depth += 1
         if ahead:
-            self._start(masks=masks)
-        if self._wait(this.slot).over:
+            self._launched = self._start(masks=masks)
+        if self._wait(slot).over:
             self._drop()  # the level ahead does nothing
             self._replays.land()
             self._rest(numbers, pull=pulls)
@@ -143,12 +134,12 @@ class StreamedLevels:
 
     def _report(self, seat: Seat) -> Array:
         """Return the last level's report of a part."""
-        return seat.slots[self._slot].report
+        return seat.reports[self._slot]
 
-    def _start(self, *, masks: bool) -> None:
-        """Launch a level; masks: whether masks of delegates are exchanged."""
+    def _start(self, *, masks: bool) -> tuple[bool, int]:
+        """Launch a level; return whether masks are exchanged, and its report's slot."""
         self._replays(masks, self._form(), partial(self._launch, masks=masks))
-        self._launched = Launched(masks, self._mark())
+        return masks, self._mark()
 
     def _form(self) -> Hashable:
         """Return the key of launches, None if no later search can reuse them."""
@@ -159,14 +150,14 @@ class StreamedLevels:
         """Return the slot of the last launch, to wait for."""
         turn = self._turn
         for seat in self._seats:
-            seat.slots[turn].read.record(seat.stream)
+            seat.reads[turn].record(seat.stream)
         self._turn ^= 1
         return turn
 
     def _drop(self) -> None:
         """Discard the level that was launched ahead."""
         if self._launched is not None:
-            masks = self._launched.masks
+            masks, _ = self._launched
             self._count("normals", self._words, masks=masks, asks=self._asks)
         self._launched = None
 
@@ -229,11 +220,9 @@ class StreamedLevels:
     def _count(self, numbers: str, words: int, *, masks: bool, asks: bool) -> None:
         """Count the traffic of a launch; numbers: the kind of its messages."""
         count = self._exchange.traffic.count
-        sizes = self._volumes.get(words)
-        if sizes is None:
-            sizes = self._volumes[words] = [x.volumes(words) for x in self._seats]
-        for seat, (size, answers) in zip(self._seats, sizes, strict=True):
+        for seat in self._seats:
             place, messages = seat.place, len(seat.others)
+            size, answers = seat.volumes(words)
             if masks:
                 pieces = len(seat.mask_pieces)
                 count(seat.mask_bytes, "masks", part=place, messages=pieces)
@@ -250,8 +239,7 @@ class StreamedLevels:
         form, unknown = self._form(), max(self._counted.unknown, LEAST_UNKNOWN)
         words = 1 << (unknown - 1).bit_length()  # few sizes, so few graphs
         launch = partial(self._launch_parents, words)
-        with self._whole(0):
-            self._replays(("parents", words), form, launch)
+        self._replays(("parents", words), form, launch)
         self._count("parents", words, masks=False, asks=True)
         self._asked = words
 
@@ -342,13 +330,6 @@ class StreamedLevels:
         """Wait for a level; return its counts."""
         self._slot = slot
         for seat in self._seats:
-            self._exchange.wait(seat.slots[slot].read)
+            self._exchange.wait(seat.reads[slot])
         self._counted = self._first.counted(self._report(self._seats[0]))
         return self._counted
-
-
-class Launched(NamedTuple):
-    """A launched level; masks: whether it has masks; slot: that of its report."""
-
-    masks: bool
-    slot: int
