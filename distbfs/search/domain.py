@@ -156,6 +156,5 @@ class DomainDriver(Runner):
 
     def close(self) -> None:
         """Free the devices' shared memory, and unused memory (collective)."""
-        self._gate.close()
         self._group.close()
         cuda.release()
