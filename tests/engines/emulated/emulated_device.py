@@ -494,9 +494,6 @@ class Gate:
     def release(self):
         pass
 
-    def close(self):
-        pass
-
 
 class Kernel:
     """A kernel by name, as ``programs.Kernel``."""
