@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from distbfs.types import Ids
+    from distbfs.types import Ids, Words
 
 MASK = (1 << 64) - 1  # bits of a sum that are 0 if both directions agree
 
@@ -21,8 +21,11 @@ MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 MIX_B = np.uint64(0x94D049BB133111EB)
 
 
-def hash_sum(u: Ids, v: Ids) -> int:
-    """Return the sum of the hashes of pairs; equal sums mean equal sets of pairs."""
+def hash_sum(u: Ids | Words, v: Ids | Words) -> int:
+    """Return the sum of the hashes of pairs; equal sums mean equal sets of pairs.
+
+    u, v: int64 or uint64 [k]; the order within a pair matters
+    """
     x = (u.view(np.uint64) + np.uint64(1)) * SPREAD  # so that (0, 0) has one, too
     x += v.view(np.uint64)
     x *= MIX_A

@@ -34,9 +34,9 @@ def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
     """
     rows, first = len(offsets) - 1, 0
     while first < rows:
-        end = int(offsets[first]) + SLICE
-        last = int(np.searchsorted(offsets, end, side="right")) - 1
-        last = min(max(last, first + 1), rows)
+        end = min(int(offsets[first]) + SLICE, int(offsets[-1]))
+        limit = np.asarray(end, dtype=offsets.dtype)  # another would convert them all
+        last = max(int(np.searchsorted(offsets, limit, side="right")) - 1, first + 1)
         yield first, last
         first = last
 

@@ -2,7 +2,7 @@
 
 Leaves are removed in rounds until none is left (Matula and Beck 1983 for k = 2). In the
 reverse order of removal, every vertex has at most one neighbour before it. The kernel
-is in ``trees.c``; without a compiler NumPy gives the same result.
+is in ``trees.c``; without a compiler trees are not told apart.
 """
 
 from __future__ import annotations
@@ -24,40 +24,24 @@ def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
 
     Leaves whose neighbour is in the core come after all others.  offsets: int64
     [rows + 1], degrees: int64 [rows], columns: uint32 [edges], symmetric without loops
-    and repeats. Vertices without edges are not included.
+    and repeats. Vertices without edges are not included, and none is without a
+    compiler.
     """
     left = degrees.copy()
     leaves = np.flatnonzero(left == 1).astype(np.uint32)
     native = cc.load_or_none(SOURCE, OFFSET="uint64_t")
     if native is None:
-        removed = _remove(offsets, columns, left, leaves)
-    else:
-        removed = np.empty(np.count_nonzero(degrees), dtype=np.uint32)
-        removed[: len(leaves)] = leaves
-        native.remove_leaves.restype = ctypes.c_int64
-        arrays = (cc.pointer(x) for x in (offsets, columns, left, removed))
-        first = ctypes.c_int64(len(leaves))
-        count = LongCall(native)(native.remove_leaves, *arrays, first)
-        removed = removed[:count]
+        return leaves[:0]
+    removed = np.empty(np.count_nonzero(degrees), dtype=np.uint32)
+    removed[: len(leaves)] = leaves
+    native.remove_leaves.restype = ctypes.c_int64
+    arrays = (cc.pointer(x) for x in (offsets, columns, left, removed))
+    first = ctypes.c_int64(len(leaves))
+    count = LongCall(native)(native.remove_leaves, *arrays, first)
+    removed = removed[:count]
     in_core = left[columns[offsets[leaves]]] > 0
     order = removed[len(leaves) :][::-1], leaves[~in_core][::-1], leaves[in_core][::-1]
     return np.concatenate(order)
-
-
-def _remove(offsets: Ids, columns: Array, left: Ids, leaves: Array) -> Array:
-    """Remove leaves as ``remove_leaves`` of trees.c does; return them in order."""
-    rounds = [leaves]
-    while len(leaves):
-        left[leaves] = -1  # taken away
-        lengths = offsets[leaves + 1] - offsets[leaves]
-        begins = np.cumsum(lengths) - lengths
-        edges = np.repeat(offsets[leaves] - begins, lengths) + np.arange(lengths.sum())
-        ends = columns[edges]
-        ends, times = np.unique(ends[left[ends] > 0], return_counts=True)
-        left[ends] -= times
-        leaves = ends[left[ends] <= 1].astype(np.uint32)
-        rounds.append(leaves)
-    return np.concatenate(rounds)
 
 
 def first_tree(offsets: Array, columns: Array, active: int) -> int:

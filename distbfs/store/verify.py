@@ -34,21 +34,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import StoreError
-from distbfs.generate.hashing import GOLDEN, mix64
+from distbfs.formats.symmetry import hash_sum
+from distbfs.graph.csr import row_blocks
 from distbfs.partition.part import INTO, KIND, PART_SHIFT
 from distbfs.ranks.agreement import gather_texts
 from distbfs.ranks.world import SoloWorld
-from distbfs.types import SUBGRAPHS, Array, Ids, Words
+from distbfs.types import SUBGRAPHS, Array, Ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
     from distbfs.store.hdf5 import Store
     from distbfs.types import World
 
-SLICE_EDGES = 1 << 21
 WORD = (1 << 64) - 1
 TRANSPOSES = (  # on each part: of symmetric graphs, of directed ones with delegates
     (("nd", "dn"), ("dd", "dd")),
@@ -271,7 +270,9 @@ def edge_sums(
     graph, kind = part.subgraphs[name], KIND[name]
     forward = reverse = loops = repeats = 0
     part_bits = part.index << PART_SHIFT if kind == "nn" else 0
-    for rows, columns in row_slices(graph):
+    for first, last in row_blocks(graph.offsets):
+        start, stop = int(graph.offsets[first]), int(graph.offsets[last])
+        rows, columns = graph.sources(start, stop), graph.columns[start:stop]
         sources = rows.astype(np.uint64) | np.uint64(part_bits)
         targets = columns.astype(np.uint64)
         forward = (forward + hash_sum(sources, targets)) & WORD
@@ -296,31 +297,3 @@ def count_repeats(rows: Ids, columns: Array) -> int:
     rows, columns = rows[order], columns[order]
     twice = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
     return int(np.count_nonzero(twice))
-
-
-def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
-    """Yield (row of each edge int64, columns) for slices of whole rows.
-
-    A slice has at most SLICE_EDGES edges and rows, or consists of one longer row.
-    """
-    offsets, first = graph.offsets, 0
-    while first < graph.rows:
-        start = int(offsets[first])
-        most = np.asarray(min(start + SLICE_EDGES, graph.edges), dtype=offsets.dtype)
-        last = int(np.searchsorted(offsets, most, side="right")) - 1
-        last = min(max(last, first + 1), first + SLICE_EDGES, graph.rows)
-        stop = int(offsets[last])
-        if stop > start:
-            lengths = np.diff(offsets[first : last + 1]).astype(np.int64)
-            rows = np.repeat(np.arange(first, last, dtype=np.int64), lengths)
-            yield rows, graph.columns[start:stop]
-        first = last
-
-
-def hash_sum(first: Words, second: Words) -> int:
-    """Return the sum modulo 2^64 of a hash of each pair of uint64 values.
-
-    The order within a pair matters.
-    """
-    mixed = mix64(first * np.uint64(GOLDEN) + mix64(second))
-    return int(mixed.sum(dtype=np.uint64))

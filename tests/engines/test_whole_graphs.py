@@ -300,14 +300,13 @@ def test_every_level_is_recorded(method):
 @settings(max_examples=40, deadline=None)
 @given(source=sources())
 def test_trees_are_outside_the_core(source):
-    """By the kernel and by NumPy, in one order; each hangs on what is before it."""
+    """Each hangs on what is before it; without a compiler, none is told apart."""
     rows = whole(source).nn
     offsets, degrees = rows.offsets.astype(np.int64), rows.degrees().astype(np.int64)
     trees = tree_vertices(offsets, degrees, rows.columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cc, "load_or_none", lambda *_, **__: None)
-        plain = tree_vertices(offsets, degrees, rows.columns)
-    np.testing.assert_array_equal(trees, plain)
+        assert not len(tree_vertices(offsets, degrees, rows.columns))
     part = whole(source)
     core = first_tree(part.nn.offsets, part.nn.columns, part.active)
     inside = in_core(source)

@@ -67,7 +67,7 @@ def test_roundtrip_of_any_graph(tmp_path_factory, n, count, p, threshold, seed):
 def test_slices_and_chunks_that_do_not_divide(tmp_path, monkeypatch, tuples):
     monkeypatch.setattr(schema, "CHUNK_BYTES", 64)
     monkeypatch.setattr(schema, "SLICE_BYTES", 192)
-    monkeypatch.setattr("distbfs.store.verify.SLICE_EDGES", 5)
+    monkeypatch.setattr("distbfs.graph.csr.SLICE", 5)
     parts = make_parts(90, 2, 12, tuples)
     store = open_store(write_store(tmp_path / "graph", parts, tuples))
     assert all(same_part(store.load_part(k), parts[k]) for k in range(2))
