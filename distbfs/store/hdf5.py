@@ -165,7 +165,7 @@ class StoreWriter:
             folders.sync(self.path)
             return PartRecord(
                 index=part.index,
-                active=part.active,
+                active=int(part.active),
                 edges=edges,
                 digests=digests,
                 array_bytes=total,
@@ -191,6 +191,7 @@ class StoreWriter:
         if a part is missing or differs from its record in the manifest.
         """
         with self._writing():
+            manifest = Manifest.from_json(manifest.to_json().encode())  # and its types
             safety.check_folder(self.path, manifest)
             store = Store(self.path, manifest)
             for index in range(manifest.parts):

@@ -10,12 +10,15 @@ contiguous layout without filters. The manifest is one JSON text in the uint8 da
 from __future__ import annotations
 
 import json
+import operator
 import re
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
@@ -25,8 +28,6 @@ from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from typing_extensions import Self
 
     from distbfs.partition.part import Part
     from distbfs.types import Array
@@ -52,10 +53,14 @@ KINDS = {  # of attributes of edges
     "float16": "<f2",
     "text": "<i4",
 }
-FRAME = "frame"  # of a record, missing in older stores
+ROW_ARRAYS = ("offsets", "columns")
+OPTIONAL: dict[str, Any] = {"ids": None, "first_id": 0, "attributes": {}}
 IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
-DIGEST = re.compile(r"[0-9a-f]{32}")
+
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=LARGEST)]
+Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+Frame: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")]
 
 
 def attribute_names(names: Iterable[str], subgraphs: Iterable[str]) -> list[str]:
@@ -90,31 +95,11 @@ class DatasetSpec:
         return cls(dtypes, size, size)
 
 
-class FileRecord:
-    """The manifest's record of one file; subclasses are dataclasses."""
-
-    title: ClassVar[str]
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values, without its frame if that is empty."""
-        values = asdict(self)
-        if not values[FRAME]:
-            del values[FRAME]
-        return values
-
-    @classmethod
-    def from_dict(cls, values: Any) -> Self:
-        """Return the record from JSON values; raise StoreError for invalid ones."""
-        keys = [item.name for item in fields(cls)]
-        if isinstance(values, dict) and FRAME not in values:
-            keys.remove(FRAME)
-        check_mapping(cls.title, values, keys)
-        return cls(**values)
+class Strict(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A JSON object without unknown keys; ``msgspec.convert`` checks its values."""
 
 
-@dataclass(frozen=True)
-class PartRecord(FileRecord):
+class PartRecord(Strict, frozen=True):
     """The manifest's record of one part.
 
     index: index of the part; active: number of its normal vertices with edges
@@ -126,42 +111,27 @@ class PartRecord(FileRecord):
     in stores that were written without this digest
     """
 
-    title = "record of a part"
-
-    index: int
-    active: int
-    edges: dict[str, int]
-    digests: dict[str, str]
-    array_bytes: int
-    file_bytes: int
-    frame: str = ""
+    index: Count
+    active: Count
+    edges: dict[str, Count]
+    digests: dict[str, Digest]
+    array_bytes: Count
+    file_bytes: Count
+    frame: Frame = ""
 
     def __post_init__(self) -> None:
         where = f"record of part {self.index}"
-        for name in ("index", "active", "array_bytes", "file_bytes"):
-            count = check_count(f"{where}: {name}", getattr(self, name))
-            object.__setattr__(self, name, count)
-        counted = [*SUBGRAPHS]
-        if isinstance(self.edges, dict) and INTO["nn"] in self.edges:
-            counted.append(INTO["nn"])
-        check_mapping(f"{where}: edges", self.edges, counted)
-        edges = {
-            name: check_count(f"{where}: edges of {name}", self.edges[name])
-            for name in counted
-        }
-        object.__setattr__(self, "edges", edges)
-        datasets = [*DATASETS]
-        if isinstance(self.digests, dict):
-            into = self.subgraphs[len(SUBGRAPHS) :]
-            datasets += [f"{x}/{y}" for x in into for y in ("offsets", "columns")]
-            datasets += attribute_names(self.attributes, self.subgraphs)
-        check_digests(f"{where}: digests", self.digests, datasets)
-        check_frame(where, self.frame)
+        counted = [*SUBGRAPHS, *[INTO["nn"]] * (INTO["nn"] in self.edges)]
+        check_keys(f"{where}: edges", self.edges, counted)
+        into = self.subgraphs[len(SUBGRAPHS) :]
+        datasets = [*DATASETS, *(f"{x}/{y}" for x in into for y in ROW_ARRAYS)]
+        datasets += attribute_names(self.attributes, self.subgraphs)
+        check_keys(f"{where}: digests", self.digests, datasets)
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes of edges, in file order."""
-        matches = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
+        matches = map(ATTRIBUTE.fullmatch, self.digests)
         return tuple(dict.fromkeys(match[3] for match in matches if match))
 
     @property
@@ -176,31 +146,22 @@ class PartRecord(FileRecord):
         return INTO["nn"] in self.subgraphs
 
 
-@dataclass(frozen=True)
-class IdsRecord(FileRecord):
+class IdsRecord(Strict, frozen=True):
     """The manifest's record of ``ids.h5``, the vertices' ids in their file.
 
     kind: "integer" or "text"; count: number of vertices
     digests, array_bytes, file_bytes, frame: as in ``PartRecord``
     """
 
-    title = "record of the ids"
-
-    kind: str
-    count: int
-    digests: dict[str, str]
-    array_bytes: int
-    file_bytes: int
-    frame: str = ""
+    kind: Annotated[str, Meta(pattern="^(integer|text)$")]
+    count: Count
+    digests: dict[str, Digest]
+    array_bytes: Count
+    file_bytes: Count
+    frame: Frame = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in IDS_DATASETS:
-            allowed = ", ".join(IDS_DATASETS)
-            raise StoreError(f"ids are of kind {self.kind!r:.60}; allowed: {allowed}")
-        for name in ("count", "array_bytes", "file_bytes"):
-            check_count(f"ids: {name}", getattr(self, name))
-        check_digests("ids: digests", self.digests, IDS_DATASETS[self.kind])
-        check_frame("ids", self.frame)
+        check_keys("ids: digests", self.digests, IDS_DATASETS[self.kind])
 
     def specs(self) -> dict[str, DatasetSpec]:
         """Return the specification of each dataset."""
@@ -210,8 +171,21 @@ class IdsRecord(FileRecord):
         return {"offsets": offsets, "text": DatasetSpec(("<u1",), 0, LARGEST)}
 
 
-@dataclass(frozen=True)
-class Manifest:
+class AttributeFacts(Strict, frozen=True):
+    """The manifest's description of an attribute of edges; words: those of a text."""
+
+    kind: str
+    words: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or (self.words is None) == (self.kind == "text"):
+            raise StoreError(
+                f"an attribute of kind {self.kind!r:.60}; allowed: "
+                f"{', '.join(KINDS)}, which has words"
+            )
+
+
+class Manifest(Strict, frozen=True, kw_only=True):
     """The contents of a store; totals over all parts are derived from ``records``.
 
     n: number of vertices; tuples: number of input tuples; threshold: TH; delegates:
@@ -224,33 +198,29 @@ class Manifest:
     statistics: JSON, degree statistics
     ids: record of the vertices' ids in the input file, None if the store keeps none
     first_id: the first vertex's id in the input file, if ids are consecutive: 0 or 1
-    attributes: attributes of edges, name -> {"kind": …}, for text {"kind": "text",
-    "words": […]}
+    attributes: attributes of edges by name
     """
 
-    n: int
-    tuples: int
-    threshold: int
-    delegates: int
+    format_version: int = FORMAT_VERSION
+    n: Count
+    tuples: Count
+    threshold: Count
+    delegates: Count
+    order_block: Annotated[int, Meta(ge=1, le=LARGEST)]
+    loops: Count
+    repeats: Count
     source: dict[str, Any]
     relabel: dict[str, Any]
-    order_block: int
-    loops: int
-    repeats: int
-    records: tuple[PartRecord, ...]
-    statistics: dict[str, Any] = field(default_factory=dict)
+    statistics: dict[str, Any] = {}
     created_by: str = f"distbfs {__version__}"
-    format_version: int = FORMAT_VERSION
     ids: IdsRecord | None = None
-    first_id: int = 0
-    attributes: dict[str, Any] = field(default_factory=dict)
+    first_id: Annotated[int, Meta(ge=0, le=1)] = 0
+    attributes: dict[str, AttributeFacts] = {}
+    records: Annotated[tuple[PartRecord, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         if self.format_version != FORMAT_VERSION:
             raise StoreError(wrong_version(self.format_version))
-        for name in COUNTS:
-            object.__setattr__(self, name, check_count(name, getattr(self, name)))
-        check_count("first_id", self.first_id, 0 if self.ids is not None else 1)
         self._check_json()
         try:
             layout = Layout(self.n, self.parts)
@@ -258,8 +228,6 @@ class Manifest:
             raise StoreError(str(error)) from error
         if self.delegates > min(self.n, 1 << 32):
             raise StoreError(f"{self.delegates} delegates, but {self.n} vertices")
-        if self.order_block < 1:
-            raise StoreError("order_block is 0; allowed: 1 or more")
         kept = self.tuples - self.loops - self.repeats
         if self.m // (1 if self.directed else 2) != kept:
             raise StoreError(
@@ -271,8 +239,9 @@ class Manifest:
     def _check_records(self, layout: Layout) -> None:
         if self.ids is not None and self.ids.count != self.n:
             raise StoreError(f"{self.ids.count} ids for {self.n} vertices")
+        if self.ids is not None and self.first_id:
+            raise StoreError("first_id is 1; allowed: 0, as there are ids")
         first = self.records[0]
-        self._check_attributes()
         names = names_of(directed=self.directed, delegates=self.delegates)
         into = sum(edges_in(record.edges, INTO["nn"]) for record in self.records)
         if into != self.edges["nn"]:
@@ -282,41 +251,15 @@ class Manifest:
                 raise StoreError(f"part {index} does not have {', '.join(names)}")
             if record.index != index:
                 raise StoreError(f"record {index} is of part {record.index}")
+            if set(record.attributes) != set(self.attributes):
+                raise StoreError(f"part {index} has other attributes")
             if record.active > layout.local_count(index):
                 raise StoreError(f"part {index} has more active vertices than vertices")
             for name in ("delegates", "delegate_degrees"):
                 if record.digests[name] != first.digests[name]:
                     raise StoreError(f"{name} of parts 0 and {index} differ")
 
-    def _check_attributes(self) -> None:
-        if not isinstance(self.attributes, dict):
-            raise StoreError("attributes is not a JSON object")
-        for name, facts in self.attributes.items():
-            where = f"attribute {name:.40}"
-            kind = facts.get("kind") if isinstance(facts, dict) else None
-            if kind not in KINDS or not name.isidentifier():
-                raise StoreError(f"{where} has no kind; allowed: {', '.join(KINDS)}")
-            check_mapping(where, facts, ["kind", *(["words"] * (kind == "text"))])
-            words = facts.get("words", [])
-            if not isinstance(words, list) or not all(
-                isinstance(word, str) for word in words
-            ):
-                raise StoreError(f"{where}: words is not a list of text")
-        for record in self.records:
-            if set(record.attributes) != set(self.attributes):
-                raise StoreError(f"part {record.index} has other attributes")
-
     def _check_json(self) -> None:
-        for name in JSON_FIELDS:
-            value = getattr(self, name)
-            if not isinstance(value, dict):
-                raise StoreError(f"{name} is not a JSON object")
-            try:
-                json.dumps(value, allow_nan=False)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise StoreError(f"{name} does not fit JSON: {error}") from error
-        if not isinstance(self.created_by, str):
-            raise StoreError("created_by is not a string")
         if not isinstance(self.source.get("family"), str):
             raise StoreError('source does not name its "family"')
         method = self.relabel.get("method")
@@ -325,6 +268,9 @@ class Manifest:
         seed = self.relabel.get("seed")
         if method == "hash" and type(seed) is not int:
             raise StoreError(f"relabel seed is {seed!r:.60}; allowed: a whole number")
+        for name in self.attributes:
+            if not name.isidentifier():
+                raise StoreError(f"attribute {name!r:.60} is not an identifier")
 
     @property
     def parts(self) -> int:
@@ -344,7 +290,7 @@ class Manifest:
     @property
     def kinds(self) -> dict[str, str]:
         """The kind of each attribute of edges, by name."""
-        return {name: facts["kind"] for name, facts in self.attributes.items()}
+        return {name: facts.kind for name, facts in self.attributes.items()}
 
     def specs(self, index: int) -> dict[str, DatasetSpec]:
         """Return the specification of each dataset of a part."""
@@ -360,8 +306,7 @@ class Manifest:
 
     def words_of(self, name: str) -> tuple[str, ...] | None:
         """Return the words of an attribute of edges, None if it is not text."""
-        facts = self.attributes[name]
-        return tuple(facts["words"]) if "words" in facts else None
+        return self.attributes[name].words
 
     @property
     def edges(self) -> dict[str, int]:
@@ -384,43 +329,34 @@ class Manifest:
         out |= {name: getattr(self, name) for name in COUNTS} | self.totals
         out |= {name: getattr(self, name) for name in JSON_FIELDS}
         out["created_by"] = self.created_by
-        if self.ids is not None:
-            out["ids"] = self.ids.as_dict()
-        if self.first_id:
-            out["first_id"] = self.first_id
-        if self.attributes:
-            out["attributes"] = self.attributes
-        return out
+        others = {name: getattr(self, name) for name in ("ids", "first_id")}
+        others["attributes"] = self.attributes
+        return out | msgspec.to_builtins({k: x for k, x in others.items() if x})
 
     def to_json(self) -> str:
         """Return the JSON text of ``manifest.h5``."""
-        values = self.summary()
-        values["records"] = [record.as_dict() for record in self.records]
-        return json.dumps(values, allow_nan=False, indent=1)
+        values = self.summary() | {"records": msgspec.to_builtins(self.records)}
+        return json.dumps(values, allow_nan=False, indent=1, default=operator.index)
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
         """Parse a manifest; raise StoreError for an invalid one."""
         try:
-            values = json.loads(text, parse_constant=refuse_constant)
-        except (ValueError, RecursionError) as error:
+            values = msgspec.json.decode(text, type=dict[str, Any])
+            totals = (*SUBGRAPHS, "m", "parts")
+            keys = (*cls.__struct_fields__, *totals)
+            check_keys("the manifest", OPTIONAL | values, keys)
+            stated = {name: values.pop(name) for name in totals}
+            manifest = msgspec.convert(values, cls)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"the manifest is wrong: {error}") from error
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise StoreError(f"the manifest is not valid JSON: {error}") from error
-        others: dict[str, Any] = {"ids": None, "first_id": 0, "attributes": {}}
-        if isinstance(values, dict):
-            others = {name: values.pop(name, x) for name, x in others.items()}
-        own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
-        check_mapping("the manifest", values, (*own, *SUBGRAPHS, "m", "parts"))
-        if not isinstance(values["records"], list) or not values["records"]:
-            raise StoreError("records is not a list of at least one part")
-        others["records"] = tuple(map(PartRecord.from_dict, values["records"]))
-        if others["ids"] is not None:
-            others["ids"] = IdsRecord.from_dict(others["ids"])
-        manifest = cls(**{name: values[name] for name in own} | others)
         for name, total in manifest.totals.items():
-            if check_count(name, values[name]) != total:
+            if stated[name] != total:
                 raise StoreError(
-                    f"{name} is {values[name]}, but the records of the parts give "
-                    f"{total}"
+                    f"{name} is {stated[name]!r:.60}, but the records of the parts "
+                    f"give {total}"
                 )
         return manifest
 
@@ -485,7 +421,7 @@ def part_arrays(part: Part) -> dict[str, Array]:
     rows = {
         f"{name}/{array}": getattr(graph, array)
         for name, graph in part.subgraphs.items()
-        for array in ("offsets", "columns")
+        for array in ROW_ARRAYS
     }
     arrays = {x: rows[x] if x in rows else getattr(part, x) for x in DATASETS}
     arrays |= rows
@@ -495,11 +431,10 @@ def part_arrays(part: Part) -> dict[str, Array]:
     return arrays
 
 
-def attributes_of(part: Part) -> dict[str, Any]:
+def attributes_of(part: Part) -> dict[str, AttributeFacts]:
     """Return the manifest's description of the attributes of edges."""
     return {
-        name: {"kind": x.kind} | ({} if x.words is None else {"words": list(x.words)})
-        for name, x in part.attributes.items()
+        name: AttributeFacts(x.kind, x.words) for name, x in part.attributes.items()
     }
 
 
@@ -515,41 +450,11 @@ def wrong_version(version: object) -> str:
     return f"format version is {version}; this distbfs reads version {FORMAT_VERSION}"
 
 
-def refuse_constant(name: str) -> None:
-    """Raise ValueError for NaN and Infinity, which are not JSON."""
-    raise ValueError(f"{name} is not allowed")
-
-
-def check_count(name: str, value: object, most: int = LARGEST) -> int:
-    """Return an integer from 0 to ``most``; raise StoreError for other values."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 0 <= int(value) <= most:  # type: ignore[call-overload]
-        raise StoreError(f"{name} is {value!r:.60}; allowed: 0 to {most}")
-    return int(value)  # type: ignore[call-overload]
-
-
-def check_digests(name: str, digests: Any, datasets: Sequence[str]) -> None:
-    """Raise StoreError unless there is one digest for each dataset."""
-    check_mapping(name, digests, datasets)
-    for dataset, digest in digests.items():
-        if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
-            raise StoreError(f"{name}: {dataset} has no digest of 32 hex digits")
-
-
-def check_frame(name: str, digest: object) -> None:
-    """Raise StoreError unless a frame is a digest, or "" for none."""
-    if digest != "" and not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
-        raise StoreError(f"{name}: frame is not 32 hex digits")
-
-
-def check_mapping(name: str, value: Any, keys: Sequence[str]) -> None:
-    """Raise StoreError unless ``value`` is a dictionary with exactly ``keys``."""
-    if not isinstance(value, dict):
-        raise StoreError(f"{name} is not a JSON object")
-    mapping: Mapping[str, Any] = value
-    for key in mapping:
+def check_keys(name: str, value: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Raise StoreError unless ``value`` has exactly ``keys``."""
+    for key in value:
         if key not in keys:
             raise StoreError(f"{name} has the unknown key '{key:.60}'")
     for key in keys:
-        if key not in mapping:
+        if key not in value:
             raise StoreError(f"{name} lacks the key '{key}'")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+
+from msgspec import json
 
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
 from distbfs.build.host.parts import BuildSummary
@@ -20,7 +21,7 @@ from distbfs.progress import Progress, Stages, Sum, no_progress
 from distbfs.ranks.agreement import gather_texts
 from distbfs.store.atomic_folder import new_token
 from distbfs.store.hdf5 import StoreWriter
-from distbfs.store.schema import Manifest, PartRecord
+from distbfs.store.schema import AttributeFacts, Manifest, PartRecord
 from distbfs.store.schema import attributes_of as schema_attributes
 from distbfs.types import Ids, TupleSource, World
 
@@ -61,7 +62,7 @@ def write_graph(
     placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []
-    described_attributes: dict[str, object] = {}
+    described_attributes: dict[str, AttributeFacts] = {}
     writing = StoreWriter(folder, overwrite, token)
     with writing as writer, Stages(progress) as stages:
 
@@ -127,6 +128,6 @@ def write_graph(
 
 def gather_records(world: World, records: list[PartRecord]) -> list[PartRecord]:
     """Return the records of all ranks in the order of parts (collective)."""
-    rounds = [gather_texts(world, json.dumps(one.as_dict())) for one in records]
-    every = (PartRecord.from_dict(json.loads(x)) for texts in rounds for x in texts)
+    rounds = [gather_texts(world, json.encode(one).decode()) for one in records]
+    every = (json.decode(x, type=PartRecord) for texts in rounds for x in texts)
     return sorted(every, key=attrgetter("index"))

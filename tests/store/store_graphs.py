@@ -8,10 +8,10 @@ other end where four divides the sum of the delegate numbers.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import h5py
+import msgspec
 import numpy as np
 import xxhash
 
@@ -214,7 +214,7 @@ def record_of(file):
 def replace_manifest(store, **changes):
     """Write another manifest into a store."""
     (store.folder / schema.MANIFEST_NAME).unlink()
-    write_manifest(store.folder, dataclasses.replace(store.manifest, **changes))
+    write_manifest(store.folder, msgspec.structs.replace(store.manifest, **changes))
 
 
 def forge_manifest(store, change):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import h5py
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -130,8 +130,8 @@ def test_ranks_share_one_partial_folder(tmp_path, parts_of, tuples):
     records = [None] * 4
     for index, part in enumerate(parts):
         with writers[index % 2] as writer:
-            record = json.dumps(writer.write_part(part).as_dict())
-            records[index] = PartRecord.from_dict(json.loads(record))
+            record = msgspec.json.encode(writer.write_part(part))
+            records[index] = msgspec.json.decode(record, type=PartRecord)
     assert not (tmp_path / "graph").exists()
     writers[0].finish(make_manifest(parts, records, tuples))
     assert [entry.name for entry in tmp_path.iterdir()] == ["graph"]
@@ -175,21 +175,20 @@ def test_a_wrong_part_is_not_written(tmp_path, tuples, change):
     [
         ({"n": 91}, "attribute n is 90, but the manifest says 91"),
         ({"threshold": 11}, "attribute threshold is 12"),
-        ({"n": -1}, "n is -1; allowed"),
+        ({"n": -1}, "n must be at least 0"),
         ({"tuples": 30}, "edges do not fit 30 tuples"),
         ({"loops": 401}, "400 tuples, 401 loops"),
-        ({"order_block": 0}, "order_block is 0"),
+        ({"order_block": 0}, r"`int` >= 1 - at `\$\.order_block`"),
         ({"delegates": 91}, "91 delegates, but 90"),
         ({"source": {"scale": 3}}, "family"),
-        ({"source": "kronecker"}, "source is not a JSON object"),
         ({"relabel": {"method": "sort"}}, "allowed: none, hash"),
         ({"relabel": {"method": "hash"}}, "relabel seed"),
-        ({"statistics": {"mean": float("nan")}}, "statistics does not fit JSON"),
-        ({"statistics": {"mean": np.arange(2)}}, "statistics does not fit JSON"),
+        ({"statistics": {"mean": float("nan")}}, "not JSON compliant"),
+        ({"statistics": {"mean": np.arange(2)}}, "only integer scalar arrays"),
         ({"format_version": 2}, "reads version 1"),
-        ({"created_by": 5}, "created_by"),
+        ({"created_by": 5}, r"got `int` - at `\$\.created_by`"),
         ({"records": ()}, "parts at least 1"),
-        ({"threshold": True}, "threshold is True"),
+        ({"threshold": True}, r"got `bool` - at `\$\.threshold`"),
     ],
 )
 def test_a_wrong_manifest_is_not_made(tmp_path, parts_of, tuples, change, message):
@@ -201,7 +200,7 @@ def test_a_wrong_manifest_is_not_made(tmp_path, parts_of, tuples, change, messag
 
 def test_manifest_takes_numpy_numbers(store):
     changes = {"threshold": np.int64(12), "n": np.uint32(90)}
-    manifest = dataclasses.replace(store.manifest, **changes)
+    manifest = msgspec.structs.replace(store.manifest, **changes)
     assert manifest == store.manifest
     assert json.loads(manifest.to_json())["threshold"] == 12
 

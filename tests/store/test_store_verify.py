@@ -6,6 +6,7 @@ import dataclasses
 import os
 
 import h5py
+import msgspec
 import numpy as np
 import pytest
 from graphs import Tuples, build
@@ -297,14 +298,14 @@ def test_a_directed_store_is_verified(tmp_path):
     assert verify.verify_store(store).ok
     manifest = store.manifest
     with pytest.raises(StoreError, match="5 edges do not fit 6 tuples, 0 loops and 0"):
-        dataclasses.replace(manifest, loops=0, repeats=0)
+        msgspec.structs.replace(manifest, loops=0, repeats=0)
     [record] = manifest.records
     with pytest.raises(StoreError, match=r"part 0 does not have .* incoming_nd"):
-        dataclasses.replace(manifest, delegates=1)
+        msgspec.structs.replace(manifest, delegates=1)
     digests = dict(record.digests)
     del digests["incoming/columns"]
     with pytest.raises(StoreError, match="lacks the key 'incoming/columns'"):
-        dataclasses.replace(record, digests=digests)
+        msgspec.structs.replace(record, digests=digests)
 
 
 def test_every_byte_of_a_part_is_checked(tmp_path, parts, tuples):
