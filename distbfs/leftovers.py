@@ -1,11 +1,13 @@
 """Unfinished files: removed when a signal ends this process, or after it was killed.
 
-A file that must appear complete or not at all is written in a hidden folder beside its
-final place. The writing process holds a lock in the folder, so that a later process can
-tell whether it is still alive. On file systems without locks, the folders of killed
-processes stay.
+A file or folder that must appear complete or not at all is written in a hidden folder
+beside its final place. The writing processes hold a lock in the folder, so that a later
+process can tell whether one is still alive. What is to be replaced is moved to ``OLD``
+in the hidden folder, and put back by a later process if its replacement still waits
+beside it. On file systems without locks, the folders of killed processes stay.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -20,7 +22,8 @@ from pathlib import Path
 from distbfs.locks import ForkLock
 
 HIDDEN = re.compile(r"\.partial-[0-9a-f]{16}")  # names of the folders
-LOCK = ".lock"  # a file in each
+LOCK, OLD = ".lock", ".old"  # a file in each, and a folder in some
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 DASH = Path("-")  # stdout, as an output
 
 _paths: set[Path] = set()
@@ -52,22 +55,32 @@ def remove_all() -> None:
             path.unlink()
 
 
+def held_folder(parent: Path, token: str = "") -> tuple[Path, int]:
+    """Create a hidden folder; return it with the descriptor of its lock.
+
+    token: 16 hex digits, for a folder that several processes write; "" for a new one.
+    Raises OSError if it cannot be created.
+    """
+    handle = None
+    while handle is None:
+        made = parent / f".partial-{token or secrets.token_hex(8)}"
+        note(made)
+        try:
+            made.mkdir(mode=0o700, exist_ok=bool(token))
+            handle = _held(made)
+        finally:
+            if handle is None:
+                forget(made)
+    return made, handle
+
+
 @contextmanager
 def hidden_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder, which is removed at the end with its contents.
 
     Raises OSError if it cannot be created.
     """
-    handle = None
-    while handle is None:
-        made = parent / f".partial-{secrets.token_hex(8)}"
-        note(made)
-        try:
-            made.mkdir(mode=0o700)
-            handle = _held(made)
-        finally:
-            if handle is None:
-                forget(made)
+    made, handle = held_folder(parent)
     try:
         yield made
     finally:
@@ -101,8 +114,37 @@ def _held(folder: Path) -> int | None:
     return None
 
 
+def renamed(path: Path, target: Path) -> bool:
+    """Rename a folder atomically; False if a full folder or a file exists there."""
+    try:
+        path.rename(target)
+    except OSError as error:
+        if error.errno in TAKEN:
+            return False
+        raise
+    return True
+
+
+def waiting(parent: Path) -> list[Path]:
+    """Return what was moved to hidden folders and whose replacements wait there."""
+    moved = parent.glob(f".partial-*/{OLD}/*")
+    return [path for path in moved if (path.parents[1] / path.name).exists()]
+
+
+def sync(path: Path) -> None:
+    """Flush a file or folder to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def sweep(parent: Path) -> None:
-    """Remove the hidden folders of processes that were killed; ignore failures."""
+    """Remove the hidden folders of processes that were killed; ignore failures.
+
+    What they were about to replace is put back first.
+    """
     names: list[str] = []
     with suppress(OSError):
         names = [name for name in os.listdir(parent) if HIDDEN.fullmatch(name)]
@@ -113,6 +155,9 @@ def sweep(parent: Path) -> None:
             handle = _opened(parent / name)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for old in waiting(parent):
+                    if old.parents[1].name == name and renamed(old, parent / old.name):
+                        sync(parent)
                 shutil.rmtree(parent / name, ignore_errors=True)
             finally:
                 os.close(handle)

@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 import xxhash
 
+from distbfs import leftovers
 from distbfs.errors import PeerFailed, StoreError, UsageError
 from distbfs.formats.attributes import Attribute
 from distbfs.formats.ids import CountedIds, id_map
@@ -162,7 +163,7 @@ class StoreWriter:
             done = Sum(tell)
             done.more(total)
             digests = write_file(path, arrays, attributes, done)
-            folders.sync(self.path)
+            leftovers.sync(self.path)
             return PartRecord(
                 index=part.index,
                 active=int(part.active),
@@ -367,11 +368,9 @@ def open_store(folder: str | Path) -> Store:
     this format version.
     """
     folder = Path(folder)
-    remains = folders.REMAINS.fullmatch(folder.name)
-    if remains:
+    if leftovers.HIDDEN.fullmatch(folder.absolute().parent.name):
         raise StoreError(
-            f"{folder}: is a remnant of an unfinished write of {remains['name']}; "
-            "write the store again"
+            f"{folder}: is a remnant of an unfinished write; write the store again"
         )
     path = folder / schema.MANIFEST_NAME
     with safety.guarded(folder):
@@ -409,11 +408,11 @@ def check_frame(path: Path, frame: str, datasets: Mapping[str, h5py.Dataset]) ->
 def hint(folder: Path) -> str:
     """Suggest what to do about a missing store."""
     with suppress(OSError):
-        for kinds in folders.remains(folder).values():
-            if folders.is_waiting(kinds):
+        for old in leftovers.waiting(folder.parent):
+            if old.name == folder.name:
                 return (
-                    f"an interrupted replacement left the old one as {kinds['old']}; "
-                    "the next write puts it back"
+                    f"an interrupted replacement left the old one as {old}; the next "
+                    "write puts it back"
                 )
     return "'distbfs convert FILE -o FOLDER' makes the folder of a store"
 

@@ -724,10 +724,9 @@ def test_forged_manifest_file(store, forge, match):
 
 
 def test_remains_of_a_write_are_no_store(store):
-    for kind in ("partial", "old"):
-        folder = store.folder.with_name(f".graph.{kind}-0123456789abcdef")
-        shutil.copytree(store.folder, folder)
-        refused(folder, "is a remnant of an unfinished write of graph")
+    folder = store.folder.with_name(".partial-0123456789abcdef") / "graph"
+    shutil.copytree(store.folder, folder)
+    refused(folder, "is a remnant of an unfinished write")
 
 
 def test_memory_error_is_exit_code_3(store, monkeypatch):
