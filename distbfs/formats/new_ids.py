@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.formats.ids import IntegerIds, TextIds, packed
 from distbfs.formats.lines import SHOWN, LineFault
-from distbfs.formats.word_table import make_table, ranked, split
+from distbfs.formats.word_table import WordTable, ranked, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Numbers:
     """The distinct ids read so far, from a file whose ids are numbers."""
 
     def __init__(self) -> None:
-        self._table = make_table()
+        self._table = WordTable()
 
     def numbers(self, ids: Ids) -> Ids:
         """Return the numbers of ids, int64 of the same shape."""
@@ -50,7 +50,7 @@ class Words:
     """The distinct ids read so far, from a file whose ids are text."""
 
     def __init__(self) -> None:
-        self._table = make_table()
+        self._table = WordTable()
 
     def numbers(self, text: Bytes, begins: Ids, sizes: Ids) -> Ids:
         """Return the numbers of words, int64 [k]; see ``WordTable.number``.

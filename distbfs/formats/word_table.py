@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import secrets
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.structures import structure
-from distbfs.formats.ids import packed
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from distbfs.types import Array, Bytes, Ids
 
 SOURCE = Path(__file__).with_name("words.c")
@@ -24,20 +21,15 @@ FEW_WORDS = 1 << 10  # room of a new table
 
 
 class WordTable:
-    """A hash table of byte strings; ``record`` is its structure in C."""
+    """A hash table of byte strings, in C; ``record`` is its structure there."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+    def __init__(self) -> None:
+        """Make an empty table; CompilerMissing without a compiler."""
+        self._library = cc.load(SOURCE)
         self.record = structure(SOURCE, "word_table")(seed=secrets.randbits(64))
         self.offsets: Ids = np.zeros(1, dtype=np.int64)
         self.text: Bytes = np.zeros(0, dtype=np.uint8)
         self._take_room(FEW_WORDS, FEW_WORDS * 8)
-
-    @classmethod
-    def or_none(cls) -> Self | None:
-        """Return a new table, or None if there is no compiler."""
-        library = cc.load_or_none(SOURCE)
-        return None if library is None else cls(library)
 
     @property
     def count(self) -> int:
@@ -105,49 +97,6 @@ class WordTable:
         """Return offsets and text of the words from a number on."""
         offsets = self.offsets[first : self.count + 1]
         return offsets - offsets[0], self.text[offsets[0] : offsets[-1]]
-
-
-class PlainTable:
-    """The same as ``WordTable``, made of a ``dict``, for use without a compiler."""
-
-    def __init__(self) -> None:
-        self._index: dict[bytes, int] = {}
-
-    @property
-    def count(self) -> int:
-        """Number of words."""
-        return len(self._index)
-
-    def number(
-        self, text: Array, begins: Ids | None = None, sizes: Ids | None = None
-    ) -> Ids:
-        """Return the numbers of words, int64 [k]; see ``WordTable``."""
-        if begins is None or sizes is None:
-            begins, sizes = 8 * np.arange(len(text)), np.full(len(text), 8)
-        data, index = text.tobytes(), self._index
-        ends = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
-        numbers = [index.setdefault(data[a:b], len(index)) for a, b in ends]
-        return np.array(numbers, dtype=np.int64)
-
-    def ranked(self) -> tuple[Ids, Ids, Bytes]:
-        """Return ranks of words by number, offsets and text of the sorted words."""
-        words = sorted(self._index)
-        ranks = np.empty(len(words), dtype=np.int64)
-        ranks[[self._index[word] for word in words]] = np.arange(len(words))
-        return ranks, *packed(words)
-
-    def numbers(self, dtype: Any) -> Array:
-        """Return the words, of 8 bytes each, as integers of 64 bits, by number."""
-        return np.frombuffer(b"".join(self._index), dtype)
-
-    def since(self, first: int) -> tuple[Ids, Bytes]:
-        """Return offsets and text of the words from a number on."""
-        return packed([*islice(self._index, first, None)])
-
-
-def make_table() -> WordTable | PlainTable:
-    """Return a new table, which is in C if there is a compiler."""
-    return WordTable.or_none() or PlainTable()
 
 
 def split(text: Bytes, offsets: Ids) -> list[bytes]:

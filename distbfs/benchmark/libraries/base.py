@@ -11,14 +11,17 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs import registry
-from distbfs.distinct import distinct
+from distbfs.build.host.rows import collect
 from distbfs.errors import LibraryMissing, UsageError
+from distbfs.graph.keys import BOTH, FORTH
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.held import Held
 from distbfs.search.runners.base import Found, Runner
 from distbfs.search.session import Session
 from distbfs.search.vertices import Shard, VertexMap
+from distbfs.timing import Stopwatch
 from distbfs.types import Ids, Levels, Root, TupleSource, World
 
 
@@ -59,16 +62,9 @@ def rows_of(source: TupleSource, *, directed: bool = False) -> LibraryRows:
     n = source.n
     if n >= 1 << 31:
         raise UsageError(f"peers search fewer than 2^31 vertices, not {n}")
-    keys = [np.zeros(0, np.int64)]
-    for u, v in source.chunks(0, source.tuples):
-        kept = u != v
-        ways = ((u, v),) if directed else ((u, v), (v, u))
-        keys += [distinct(a[kept] * n + b[kept]) for a, b in ways]
-    all_keys = distinct(np.concatenate(keys))
-    counts = np.bincount(all_keys // max(n, 1), minlength=n)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    columns = (all_keys % max(n, 1)).astype(np.int32)
-    return LibraryRows(offsets, columns, directed)
+    way = FORTH if directed else BOTH
+    rows = collect(source, SoloWorld(), 1, [0], None, Stopwatch(), way)[0]
+    return LibraryRows(rows.offsets, rows.columns.view(np.int32), directed)
 
 
 class Library(Protocol):
