@@ -368,11 +368,12 @@ int sort_buckets(bucket_set *s, int64_t from, int64_t to, int threads) {
     return (int)s->no_memory;
 }
 
-/* Copy the columns of buckets to their places. */
-void copy_buckets(bucket_set *s, int64_t from, int64_t to, int threads) {
+/* Copy the columns of buckets to their places; returns 0. */
+int copy_buckets(bucket_set *s, int64_t from, int64_t to, int threads) {
     s->next = from;
     s->last = to;
     team_run(threads, copy_some, s);
+    return (int)s->no_memory;
 }
 
 /* Rows to be put in another order, with their columns by rank and by another name.
@@ -520,25 +521,6 @@ void order_values(ordering *o, int64_t passes, int threads) {
         }
         o->from = o->to;
     }
-}
-
-typedef struct {
-    const ordering *of;
-    uint64_t bits;
-} used;
-
-static void or_range(void *argument, int64_t from, int64_t to) {
-    used *u = argument;
-    uint64_t bits = 0;
-    for (int64_t k = from; k < to; k++) bits |= value_at(u->of, k);
-    __atomic_fetch_or(&u->bits, bits, __ATOMIC_RELAXED);
-}
-
-/* Return the bits that are set in any of the values. */
-uint64_t used_bits(const ordering *o, int threads) {
-    used u = {o, 0};
-    team_for(threads, o->count, GRAIN, or_range, &u);
-    return u.bits;
 }
 
 typedef struct {

@@ -12,6 +12,7 @@ import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -235,26 +236,11 @@ class KeyRuns:
             kept=kept,
         )
         sizes = np.diff(starts, axis=1).sum(axis=0)
-        for first, last in calls(np.cumsum(sizes)):
-            if LongCall(self._native)(
-                self._native.sort_buckets,
-                ctypes.byref(buckets),
-                ctypes.c_int64(first),
-                ctypes.c_int64(last),
-                self._threads,
-            ):
-                raise MemoryError("no memory to sort the edges of a graph")
+        in_calls(self._native.sort_buckets, buckets, np.cumsum(sizes), self._threads)
         places = np.cumsum(kept) - kept
         columns = fresh(int(kept.sum()), dtype, self._threads)
         buckets.set(places=places, columns=columns)
-        for first, last in calls(places + kept):
-            LongCall(self._native)(
-                self._native.copy_buckets,
-                ctypes.byref(buckets),
-                ctypes.c_int64(first),
-                ctypes.c_int64(last),
-                self._threads,
-            )
+        in_calls(self._native.copy_buckets, buckets, places + kept, self._threads)
         return Cut(columns, lengths, ends, loops)
 
     def _plain_cut(
@@ -295,34 +281,48 @@ def calls(ends: Ids) -> Iterator[tuple[int, int]]:
         first = last
 
 
+def in_calls(kernel: Any, work: Any, ends: Ids, threads: int) -> None:
+    """Call a kernel for all items, a run of them at a time; see ``calls``.
+
+    work: its structure. Raises MemoryError if a call has no memory.
+    """
+    library = cc.load(SOURCE)
+    for first, last in calls(ends):
+        run = ctypes.c_int64(first), ctypes.c_int64(last)
+        if LongCall(library)(kernel, ctypes.byref(work), *run, threads):
+            raise MemoryError("no memory to sort the edges of a graph")
+
+
 def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> Array:
     """Return the stable sorting order of up to 2^32 values, uint32.
 
     values: uint32, or int64 of 0 or more; falling: greatest first
     """
     native, threads = cc.load_or_none(SOURCE), cc.thread_count(threads)
-    count = len(values)
-    work = structure(SOURCE, "ordering")(
-        values=values, width=values.itemsize, count=count, piece=PIECE
-    )
-    used = 64
-    if native is not None:
-        native.used_bits.restype = ctypes.c_uint64
-        used = int(native.used_bits(ctypes.byref(work), threads)).bit_length()
-    work.bits = max(count - 1, 1).bit_length()
-    if native is None or used + work.bits > 64:
-        rising = values.max(initial=0) - values if falling else values
+    count, most = len(values), values.max(initial=0)
+    used, bits = int(most).bit_length(), max(count - 1, 1).bit_length()
+    if native is None or used + bits > 64:
+        rising = most - values if falling else values
         return np.argsort(rising, kind="stable").astype(np.uint32)
     passes = max(-(-used // DIGIT), 1)
-    work.digit, work.falling = -(-used // passes), falling
-    classes, pieces = 1 << work.digit, -(-count // PIECE)
+    digit = -(-used // passes)
+    classes, pieces = 1 << digit, -(-count // PIECE)
     counts = np.empty(pieces * classes, dtype=np.uint32)
     starts = np.empty(classes + 1, dtype=np.int64)
     keys = [fresh(count, np.uint64, threads) for _ in range(min(passes - 1, 2))]
     order = fresh(count, np.uint32, threads)
-    table = structure(SOURCE, "table")
-    work.at = table(classes=classes, pieces=pieces, counts=counts, starts=starts)
-    work.set(**dict(zip(("keys", "beside"), keys, strict=False)), order=order)
+    work = structure(SOURCE, "ordering")(
+        values=values,
+        width=values.itemsize,
+        count=count,
+        piece=PIECE,
+        bits=bits,
+        digit=digit,
+        falling=falling,
+        order=order,
+        at={"classes": classes, "pieces": pieces, "counts": counts, "starts": starts},
+        **dict(zip(("keys", "beside"), keys, strict=False)),
+    )
     count_of_passes = ctypes.c_int64(passes)
     LongCall(native)(native.order_values, ctypes.byref(work), count_of_passes, threads)
     return order
@@ -330,31 +330,29 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
 
 def taken(values: Array, index: Array, threads: int = 0) -> Array:
     """Return ``values[index]``; values have 4 or 8 bytes, index is uint32."""
-    native = cc.load_or_none(SOURCE)
-    if native is None:
-        return values[index]
     out = fresh(len(index), values.dtype.type, threads)
-    work = structure(SOURCE, "taking")(
-        index=index, values=values, width=values.itemsize, out=out
-    )
-    size = ctypes.c_int64(len(index))
-    count = cc.thread_count(threads)
-    LongCall(native)(native.take, ctypes.byref(work), size, count)
+    if not moved("take", index, out, threads, values=values, width=values.itemsize):
+        values.take(index, out=out)
     return out
 
 
 def inverse(order: Array, threads: int = 0) -> Array:
     """Return the inverse of a permutation; both uint32."""
     out = fresh(len(order), np.uint32, threads)
+    if not moved("invert", order, out, threads):
+        out[order] = np.arange(len(order), dtype=np.uint32)
+    return out
+
+
+def moved(name: str, index: Array, out: Array, threads: int, **values: Any) -> bool:
+    """Call the kernel ``take`` or ``invert``; False without a compiler."""
     native = cc.load_or_none(SOURCE)
     if native is None:
-        out[order] = np.arange(len(order), dtype=np.uint32)
-        return out
-    work = structure(SOURCE, "taking")(index=order, out=out)
-    size = ctypes.c_int64(len(order))
-    count = cc.thread_count(threads)
-    LongCall(native)(native.invert, ctypes.byref(work), size, count)
-    return out
+        return False
+    work = structure(SOURCE, "taking")(index=index, out=out, **values)
+    size, count = ctypes.c_int64(len(index)), cc.thread_count(threads)
+    LongCall(native)(getattr(native, name), ctypes.byref(work), size, count)
+    return True
 
 
 def ranked_rows(
@@ -403,13 +401,6 @@ def ranked_rows(
         width=places.itemsize,
         bits=max(len(rank) - 1, 1).bit_length(),
     )
-    for first, last in calls(places[blocks[1:]].astype(np.int64)):
-        if LongCall(native)(
-            native.rank_rows,
-            ctypes.byref(work),
-            ctypes.c_int64(first),
-            ctypes.c_int64(last),
-            cc.thread_count(threads),
-        ):
-            raise MemoryError("no memory to sort the rows of a graph")
+    ends = places[blocks[1:]].astype(np.int64)
+    in_calls(native.rank_rows, work, ends, cc.thread_count(threads))
     return places, out
