@@ -7,7 +7,8 @@ exceptions are those of NetworkX.
 from __future__ import annotations
 
 import inspect
-from functools import cache
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import networkx as nx
@@ -45,26 +46,37 @@ READ = (  # attributes of a graph that NetworkX's functions, and conversions, re
     "succ",
     "successors",
 )
-WEIGHTED = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")
 UNWEIGHTED = ("method", "unweighted")
-ENDS = ((1, "source"), (2, "target"))
+ENDS = ("source", "target")
 
 
 def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS:
         raise AttributeError(f"the backend has no function '{name}'")
+    function = own(name)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        taken = inspect.signature(function).parameters
+        values = arguments(name, args, kwargs)
+        return function(**{key: x for key, x in values.items() if key in taken})
+
+    return call
+
+
+def own(name: str) -> Callable[..., Any]:
+    """Return the function of this backend that has a name."""
     return next(getattr(home, name) for home in HOMES if hasattr(home, name))
 
 
-def argument(
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    place: int,
-    name: str,
-    default: Any = None,
-) -> Any:
-    """Return an argument of a call, passed by position or by name."""
-    return args[place] if len(args) > place else kwargs.get(name, default)
+def arguments(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by name, with the defaults of NetworkX."""
+    theirs = inspect.signature(getattr(nx, name).orig_func)
+    bound = theirs.bind_partial(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
@@ -95,27 +107,25 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
     return made
 
 
-@cache
-def unsupported(name: str) -> list[tuple[int, str]]:
-    """Return place and name of the arguments of a function that must be None."""
-    taken = inspect.signature(__getattr__(name)).parameters.values()
-    wanted = [(k, x.name) for k, x in enumerate(taken) if x.annotation == "None"]
-    samples = BEFORE_3_5 and name == "betweenness_centrality"  # scaled in another way
-    return [*wanted, (1, "k")] if samples else wanted
-
-
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return True if this backend supports a call, else the reason why not."""
+    """Return True if this backend supports a call, else the reason why not.
+
+    What the backend's function does not take must be None.
+    """
     if VERSION < (3, 4):
         return "NetworkX is older than 3.4"
-    if name in WEIGHTED and argument(args, kwargs, 3, "weight", "weight") is not None:
-        return "weight is not None"
-    for place, option in unsupported(name):
-        value = argument(args, kwargs, place, option)
+    values, taken = (
+        arguments(name, args, kwargs),
+        {*inspect.signature(own(name)).parameters},
+    )
+    if BEFORE_3_5 and name == "betweenness_centrality":
+        taken.remove("k")  # samples are scaled in another way
+    for option in values.keys() - taken:
+        value = values[option]
         without = value is None or value is False
         if not without and (option, value) != UNWEIGHTED:
-            return f"{option} is given"
-    for kind in type(args[0] if args else kwargs.get("G")).__mro__:
+            return f"{option} is not None"
+    for kind in type(values.get("G")).__mro__:
         if kind is BackendGraph or kind.__module__.startswith("networkx.classes."):
             break
         for attribute in READ:
@@ -130,12 +140,13 @@ def should_run(
     kwargs: dict[str, Any],
 ) -> bool | str:
     """Return True if a call is worth the conversion, else the reason why not."""
-    graph = args[0] if args else kwargs.get("G", ())
+    values = arguments(name, args, kwargs)
+    graph = values.get("G", ())
     if len(graph) < SMALL:
         return f"fewer than {SMALL} nodes"
     if name not in MANY_SEARCHES and not isinstance(getattr(graph, "_adj", {}), dict):
         return "a filtered view is converted again for each call"
-    both = all(argument(args, kwargs, k, x) is not None for k, x in ENDS)
+    both = all(values.get(end) is not None for end in ENDS)
     cheap = name in CHEAP or (name in BETWEEN_TWO and both)
     if cheap and not converted(graph):
         return "converting the graph takes longer"

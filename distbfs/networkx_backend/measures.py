@@ -50,8 +50,6 @@ def of_nothing(name: str, G: BackendGraph, *args: Any) -> Any:  # noqa: N803
 def eccentricity(
     G: BackendGraph,  # noqa: N803
     v: Any = None,
-    sp: None = None,  # noqa: ARG001
-    weight: None = None,  # noqa: ARG001
 ) -> Any:
     """Return largest distances, see ``networkx.eccentricity``."""
     if not len(G):
@@ -86,46 +84,26 @@ def farthest(G: BackendGraph, extreme: Callable[..., int]) -> list[Any]:  # noqa
     return [node for node, depth in far.items() if depth == wanted]
 
 
-def diameter(
-    G: BackendGraph,  # noqa: N803
-    e: None = None,  # noqa: ARG001
-    usebounds: None = None,  # noqa: ARG001
-    weight: None = None,  # noqa: ARG001
-) -> int:
+def diameter(G: BackendGraph) -> int:  # noqa: N803
     """Return the largest distance, see ``networkx.diameter``."""
     if len(G) and not G.is_directed():
         return int(bounds(G)["diameter"])
     return max(eccentricity(G).values())
 
 
-def radius(
-    G: BackendGraph,  # noqa: N803
-    e: None = None,  # noqa: ARG001
-    usebounds: None = None,  # noqa: ARG001
-    weight: None = None,  # noqa: ARG001
-) -> int:
+def radius(G: BackendGraph) -> int:  # noqa: N803
     """Return the smallest eccentricity, see ``networkx.radius``."""
     if len(G) and not G.is_directed():
         return int(bounds(G)["radius"])
     return min(eccentricity(G).values())
 
 
-def periphery(
-    G: BackendGraph,  # noqa: N803
-    e: None = None,  # noqa: ARG001
-    usebounds: None = None,  # noqa: ARG001
-    weight: None = None,  # noqa: ARG001
-) -> list[Any]:
+def periphery(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
     return farthest(G, max)
 
 
-def center(
-    G: BackendGraph,  # noqa: N803
-    e: None = None,  # noqa: ARG001
-    usebounds: None = None,  # noqa: ARG001
-    weight: None = None,  # noqa: ARG001
-) -> list[Any]:
+def center(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G):
         return list(of_nothing("center", G))
@@ -135,10 +113,7 @@ def center(
 def closeness_centrality(
     G: BackendGraph,  # noqa: N803
     u: Any = None,
-    distance: None = None,  # noqa: ARG001
     wf_improved: bool = True,
-    *,
-    sp: None = None,  # noqa: ARG001 - from NetworkX 3.7 on
 ) -> Any:
     """Return closeness, see ``networkx.closeness_centrality``."""
     if u is None:
@@ -152,7 +127,6 @@ def closeness_centrality(
 def harmonic_centrality(
     G: BackendGraph,  # noqa: N803
     nbunch: Any = None,
-    distance: None = None,  # noqa: ARG001
     sources: Any = None,
 ) -> dict[Any, float]:
     """Return harmonic centrality, see ``networkx.harmonic_centrality``."""
@@ -169,7 +143,6 @@ def betweenness_centrality(
     G: BackendGraph,  # noqa: N803
     k: int | None = None,
     normalized: bool = True,
-    weight: None = None,  # noqa: ARG001
     endpoints: bool = False,
     seed: Any = None,
 ) -> dict[Any, float]:

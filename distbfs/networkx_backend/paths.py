@@ -87,10 +87,7 @@ def bidirectional_shortest_path(
     target: Any,
 ) -> list[Any]:
     """Return a path, see ``networkx.bidirectional_shortest_path``."""
-    endpoint(G, source, "Source")
-    path = G.path_between(source, endpoint(G, target, "Target"))
-    if path is None:
-        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    path: list[Any] = nx.bidirectional_shortest_path.orig_func(G, source, target)
     return path
 
 
@@ -104,7 +101,6 @@ def shortest_path(
     G: BackendGraph,  # noqa: N803
     source: Any = None,
     target: Any = None,
-    weight: None = None,  # noqa: ARG001
     method: str = "dijkstra",
 ) -> Any:
     """Return a path or paths, see ``networkx.shortest_path``."""
@@ -125,7 +121,6 @@ def shortest_path_length(
     G: BackendGraph,  # noqa: N803
     source: Any = None,
     target: Any = None,
-    weight: None = None,  # noqa: ARG001
     method: str = "dijkstra",
 ) -> Any:
     """Return a length or lengths, see ``networkx.shortest_path_length``."""
@@ -139,11 +134,7 @@ def shortest_path_length(
     return G.distances(endpoint(G, target, "Source"), reverse=True)
 
 
-def average_shortest_path_length(
-    G: BackendGraph,  # noqa: N803
-    weight: None = None,  # noqa: ARG001
-    method: None = None,  # noqa: ARG001
-) -> float:
+def average_shortest_path_length(G: BackendGraph) -> float:  # noqa: N803
     """Return the mean length, see ``networkx.average_shortest_path_length``."""
     n = len(G)
     if n == 0:
@@ -172,7 +163,6 @@ def multi_source_dijkstra_path_length(
     G: BackendGraph,  # noqa: N803
     sources: Any,
     cutoff: float | None = None,
-    weight: None = None,  # noqa: ARG001
 ) -> dict[Any, int]:
     """Return distances, see ``networkx.multi_source_dijkstra_path_length``."""
     distances: dict[Any, int] = {}
@@ -187,7 +177,6 @@ def multi_source_dijkstra_path(
     G: BackendGraph,  # noqa: N803
     sources: Any,
     cutoff: float | None = None,
-    weight: None = None,  # noqa: ARG001
 ) -> dict[Any, list[Any]]:
     """Return paths, see ``networkx.multi_source_dijkstra_path``."""
     begun = sources_of(G, sources)

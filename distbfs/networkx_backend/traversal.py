@@ -27,7 +27,6 @@ from distbfs.search.breadth_first import distances
 def generic_bfs_edges(
     G: BackendGraph,  # noqa: N803
     source: Any,
-    neighbors: None = None,  # noqa: ARG001
     depth_limit: int | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a search, see ``networkx.generic_bfs_edges``."""
@@ -39,7 +38,6 @@ def bfs_edges(
     source: Any,
     reverse: bool = False,
     depth_limit: int | None = None,
-    sort_neighbors: None = None,  # noqa: ARG001
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a search, see ``networkx.bfs_edges``."""
     yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
@@ -50,7 +48,6 @@ def bfs_tree(
     source: Any,
     reverse: bool = False,
     depth_limit: int | None = None,
-    sort_neighbors: None = None,  # noqa: ARG001
 ) -> Any:
     """Return the tree of a search, see ``networkx.bfs_tree``."""
     tree = nx.DiGraph()
@@ -64,7 +61,6 @@ def bfs_predecessors(
     G: BackendGraph,  # noqa: N803
     source: Any,
     depth_limit: int | None = None,
-    sort_neighbors: None = None,  # noqa: ARG001
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
     if "deprecated::" in (nx.bfs_predecessors.orig_func.__doc__ or ""):  # 3.7
@@ -78,7 +74,6 @@ def bfs_successors(
     G: BackendGraph,  # noqa: N803
     source: Any,
     depth_limit: int | None = None,
-    sort_neighbors: None = None,  # noqa: ARG001
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yield (node, successors), see ``networkx.bfs_successors``."""
     edges = list(bfs_edges(G, source, depth_limit=depth_limit))
