@@ -5,6 +5,7 @@ None of the libraries is imported before it is needed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import import_module
@@ -33,15 +34,21 @@ def library(name: str) -> Any:
         raise LibraryMissing(f"{top} is missing; pip install {top}") from error
 
 
-def column_names(table: Any, kind: str) -> list[str]:
-    """Return the names of the columns; WrongTypeError for anything else."""
-    expected = getattr(library(kind), FRAMES[kind])
-    if not isinstance(table, expected):
-        raise WrongTypeError(
-            f"the table is of type {type_name(table)}; allowed: a {kind} "
-            f"{expected.__name__}"
-        )
-    names = table.column_names if kind == "pyarrow" else table.columns
+def library_of(table: Any) -> str:
+    """Return the library of a table; WrongTypeError for anything else."""
+    for name, kind in FRAMES.items():
+        module = sys.modules.get(name)
+        if module is not None and isinstance(table, getattr(module, kind)):
+            return name
+    raise WrongTypeError(
+        f"the table is of type {type_name(table)}; allowed: a DataFrame of pandas or "
+        "polars, a pyarrow Table"
+    )
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the names of the columns of a table."""
+    names = table.column_names if hasattr(table, "column_names") else table.columns
     return [str(name) for name in names]
 
 
@@ -103,20 +110,19 @@ def column_pair(src: Any, dst: Any) -> tuple[str, str] | None:
 
 
 def ends_in(
-    table: Any, kind: str, src: Any, dst: Any, *, relabel: bool
+    table: Any, src: Any, dst: Any, *, relabel: bool
 ) -> tuple[Array, Array, list[Any] | None]:
     """Return two columns of a table, integers [rows] each, and the vertices' names.
 
-    kind: name of the library
     src, dst: names of the columns; if both are None, a usual pair of names, or else the
     only two columns
     relabel: whether any ids are allowed; those that occur name the vertices
 
     Raises InputError if a column does not exist or has missing values.
     """
-    names = column_names(table, kind)
+    column_of, names = COLUMNS[library_of(table)], column_names(table)
     places = choose(names, column_pair(src, dst), "the table")
-    columns = [COLUMNS[kind](table, place) for place in places]
+    columns = [column_of(table, place) for place in places]
     words = WordTable.or_none() if relabel else None
     if words is not None and not any(missing for _, _, missing in columns):
         texts = [text for column, *_ in columns if (text := text_of(column))]
@@ -167,19 +173,18 @@ def names_in(words: WordTable) -> tuple[list[str], Ids]:
     return [word.decode(errors=LONE) for word in split(text, offsets)], ranks
 
 
-def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
+def kept_in(table: Any, keep: Sequence[str]) -> dict[str, Values]:
     """Return columns of a table as attributes of its edges, one value per row.
 
-    kind: name of the library. Raises InputError if a column does not exist or has
-    nulls.
+    Raises InputError if a column does not exist or has nulls.
     """
-    names = column_names(table, kind)
+    column_of, names = COLUMNS[library_of(table)], column_names(table)
     kept = {}
     for label in check_names(keep):
         if names.count(label) != 1:
             shown = ", ".join(f"{name:.40}" for name in names[:8])
             raise InputError(f"the table has no column {label:.40}; it has: {shown}")
-        column, type_, missing = COLUMNS[kind](table, names.index(label))
+        column, type_, missing = column_of(table, names.index(label))
         values = np.asarray(column.to_numpy())
         if missing and not str(type_).lower().startswith(FLOATS):
             raise InputError(f"column {label:.40} has a null; every row needs a value")

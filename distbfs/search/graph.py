@@ -282,24 +282,6 @@ class Graph:
         return cls(source.part(directed=directed), directed=directed, nodes=nodes)
 
     @classmethod
-    def _of_table(
-        cls,
-        kind: str,
-        table: Any,
-        columns: tuple[Any, Any],
-        n: Any,
-        keep: Sequence[str],
-        **ways: bool,
-    ) -> Graph:
-        if ways["relabel"]:
-            check_counted(n)
-        src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
-        if nodes is not None:
-            n = len(nodes)
-        kept = kept_in(table, kind, list(check_several("keep", keep)))
-        return cls._of_ends(src, dst, n, nodes, kept, directed=ways["directed"])
-
-    @classmethod
     def from_pandas(
         cls,
         frame: Any,
@@ -311,11 +293,13 @@ class Graph:
         directed: bool = False,
         keep: Sequence[str] = (),
     ) -> Graph:
-        """Return the graph of the edges in two columns of a pandas DataFrame.
+        """Return the graph of the edges in two columns of a table.
+
+        ``from_polars`` and ``from_arrow`` are this method, too.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A row for each edge; columns that are not named here are ignored.
         src, dst : column names, optional
             The columns with the ends of edges.  By default ``src`` and ``dst``,
@@ -344,13 +328,11 @@ class Graph:
             There are no such columns, an id or a kept value is missing, or an id is
             outside 0 … n-1.
         WrongTypeError
-            ``frame`` is not a DataFrame, its ids are not integers without ``relabel``
-            or of several types with it, or a kept column has neither numbers nor text.
+            ``frame`` is no such table, its ids are not integers without ``relabel`` or
+            of several types with it, or a kept column has neither numbers nor text.
         UsageError
             One of ``src`` and ``dst`` is given alone, ``n`` together with ``relabel``,
             or a kept column has a name that ``where`` could not use.
-        LibraryMissing
-            pandas is not installed.
 
         Examples
         --------
@@ -365,99 +347,14 @@ class Graph:
         >>> distbfs.bfs(graph, "a", "openmp", where="weight < 3").to_dict()
         {'a': 0, 'b': 1}
         """
-        return cls._of_table(
-            "pandas", frame, (src, dst), n, keep, relabel=relabel, directed=directed
-        )
+        if relabel:
+            check_counted(n)
+        u, v, nodes = ends_in(frame, src, dst, relabel=relabel)
+        kept = kept_in(frame, list(check_several("keep", keep)))
+        n = n if nodes is None else len(nodes)
+        return cls._of_ends(u, v, n, nodes, kept, directed=directed)
 
-    @classmethod
-    def from_polars(
-        cls,
-        frame: Any,
-        src: Any = None,
-        dst: Any = None,
-        n: int | None = None,
-        *,
-        relabel: bool = False,
-        directed: bool = False,
-        keep: Sequence[str] = (),
-    ) -> Graph:
-        """Return the graph of the edges in two columns of a polars DataFrame.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            A row for each edge.
-        src, dst, n, relabel, directed, keep
-            See ``from_pandas``.
-
-        Returns
-        -------
-        Graph
-            The graph.
-
-        Raises
-        ------
-        InputError, WrongTypeError, UsageError
-            See ``from_pandas``.
-        LibraryMissing
-            polars is not installed.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> import polars
-        >>> frame = polars.DataFrame({"src": [0, 1], "dst": [1, 2]})
-        >>> distbfs.Graph.from_polars(frame)
-        <distbfs.Graph, undirected, 3 vertices, 2 edges>
-        """
-        return cls._of_table(
-            "polars", frame, (src, dst), n, keep, relabel=relabel, directed=directed
-        )
-
-    @classmethod
-    def from_arrow(
-        cls,
-        table: Any,
-        src: Any = None,
-        dst: Any = None,
-        n: int | None = None,
-        *,
-        relabel: bool = False,
-        directed: bool = False,
-        keep: Sequence[str] = (),
-    ) -> Graph:
-        """Return the graph of the edges in two columns of an Arrow table.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            A row for each edge.
-        src, dst, n, relabel, directed, keep
-            See ``from_pandas``.
-
-        Returns
-        -------
-        Graph
-            The graph.
-
-        Raises
-        ------
-        InputError, WrongTypeError, UsageError
-            See ``from_pandas``.
-        LibraryMissing
-            pyarrow is not installed.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> import pyarrow
-        >>> table = pyarrow.table({"from": [0, 1], "to": [1, 2]})
-        >>> distbfs.Graph.from_arrow(table, directed=True)
-        <distbfs.Graph, directed, 3 vertices, 2 edges>
-        """
-        return cls._of_table(
-            "pyarrow", table, (src, dst), n, keep, relabel=relabel, directed=directed
-        )
+    from_polars = from_arrow = from_pandas
 
     @classmethod
     def from_file(
@@ -712,6 +609,8 @@ class Graph:
     ) -> Graph:
         """Return the graph of edges in arrays that support DLPack, without a copy.
 
+        ``from_cupy`` is this method, too.
+
         Parameters
         ----------
         src, dst : arrays of int, shape (edges,)
@@ -746,23 +645,7 @@ class Graph:
             return cls(None, tuples=source, directed=directed)
         return cls(source.part(directed=directed), directed=directed)
 
-    @classmethod
-    def from_cupy(
-        cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
-    ) -> Graph:
-        """Return the graph of edges in CuPy arrays; the same as ``from_dlpack``.
-
-        Parameters
-        ----------
-        src, dst, n, directed
-            See ``from_dlpack``.
-
-        Returns
-        -------
-        Graph
-            The graph.
-        """
-        return cls.from_dlpack(src, dst, n, directed=directed)
+    from_cupy = from_dlpack
 
     @property
     def num_vertices(self) -> int:

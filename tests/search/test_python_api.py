@@ -145,9 +145,9 @@ def test_graphs_of_tables(name, directed):
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_ids_of_tables_are_read_without_a_copy(name):
     u = np.arange(5, dtype=np.int64)
-    columns, kind = {"src": u, "dst": u[::-1].copy()}, name
+    columns = {"src": u, "dst": u[::-1].copy()}
     table = table_of(name, columns)
-    ends = frames.ends_in(table, kind, None, None, relabel=False)
+    ends = frames.ends_in(table, None, None, relabel=False)
     if name == "pyarrow":
         column = np.frombuffer(table["src"].chunk(0).buffers()[1], np.int64)
     else:
@@ -195,7 +195,7 @@ def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
     monkeypatch.setattr(frames, "library", partly)
     if lacking == "compiler":
         monkeypatch.setattr(frames.WordTable, "or_none", lambda **_: None)
-    u, v, names = frames.ends_in(table, name, None, None, relabel=True)
+    u, v, names = frames.ends_in(table, None, None, relabel=True)
     assert names == sorted(set(words))
     assert [names[k] for k in u] == words
     assert [names[k] for k in v] == words[::-1]
@@ -255,10 +255,9 @@ def test_what_is_no_table_and_no_library(name, monkeypatch):
     result = distbfs.bfs(Graph.from_edges([(0, 1)]), 0)
     monkeypatch.setitem(sys.modules, name, None)
     write = {"pyarrow": "to_arrow"}.get(name, f"to_{name}")
-    for call in (lambda: maker_of(name)(None), getattr(result, write)):
-        with pytest.raises(errors.LibraryMissing, match=f"{name} is missing; pip") as e:
-            call()
-        assert isinstance(e.value, ImportError)
+    with pytest.raises(errors.LibraryMissing, match=f"{name} is missing; pip") as e:
+        getattr(result, write)()
+    assert isinstance(e.value, ImportError)
 
 
 NAMED = {
