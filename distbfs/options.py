@@ -33,11 +33,20 @@ def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise UsageError(f"{name} is '{value}'; allowed: {names}")
 
 
-def check_range(name: str, value: float, low: float, high: float | None = None) -> None:
-    """Raise UsageError unless low <= value (<= high)."""
-    if not low <= value or (high is not None and not value <= high):
+def check_range(
+    name: str,
+    value: float,
+    low: float,
+    high: float | None = None,
+    *,
+    above: bool = False,
+) -> None:
+    """Raise UsageError unless low <= value (<= high); above: low < value."""
+    fits = low < value if above else low <= value
+    if not fits or (high is not None and not value <= high):
         upper = "or more" if high is None else f"to {high}"
-        raise UsageError(f"{name} is {value}; allowed: {low} {upper}")
+        allowed = f"above {low}" if above else f"{low} {upper}"
+        raise UsageError(f"{name} is {value}; allowed: {allowed}")
 
 
 def check_integer(name: str, value: Any) -> int:
@@ -99,7 +108,7 @@ def check_declared(options: Any) -> None:
         if known.allowed:
             check_choice(item.name, value, known.allowed)
         if known.low is not None:
-            check_range(item.name, value, known.low, known.high)
+            check_range(item.name, value, known.low, known.high, above=known.above)
 
 
 def type_name(value: object) -> str:

@@ -15,7 +15,7 @@ import pytest
 import distbfs
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, ServiceError
-from distbfs.generate.families import parameters_of
+from distbfs.generate.families import declared
 from distbfs.multisearch import base, problem
 from distbfs.multisearch.base import Results
 from distbfs.networkx_backend.info import FUNCTIONS
@@ -198,7 +198,7 @@ def test_every_family_is_in_the_reference():
     assert listed.keys() == FAMILIES.keys()
     every = set()
     for name, options in listed.items():
-        taken = {f"--{x.name.replace('_', '-')}" for x in parameters_of(name)}
+        taken = {f"--{x.name.replace('_', '-')}" for x in declared(name)[1]}
         assert taken == {*options}
         every |= taken
     described = [codes(row[0]) for row in table(text, "option", "what it sets")]

@@ -10,12 +10,10 @@ from distbfs.cli.graphs import devices_to_build, store_graph
 from distbfs.cli.options.generate import GenerateOptions
 from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.errors import UsageError
-from distbfs.generate.families import maker, parameters_of
+from distbfs.generate.families import SIZES, declared, maker
 from distbfs.options import BuildOptions
 from distbfs.progress import Progress, no_progress
 from distbfs.types import TupleSource
-
-SIZES = ("scale", "vertices")
 
 
 def spelt(names: Iterable[str], between: str = ", ") -> str:
@@ -28,7 +26,7 @@ def check_options(family: str, options: Mapping[str, float]) -> None:
     arguments = inspect.signature(maker(family)).parameters
     allowed = [
         *(SIZES if "vertices" in arguments else ("scale",)),
-        *(parameter.name for parameter in parameters_of(family)),
+        *(item.name for item in declared(family)[1]),
         *(["seed"] if "seed" in arguments else []),
     ]
     strange = [name for name in options if name not in allowed]
@@ -53,10 +51,7 @@ def make_source(
     check_options(family, options)
     make = maker(family)
     wanted = inspect.signature(make).parameters
-    every: dict[str, Any] = {
-        x.name: x.usual for x in parameters_of(family) if x.usual is not None
-    }
-    every |= {"seed": 1, "threads": threads, **options}
+    every: dict[str, Any] = {"seed": 1, "threads": threads, **options}
     if "scale" in options:
         every.setdefault("vertices", 1 << int(options["scale"]))
     tells = "tell" in wanted

@@ -14,79 +14,51 @@ so that an end takes a search among the classes and a draw among the ranks of on
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation, draws, mix_seed
-from distbfs.generate.parameters import DEGREE, Parameter
-from distbfs.generate.positions import ByFormula
+from distbfs.generate.positions import ByFormula, size
 from distbfs.generate.uniform import scaled
+from distbfs.options import INPUT, option
 from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
-MAX_TUPLES = 1 << 60
 CLASSES = 512  # most classes of ranks
 DRAWS = 5  # of a tuple: one for its kind, two for each end
 SHARE_BITS = 53
 STEPS = 200  # of a bisection
-PARAMETERS = (
-    DEGREE,
-    Parameter(
-        "exponent",
-        float,
-        "Exponent of the power law of degrees",
-        2,
-        above=True,
-        usual=2.3,
-    ),
-    Parameter("highest", int, "Expected highest degree", 1, usual=1000),
-    Parameter("inside", float, "Share of tuples in communities", 0, 1, usual=0.1),
-    Parameter("community", int, "Vertices of a community", 2, usual=32),
-)
 
 
+@dataclass(eq=False)
 class ChungLu(ByFormula):
     """Edge tuples of a graph with a power law of degrees (a TupleSource).
 
-    vertices: 2 … 2^48; degree: mean degree, counting both ends, above 0
-    exponent: above 2
-    highest: expected degree of the first rank, at least 1; if it does not exceed the
-    mean, all degrees are equal
-    inside: 0 … 1; community: vertices of a community, at least 2; seed: any integer
+    degree: Mean degree, counting both ends.
+    exponent: Exponent of the power law of degrees.
+    highest: Expected highest degree.
+    inside: Share of tuples in communities.
+    community: Vertices of a community.
     """
 
     family = "chung-lu"
     about = "degrees of a power law, and communities"
-    parameters = PARAMETERS
 
-    def __init__(
-        self,
-        vertices: int,
-        degree: float = 16.0,
-        exponent: float = 2.3,
-        highest: int = 1000,
-        inside: float = 0.1,
-        community: int = 32,
-        seed: int = 1,
-    ) -> None:
-        tuples = max(round(vertices * degree / 2), 1) if 0 < degree < 1e9 else 0
-        for name, value, there, allowed in (
-            ("vertices", vertices, 2 <= vertices <= MAX_VERTICES, "2 to 2^48"),
-            ("degree", degree, 0 < tuples <= MAX_TUPLES, "above 0"),
-            ("exponent", exponent, 2 < exponent < 1e9, "above 2"),
-            ("highest", highest, highest >= 1, "1 or more"),
-            ("inside", inside, 0 <= inside <= 1, "0 to 1"),
-            ("community", community, community >= 2, "2 or more"),
-        ):
-            if not there:
-                raise UsageError(f"{name} is {value}; allowed: {allowed}")
-        self.n = self.vertices = vertices
-        self.tuples, self.seed = tuples, seed
-        self.degree, self.exponent = float(degree), float(exponent)
-        self.highest, self.inside = highest, float(inside)
-        self.community = community
-        self._key = mix_seed(seed, 8)
-        self._permutation = Permutation(vertices, seed)
+    vertices: int = size(2, MAX_VERTICES)
+    degree: float = option(INPUT, default=16.0, low=0, high=8192, above=True)
+    exponent: float = option(INPUT, default=2.3, low=2, high=100, above=True)
+    highest: int = option(INPUT, default=1000, low=1)
+    inside: float = option(INPUT, default=0.1, low=0, high=1)
+    community: int = option(INPUT, default=32, low=2)
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.n = self.vertices
+        self.tuples = max(round(self.n * self.degree / 2), 1)
+        self._key = mix_seed(self.seed, 8)
+        self._permutation = Permutation(self.n, self.seed)
         self._limit = np.uint64(round(self.inside * 2.0**SHARE_BITS))
         self._set_classes()
 

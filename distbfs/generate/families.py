@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
 from distbfs.errors import UsageError
-from distbfs.generate.parameters import Parameter
 from distbfs.progress import Tell, untold
 from distbfs.registry import FAMILIES, lookup
 from distbfs.types import TupleSource
+
+SIZES = ("scale", "vertices")
 
 
 def maker(family: str) -> Callable[..., TupleSource]:
     """Return the function that creates a graph of a size: the class or its ``of_size``.
 
-    Its arguments are ``vertices`` or else ``scale``, the names of the ``parameters``
-    that the class lists and, if it has them, seed, threads and tell. Raises UsageError
+    Its arguments are ``vertices`` or else ``scale``, the options that ``declared``
+    gives and, if it has them, seed, threads and tell. Raises UsageError
     for an unknown family.
     """
     kind = lookup(FAMILIES, "family", family)
@@ -25,12 +27,12 @@ def maker(family: str) -> Callable[..., TupleSource]:
     return make
 
 
-def parameters_of(family: str) -> tuple[Parameter, ...]:
-    """Return a family's parameters besides its size and seed."""
-    listed: tuple[Parameter, ...] = getattr(
-        lookup(FAMILIES, "family", family), "parameters", ()
-    )
-    return listed
+def declared(family: str) -> tuple[type, list[Field[Any]]]:
+    """Return the class that declares a family's options, and these but for its size."""
+    kind = lookup(FAMILIES, "family", family)
+    kind = getattr(kind, "parameters", kind)
+    items = fields(kind) if is_dataclass(kind) else ()
+    return kind, [x for x in items if "option" in x.metadata and x.name not in SIZES]
 
 
 def from_description(

@@ -11,15 +11,15 @@ rank computes all of them and needs O(n + tuples) memory.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.device import cc
 from distbfs.generate.hashing import mix_seed
-from distbfs.generate.parameters import Parameter
-from distbfs.generate.positions import ByFormula
-from distbfs.options import check_range
+from distbfs.generate.positions import ByFormula, size
+from distbfs.options import INPUT, option
 from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
 
@@ -27,47 +27,37 @@ MAX_VERTICES = 1 << 28
 DRAW_BITS = 53
 FIRST_ROOM = 16  # tuples a vertex
 LIT = 1 << 16  # fires between two progress reports
-# Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links 0.32,
-# which is 0.914 of f
-PARAMETERS = (
-    Parameter("forward", float, "Chance f to burn on along links", 0, 0.9, usual=0.35),
-    Parameter(
-        "backward", float, "Chance to burn against links, over f", 0, 1, usual=0.914
-    ),
-)
 
 
+@dataclass(eq=False)
 class ForestFire(ByFormula):
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
-    vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
-    tell: called with the number of finished fires; all of them finish in the
-    constructor
+    forward: Chance f to burn on along links.
+    backward: Chance to burn against links, over f.
+
+    ``tell`` is called with the number of finished fires; all of them finish in the
+    constructor.
     """
 
     family = "forest-fire"
     about = "grows vertex by vertex"
-    parameters = PARAMETERS
 
-    def __init__(
-        self,
-        vertices: int,
-        forward: float,
-        backward: float,
-        seed: int = 1,
-        tell: Tell = untold,
-    ) -> None:
-        check_range("vertices", vertices, 1, MAX_VERTICES)
-        check_range("forward", forward, 0, 0.9)
-        check_range("backward", backward, 0, 1)
-        self.n = self.vertices = vertices
-        self.seed = seed
-        self.forward, self.backward = float(forward), float(backward)
-        limits = [
-            round(chance * 2.0**DRAW_BITS) for chance in (forward, forward * backward)
-        ]
-        key = mix_seed(seed, 8)
-        self._u, self._v = burnt(vertices, key, limits, tell)
+    vertices: int = size(1, MAX_VERTICES)
+    # Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links
+    # 0.32, which is 0.914 of f
+    forward: float = option(INPUT, default=0.35, low=0, high=0.9)
+    backward: float = option(INPUT, default=0.914, low=0, high=1)
+    seed: int = 1
+    tell: Tell = untold
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.n = self.vertices
+        chances = (self.forward, self.forward * self.backward)
+        limits = [round(chance * 2.0**DRAW_BITS) for chance in chances]
+        key = mix_seed(self.seed, 8)
+        self._u, self._v = burnt(self.n, key, limits, self.tell)
         self.tuples = len(self._u)
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:

@@ -10,13 +10,13 @@ slice can be computed from the seed, with O(n / BLOCK) memory.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from distbfs.generate.hashing import draws, mix_seed
-from distbfs.generate.parameters import DEGREE
-from distbfs.generate.positions import ByBlocks, numbered
-from distbfs.options import check_range
+from distbfs.generate.positions import ByBlocks, numbered, size
+from distbfs.options import INPUT, option
 from distbfs.progress import Tell, untold
 from distbfs.types import Ids, Words
 
@@ -47,36 +47,37 @@ def poisson_limits(mean: float) -> Words:
     return np.array(limits, dtype=np.uint64)
 
 
+@dataclass(eq=False)
 class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
-    vertices: expected number, 4 … 2^40; n is the actual number
-    degree: mean degree away from the border, at most 256; 0 stands for ``usual_degree``
-    seed: any integer; tell: receives the progress of the initial count of tuples
+    ``vertices`` is the expected number, n the actual one; ``tell`` receives the
+    progress of the initial count of tuples.
+
+    degree: Mean degree away from the border; 0 stands for ``usual_degree``.
     """
 
     family = "geometric"
     about = "points in a square, edges where they are near"
-    parameters = (DEGREE,)
     block = BLOCK
 
-    def __init__(
-        self,
-        vertices: int,
-        degree: float = 0.0,
-        seed: int = 1,
-        tell: Tell = untold,
-    ) -> None:
-        check_range("vertices", vertices, MIN_VERTICES, MAX_VERTICES)
-        check_range("degree", degree, 0, MAX_DEGREE)
-        self.vertices, self.degree, self.seed = vertices, float(degree), seed
-        mean = (degree or usual_degree(vertices)) / math.pi  # points of a cell
+    vertices: int = size(MIN_VERTICES, MAX_VERTICES)
+    degree: float = option(
+        INPUT, default=0.0, low=0, high=MAX_DEGREE, usual="radius .55 (ln n / n)^.5"
+    )
+    seed: int = 1
+    tell: Tell = untold
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vertices, seed = self.vertices, self.seed
+        mean = (self.degree or usual_degree(vertices)) / math.pi  # points of a cell
         self.side = max(round(math.sqrt(vertices / mean)), 1)
         self.limits = poisson_limits(vertices / self.side**2)
         self.at_a_time = max(int(CANDIDATES / (BLOCK * mean * mean)), 1)
         self._keys = mix_seed(seed, 9), mix_seed(seed, 10)
         self._cells = self.side * self.side
-        self._count_all(-(-self._cells // BLOCK), tell)
+        self._count_all(-(-self._cells // BLOCK), self.tell)
 
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
         cells = np.arange(low * BLOCK, min(high * BLOCK, self._cells))

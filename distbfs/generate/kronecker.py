@@ -7,16 +7,16 @@ Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distbfs.device import cc
 from distbfs.generate.hashing import Permutation, draws, mix_seed
-from distbfs.generate.parameters import EDGE_FACTOR
-from distbfs.generate.positions import ByPosition
-from distbfs.options import check_range
+from distbfs.generate.positions import ByPosition, size
+from distbfs.options import INPUT, option
 from distbfs.types import Floats, Ids, Numbers, Words
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
@@ -74,33 +74,32 @@ def packed_table(cutoff: Words, alias: Numbers) -> Words:
     return np.where(always, np.uint64(0), cutoff) << np.uint64(8) | other
 
 
+@dataclass(eq=False)
 class Kronecker(ByPosition):
     """Edge tuples of a Kronecker graph with 2^scale vertices (a TupleSource).
 
-    scale: 1 … 48; edge_factor: tuples per vertex; seed: any integer
+    edge_factor: Tuples per vertex.
     """
 
     source = Path(__file__).with_name("kronecker.c")
     family = "kronecker"
     about = "Graph500's graph"
-    parameters = (EDGE_FACTOR,)
-    initiator: tuple[float, ...] = INITIATOR
+    initiator: ClassVar[tuple[float, ...]] = INITIATOR
 
-    def __init__(
-        self, scale: int, edge_factor: int = 16, seed: int = 1, threads: int = 0
-    ) -> None:
-        check_range("scale", scale, 1, MAX_SCALE)
-        check_range("edge factor", edge_factor, 1, 1 << 12)
-        self.scale = scale
-        self.edge_factor = edge_factor
-        self.seed = seed
-        self.threads = cc.thread_count(threads)
-        self.n = 1 << scale
-        self.tuples = edge_factor << scale
-        self._key = mix_seed(seed, 1)
-        self._edges = Permutation(self.tuples, mix_seed(seed, 2))
-        self._vertices = Permutation(self.n, mix_seed(seed, 3))
-        full, rest = divmod(scale, LEVELS_PER_DRAW)
+    scale: int = size(1, MAX_SCALE)
+    edge_factor: int = option(INPUT, default=16, low=1, high=4096)
+    seed: int = 1
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.threads = cc.thread_count(self.threads)
+        self.n = 1 << self.scale
+        self.tuples = self.edge_factor << self.scale
+        self._key = mix_seed(self.seed, 1)
+        self._edges = Permutation(self.tuples, mix_seed(self.seed, 2))
+        self._vertices = Permutation(self.n, mix_seed(self.seed, 3))
+        full, rest = divmod(self.scale, LEVELS_PER_DRAW)
         self._bits = [LEVELS_PER_DRAW] * full + [rest] * (rest > 0)
         tables = {
             bits: alias_table(outcome_weights(bits, self.initiator))

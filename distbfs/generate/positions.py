@@ -6,6 +6,7 @@ import ctypes
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,11 +14,17 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.structures import structure
+from distbfs.options import INPUT, check_declared, option
 from distbfs.progress import Tell, progress_slices
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
 RUNNING = ("threads", "tell")  # arguments that do not change the tuples
+
+
+def size(low: int, high: int) -> Any:
+    """Return the field of a family's scale or number of vertices."""
+    return option(INPUT, default=MISSING, low=low, high=high)
 
 
 class ByFormula(ABC):
@@ -28,6 +35,13 @@ class ByFormula(ABC):
     """
 
     family: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check the arguments of a family that is a dataclass of options."""
+        check_declared(self)
+        for item in fields(self):  # type: ignore[arg-type]
+            if item.type == "float":  # as ``describe`` gives it
+                setattr(self, item.name, float(getattr(self, item.name)))
 
     def describe(self) -> dict[str, Any]:
         """Return a description that ``from_description`` accepts: the arguments."""

@@ -7,49 +7,48 @@ uniformly. The resulting repeats and loops are kept as tuples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import draws, mix_seed
-from distbfs.generate.parameters import NEIGHBOURS, Parameter
-from distbfs.generate.positions import ByFormula
+from distbfs.generate.positions import ByFormula, size
 from distbfs.generate.uniform import scaled
-from distbfs.options import check_range
+from distbfs.options import INPUT, option
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 48
 DRAW_BITS = 53  # of a draw compared with p
-# Gen-SmallWorld of Busato and Bombieri 2015, Table 1: k = 10 on each side, p = 0.3
-PARAMETERS = (
-    NEIGHBOURS,
-    Parameter("rewired", float, "Chance that an edge leads elsewhere", 0, 1, usual=0.3),
-)
 
 
+@dataclass(eq=False)
 class SmallWorld(ByFormula):
     """Edge tuples of a small-world graph (a TupleSource).
 
-    vertices: 3 … 2^48; neighbours: k, even, 2 … vertices - 1; rewired: p, 0 … 1
-    seed: any integer
+    neighbours: Nearest vertices on the ring or grid, on all sides: k, even.
+    rewired: Chance p that an edge leads elsewhere.
     """
 
     family = "small-world"
     about = "a ring whose edges partly lead elsewhere"
-    parameters = PARAMETERS
 
-    def __init__(
-        self, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
-    ) -> None:
-        check_range("vertices", vertices, 3, MAX_VERTICES)
-        if neighbours % 2 or not 2 <= neighbours < vertices:
+    vertices: int = size(3, MAX_VERTICES)
+    # Gen-SmallWorld of Busato and Bombieri 2015, Table 1: k = 10 on each side, p = 0.3
+    neighbours: int = option(INPUT, default=20, low=2)
+    rewired: float = option(INPUT, default=0.3, low=0, high=1)
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.neighbours % 2 or self.neighbours >= self.vertices:
             raise UsageError(
-                f"neighbours is {neighbours}; allowed: even, 2 to {vertices - 1}"
+                f"neighbours is {self.neighbours}; allowed: even, 2 to "
+                f"{self.vertices - 1}"
             )
-        check_range("rewired", rewired, 0, 1)
-        self.n = self.vertices = vertices
-        self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
-        self.tuples = vertices * (neighbours // 2)
-        self._key = mix_seed(seed, 6)
+        self.n = self.vertices
+        self.tuples = self.n * (self.neighbours // 2)
+        self._key = mix_seed(self.seed, 6)
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions; int64 arrays."""

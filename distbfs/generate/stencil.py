@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.generate.parameters import NEIGHBOURS, Parameter
-from distbfs.generate.positions import ByFormula
-from distbfs.options import check_range
+from distbfs.generate.positions import ByFormula, size
+from distbfs.options import INPUT, option
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 48
-MOST_DIMENSIONS, MOST_NEIGHBOURS = 6, 256
-DIMENSIONS = Parameter(
-    "dimensions", int, "Dimensions of the grid", 1, MOST_DIMENSIONS, usual=2
-)
+MOST_NEIGHBOURS = 256
 
 
 def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
@@ -39,32 +36,36 @@ def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
         radius += 1
 
 
+@dataclass(eq=False)
 class Stencil(ByFormula):
     """Edge tuples of a grid (a TupleSource), each edge once.
 
-    vertices: approximate number, 2 … 2^48; n is the product of the sides
-    neighbours: number of neighbours of an inner vertex, even, 2 … 256; dimensions: 1 …
-    6
+    ``vertices`` is approximate: n is the product of the sides.
+
+    neighbours: Nearest vertices on the grid, on all sides: even.
+    dimensions: Dimensions of the grid.
     """
 
     family = "stencil"
     about = "a grid whose vertices are joined to their nearest"
-    parameters = NEIGHBOURS, DIMENSIONS
 
-    def __init__(self, vertices: int, neighbours: int = 6, dimensions: int = 2) -> None:
-        check_range("vertices", vertices, 2, MAX_VERTICES)
-        check_range("dimensions", dimensions, 1, MOST_DIMENSIONS)
-        if neighbours % 2 or not 2 <= neighbours <= MOST_NEIGHBOURS:
+    vertices: int = size(2, MAX_VERTICES)
+    neighbours: int = option(INPUT, default=6, low=2)
+    dimensions: int = option(INPUT, default=2, low=1, high=6)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vertices, dimensions = self.vertices, self.dimensions
+        if self.neighbours % 2 or self.neighbours > MOST_NEIGHBOURS:
             raise UsageError(
-                f"neighbours is {neighbours}; allowed: even, 2 to {MOST_NEIGHBOURS}"
+                f"neighbours is {self.neighbours}; allowed: even, 2 to "
+                f"{MOST_NEIGHBOURS}"
             )
-        self.vertices, self.neighbours = vertices, neighbours
-        self.dimensions = dimensions
         side = max(round(vertices ** (1 / dimensions)), 1)
         most = max(round(vertices / side ** (dimensions - 1)), 1)
         self.sides = (most,) + (side,) * (dimensions - 1)
         self.n = math.prod(self.sides)
-        self._set_offsets(nearest(dimensions, neighbours // 2))
+        self._set_offsets(nearest(dimensions, self.neighbours // 2))
 
     def _set_offsets(self, offsets: list[tuple[int, ...]]) -> None:
         """Compute each offset's first tuple, the box of its first ends, and steps."""

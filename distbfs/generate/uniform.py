@@ -7,6 +7,7 @@ n, so no vertex is favoured by more than n / 2^64.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.generate.hashing import draws, mix_seed
-from distbfs.generate.parameters import DEGREE, EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
-from distbfs.options import check_range
+from distbfs.options import INPUT, check_range, option
 from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
@@ -34,6 +34,18 @@ def scaled(x: Words, n: int) -> Words:
     return high_x * high_n + (first >> half) + (second >> half)
 
 
+@dataclass(frozen=True)
+class Density:
+    """How many tuples a graph has.
+
+    edge_factor: Tuples per vertex.
+    degree: Mean degree.
+    """
+
+    edge_factor: int = option(INPUT, default=16, low=1, high=4096)
+    degree: float = option(INPUT, default=0.0, low=0, high=8192, above=True)
+
+
 class Uniform(ByPosition):
     """Edge tuples with independent uniform ends (a TupleSource).
 
@@ -43,7 +55,7 @@ class Uniform(ByPosition):
     source = Path(__file__).with_name("uniform.c")
     family = "uniform"
     about = "tuples with independent uniform ends"
-    parameters = EDGE_FACTOR, DEGREE
+    parameters = Density
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
         check_range("vertices", n, 1, MAX_VERTICES)

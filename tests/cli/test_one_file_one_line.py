@@ -47,23 +47,28 @@ class DashesWriter:
                 out.writelines(f"{u}-{v}\\n" for u, v in pairs.tolist())
 '''
 FAMILY = '''
-from distbfs.errors import UsageError
-from distbfs.generate.parameters import Parameter
-from distbfs.generate.positions import ByFormula
+from dataclasses import dataclass
+from distbfs.generate.positions import ByFormula, size
+from distbfs.options import INPUT, option
 
 
+@dataclass
 class Wheel(ByFormula):
-    """A ring whose vertex k has an edge to k + step."""
+    """A ring whose vertex k has an edge to k + step.
+
+    step: Vertices to go on.
+    """
 
     family = "wheel"
     about = "a ring with steps"
-    parameters = (Parameter("step", int, "Vertices to go on", 1, 9, usual=2),)
 
-    def __init__(self, vertices: int, step: int, seed: int = 1):
-        if vertices < 9:
-            raise UsageError(f"vertices is {vertices}; allowed: 9 or more")
-        self.n = self.tuples = self.vertices = vertices
-        self.step, self.seed = step, seed
+    vertices: int = size(9, 1 << 30)
+    step: int = option(INPUT, default=2, low=1, high=9)
+    seed: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.n = self.tuples = self.vertices
 
     def tuples_at(self, positions):
         return positions, (positions + self.step) % self.n

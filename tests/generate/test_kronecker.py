@@ -143,7 +143,7 @@ def test_scales_that_are_refused(scale):
 
 @pytest.mark.parametrize("edge_factor", [0, -16, 4097])
 def test_edge_factors_that_are_refused(edge_factor):
-    with pytest.raises(UsageError, match=r"edge factor is .*; allowed: 1 to 4096"):
+    with pytest.raises(UsageError, match=r"edge_factor is .*; allowed: 1 to 4096"):
         Kronecker(10, edge_factor)
 
 

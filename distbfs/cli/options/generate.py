@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
-from typing import Any
+from dataclasses import Field, dataclass, field, make_dataclass, replace
+from typing import Any, get_type_hints
 
 from distbfs import registry
-from distbfs.cli.command import Choice, argument, borrowed, command_of
+from distbfs.cli.command import Choice, argument, borrowed, command_of, help_of
 from distbfs.cli.options import SCALES, Speech, StoreOptions
-from distbfs.generate.families import parameters_of
-from distbfs.generate.parameters import Parameter
+from distbfs.generate.families import declared
 from distbfs.generate.uniform import MAX_VERTICES
 from distbfs.options import INPUT, DirectedOption, option
 
 
 def family_options() -> type:
     """Return a class with an option for each parameter that a family has."""
-    holders: dict[Parameter, list[str]] = {}
+    holders: dict[str, dict[str, tuple[type, Field[Any]]]] = {}
     for family in registry.FAMILIES:
-        for parameter in parameters_of(family):
-            holders.setdefault(parameter, []).append(family)
-    texts = [
-        f"{x.name}: {x.help}; {', '.join(families)}.  [{x.shown or x.usual}]"
-        for x, families in holders.items()
-    ]
-    declared = [
-        (x.name, x.kind, option(INPUT, low=x.low, high=x.high, above=x.above))
-        for x in holders
-    ]
+        kind, items = declared(family)
+        for item in items:
+            holders.setdefault(item.name, {})[family] = kind, item
+    texts, made = [], []
+    for name, some in holders.items():
+        kind, item = next(iter(some.values()))
+        usual = {
+            family: x.metadata["option"].usual or f"{x.default:g}"
+            for family, (_, x) in some.items()
+            if x.default or x.metadata["option"].usual
+        }
+        same = len({*usual.values()}) == 1
+        shown = (
+            next(iter(usual.values()))
+            if same
+            else "; ".join(map(": ".join, usual.items()))
+        )
+        text = help_of(kind, {})[name].rstrip(".")
+        texts.append(f"{name}: {text}; {', '.join(some)}.  [{shown}]")
+        known = replace(item.metadata["option"], usual=None)
+        made.append(
+            (
+                name,
+                get_type_hints(kind)[name],
+                field(default=None, metadata={"option": known}),
+            )
+        )
     namespace = {"__doc__": "\n".join(texts)}
-    return make_dataclass("FamilyOptions", declared, namespace=namespace)
+    return make_dataclass("FamilyOptions", made, namespace=namespace)
 
 
 def families() -> str:
