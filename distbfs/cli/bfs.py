@@ -35,7 +35,7 @@ from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
-from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
+from distbfs.search.result_file import ENDINGS, ResultFile, write_blocks
 from distbfs.search.result_table import (
     TABLES,
     TakeColumns,
@@ -47,7 +47,7 @@ from distbfs.search.result_table import (
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.search.view import View
-from distbfs.types import Array, Root, World
+from distbfs.types import Array, Root
 
 EDGE_COLUMNS = ("u", "v", "level_u", "level_v")
 FEW_VERTICES = 16  # of a graph whose distances are shown
@@ -232,23 +232,22 @@ class Kept:
     """The place of results: an HDF5 file, a table, or none.
 
     done: whether each search is kept already, bool [k]
-    result: the HDF5 file, on rank 0; shared: the blocks through which all ranks write
+    resumes: whether it is an HDF5 file; result: this file, on rank 0
     """
 
     done: Array
+    resumes: bool = False
     result: ResultFile | None = None
-    shared: SharedResult | None = None
     table: LevelTable | None = None
 
-    def share(self, world: World, stack: ExitStack, n: int) -> None:
-        """Open the rest of the HDF5 file for all ranks to write (collective)."""
-        row = int(np.argmin(self.done))
-        self.shared = stack.enter_context(SharedResult(world, self.result, n, row))
-
-    def write(self, row: int, result: Result, paths: Array | None) -> None:
+    def write(
+        self, session: Session, row: int, result: Result, paths: Array | None
+    ) -> None:
         """Keep a search (collective); paths: counts at this rank's vertices."""
-        if self.shared is not None:
-            self.shared.write(row, *result.to_numpy(), paths)
+        if self.resumes:
+            level, parent = result.to_numpy()
+            blocks = {"level": level, "parent": parent, "paths": paths}
+            write_blocks(session.world, self.result, row, session.n, **blocks)
         if self.table is not None:
             self.table.write(result, paths)
         self.done[row] = True
@@ -278,6 +277,7 @@ def open_kept(
             add = stack.enter_context(table_at(output, force=asked.force))
         kept.table = LevelTable(terminal.world, graph.ids, add)
         return kept
+    kept.resumes = True
     if terminal.world.rank == 0:
         limit = [] if asked.depth_limit is None else [f"{asked.depth_limit} hops"]
         identity = json.dumps([*graph.facts, *limit, *view.facts()])
@@ -347,8 +347,8 @@ def run(asked: BfsOptions) -> None:
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
-        n, ids = opened.n, opened.ids
-        named = NamedVertices(world, n, ids)
+        ids = opened.ids
+        named = NamedVertices(world, opened.n, ids)
         sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
         view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
         named.check_seen(view, sources)
@@ -365,8 +365,6 @@ def run(asked: BfsOptions) -> None:
             session.see(view)
         terminal.say_engine(session)
         paths.check_session(session)
-        if not kept.done.all() and output is not None and kept.table is None:
-            kept.share(world, stack, n)
         with traced(terminal, asked.trace, session, ids):
             waiting = [(k, x) for k, x in enumerate(sources) if not kept.done[k]]
             rows = search_each(terminal, session, paths, waiting, kept, log, ids, stop)
@@ -377,8 +375,7 @@ def run(asked: BfsOptions) -> None:
             values["energy"] = searches_energy(session, again, edges)
         session.close()
         kept.finish()
-        resumes = output is not None and kept.table is None
-        warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
+        warn_of_rest(int(kept.done.sum()), len(sources), resumes=kept.resumes)
         verbose = asked.verbose
         terminal.result(values, lambda: print_result(values, verbose=verbose), place)
 
@@ -413,6 +410,6 @@ def search_each(
             reported = figures(session, outcome, ids)
             rows.append({**reported, **paths.of(outcome, ids)})
             write_records(log, start(outcome, ids), outcome.records)
-            kept.write(row, outcome, paths.counted)
+            kept.write(session, row, outcome, paths.counted)
             tick(int(kept.done.sum()))
     return rows

@@ -13,14 +13,13 @@ vertex v, for example of a vertex in ``sources`` or ``parent``.
 While searches run, the file is called ``OUT.h5.partial``. All space is allocated at the
 start and no metadata changes later: a row is written and synced, then its flag in
 ``done``, so a killed run leaves a valid file whose flagged rows are complete. A row is
-contiguous, so each rank can write its own vertices directly (``SharedResult``).
+contiguous, and rank 0 writes it from pieces of all ranks (``write_blocks``).
 """
 
 from __future__ import annotations
 
 import math
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from distbfs.errors import (
     InputError,
     system_error,
 )
+from distbfs.exchange.router import gather
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import allocate, check_place, give_name
 from distbfs.locks import file_lock
@@ -54,8 +54,7 @@ KINDS: dict[str, np.dtype[Any]] = {
 }
 ENDINGS = (".h5", ".hdf5")
 PATHS = "paths"
-TOKEN = 16  # bytes that rank 0 writes and other ranks look for
-AT_ONCE = 1 << 30  # most bytes of one call
+AT_ONCE = 1 << 27  # most values that rank 0 gathers
 IDENTITY = "graph"
 IDS = "ids"
 NAMES = "ids"
@@ -260,8 +259,6 @@ class PartialFile:
         with naming(self._partial):
             for name in self._kinds:
                 file[name][rows] = values[name]
-            if self._kinds:
-                self._sync()
         self.mark(rows)
 
     def read_totals(self) -> tuple[int, dict[str, Array]]:
@@ -285,9 +282,11 @@ class PartialFile:
             self._sync()
 
     def mark(self, rows: int | slice) -> None:
-        """Mark searches as done; all of their results must be on disk."""
+        """Mark searches as done once their results are synced."""
         file = self._opened()
         with naming(self._partial):
+            if self._kinds:
+                self._sync()
             file["done"][rows] = 1
             self._sync()
 
@@ -360,12 +359,10 @@ class ResultFile(PartialFile):
         check_place(self.path, force=force)
         return super().open(force=force)
 
-    @property
-    def places(self) -> tuple[str, dict[str, int]]:
-        """The partial file's absolute path, and the offsets of its arrays in bytes."""
-        file = self._opened()
-        offsets = {name: int(file[name].id.get_offset()) for name in self._kinds}
-        return str(self._partial.absolute()), offsets
+    def put(self, name: str, row: int, first: int, values: Array) -> None:
+        """Write some of a search's values, from vertex ``first`` on."""
+        with naming(self._partial):
+            self._opened()[name][row, first : first + len(values)] = values
 
     def finish(self) -> None:
         """Rename the complete file to its final name.
@@ -377,78 +374,28 @@ class ResultFile(PartialFile):
         give_name(self._partial, self.path, force=self._force)
 
 
-class SharedResult:
-    """A result file to which each rank writes its own vertices; a context manager.
+def write_blocks(
+    world: World,
+    result: ResultFile | None,
+    row: int,
+    columns: int,
+    **blocks: Array | None,
+) -> None:
+    """Write a search from the blocks of all ranks, and mark it done (collective).
 
-    result: the open file on rank 0, None on the others
-    columns: number of vertices; row: the next row to write
-
-    Creating and writing are collective. Raises InputError if a rank sees another file
-    than rank 0: hosts must share the folder.
+    result: the open file on rank 0, which gets a piece of each block at a time
+    columns: number of vertices
+    blocks: by the name of a result, values of this rank's vertices; None without them
     """
-
-    def __init__(
-        self, world: World, result: ResultFile | None, columns: int, row: int
-    ) -> None:
-        self._world, self._result, self._columns = world, result, columns
-        path, self._places = world.broadcast(None if result is None else result.places)
-        self._path = Path(path)
-        self._first = slice_bounds(columns, world.size, world.rank)[0]
-        with naming(path):
-            self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            token = b""
+    firsts = [slice_bounds(columns, world.size, rank)[0] for rank in range(world.size)]
+    step = max(AT_ONCE // world.size, 1)
+    for name, block in blocks.items():
+        if block is None:
+            continue
+        for begin in range(0, -(-columns // world.size), step):
+            pieces = gather(world, block[begin : begin + step])
             if result is not None:
-                token = self._token(row, secrets.token_bytes(TOKEN))
-            same = world.broadcast(token.hex()) == self._token(row).hex()
-        if not same:
-            raise InputError(
-                f"{path}: rank {world.rank} sees another file there than rank 0; give "
-                "a path that all hosts share"
-            )
-        world.barrier()
-
-    def write(
-        self,
-        row: int,
-        level: Array | None,
-        parent: Array | None,
-        paths: Array | None = None,
-    ) -> None:
-        """Write and sync this rank's block; mark the search done when all ranks have.
-
-        paths: numbers of shortest paths, in the dtype of the file
-
-        Raises DiskFull or InputError for I/O errors.
-        """
-        with naming(self._path):
-            for name, values in (("level", level), ("parent", parent), (PATHS, paths)):
-                if values is not None:
-                    self._put(name, row, values)
-            os.fsync(self._handle)
-        self._world.barrier()
-        if self._result is not None:
-            self._result.mark(row)
-
-    def _put(self, name: str, row: int, values: Array) -> None:
-        kind = KINDS.get(name, values.dtype)
-        at = self._places[name] + kind.itemsize * (row * self._columns + self._first)
-        rest = np.ascontiguousarray(values, kind).view(np.uint8)
-        while len(rest):
-            count = os.pwrite(self._handle, rest[:AT_ONCE].data, at)
-            rest, at = rest[count:], at + count
-
-    def _token(self, row: int, values: bytes | None = None) -> bytes:
-        """Write a token at the place of a row, or return the bytes there."""
-        name = next(name for name in KINDS if name in self._places)
-        each = KINDS[name].itemsize * self._columns
-        size, at = min(TOKEN, each), self._places[name] + each * row
-        if values is not None:
-            os.pwrite(self._handle, values[:size], at)
-            os.fsync(self._handle)
-        return os.pread(self._handle, size, at)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
+                for first, piece in zip(firsts, pieces, strict=True):
+                    result.put(name, row, first + begin, piece)
+    if result is not None:
+        result.mark(row)

@@ -16,7 +16,7 @@ from distbfs.device import cuda
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld, run_guarded
 from distbfs.search.result import Result as Found
-from distbfs.search.result_file import SharedResult
+from distbfs.search.result_file import ResultFile
 from distbfs.store.write import write_graph
 
 GRAPH = random_tuples(150, 260, seed=5)
@@ -348,15 +348,15 @@ def test_records(stores, tmp_path, more):
 def test_resumed(stores, output, monkeypatch, more):
     sources = list(range(12))
     words = ("bfs", stores["permuted"], *options(sources), "-o", output, "--json")
-    write = SharedResult.write
+    put = ResultFile.put
 
-    def failing(self, row, *arrays):
+    def failing(self, name, row, *values):
         if row == 5:
             raise MemoryError("in the middle")
-        write(self, row, *arrays)
+        put(self, name, row, *values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SharedResult, "write", failing)
+        patch.setattr(ResultFile, "put", failing)
         assert here(*words, *XBFS, *more).code == 3
     assert not output.exists()
     done = here(*words, *XBFS, *more)

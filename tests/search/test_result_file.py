@@ -1,8 +1,6 @@
 """Two runs with one result file: one is refused, and no result is lost."""
 
-import os
 import shutil
-import threading
 from threading import Thread
 
 import h5py
@@ -10,9 +8,10 @@ import numpy as np
 import pytest
 from worlds import on_ranks
 
-from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.errors import DistbfsError, UsageError
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search import result_file
+from distbfs.search.result_file import ResultFile, write_blocks
 from distbfs.types import slice_bounds
 
 N = 5
@@ -24,8 +23,7 @@ def result(path, source):
 
 def write(file, level):
     """Write the levels of the only search, on one rank."""
-    with SharedResult(SoloWorld(), file, N, 0) as shared:
-        shared.write(0, level, None)
+    write_blocks(SoloWorld(), file, 0, N, level=level, parent=None)
 
 
 def search(path, source):
@@ -107,11 +105,10 @@ def written_by_ranks(path, ranks, columns, rows, *, levels, parents):
             result = ResultFile(path, np.arange(rows), columns, "", **wanted)
             result.open(force=False)
         start, stop = slice_bounds(columns, world.size, world.rank)
-        with SharedResult(world, result, columns, 0) as shared:
-            for row in range(rows):
-                own = level[row, start:stop], parent[row, start:stop]
-                own = own[0] if levels else None, own[1] if parents else None
-                shared.write(row, *own)
+        for row in range(rows):
+            own = {"level": level[row, start:stop] if levels else None}
+            own["parent"] = parent[row, start:stop] if parents else None
+            write_blocks(world, result, row, columns, **own)
         if result is not None:
             result.finish()
 
@@ -120,8 +117,12 @@ def written_by_ranks(path, ranks, columns, rows, *, levels, parents):
 
 
 @pytest.mark.parametrize("wanted", [("level", "parent"), ("level",), ("parent",)])
-@pytest.mark.parametrize(("ranks", "columns"), [(1, 9), (3, 1), (3, 2), (4, 1001)])
-def test_each_rank_writes_its_block(tmp_path, ranks, columns, wanted):
+@pytest.mark.parametrize(
+    ("ranks", "columns", "at_once"),
+    [(1, 9, 100), (1, 9, 4), (3, 1, 9), (3, 2, 3), (4, 1001, 1 << 20), (4, 1001, 400)],
+)
+def test_blocks_of_all_ranks(tmp_path, monkeypatch, ranks, columns, at_once, wanted):
+    monkeypatch.setattr(result_file, "AT_ONCE", at_once)
     path = tmp_path / "out.h5"
     has = {"levels": "level" in wanted, "parents": "parent" in wanted}
     level, parent = written_by_ranks(path, ranks, columns, 3, **has)
@@ -131,38 +132,3 @@ def test_each_rank_writes_its_block(tmp_path, ranks, columns, wanted):
         for name, values in (("level", level), ("parent", parent)):
             if name in wanted:
                 np.testing.assert_array_equal(file[name][:], values)
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_hosts_that_share_no_folder(tmp_path, monkeypatch, there):
-    """A file of the same name that is another one would take what is lost here."""
-    path, far = tmp_path / "out.h5", tmp_path / "far"
-    (tmp_path / "one").mkdir()
-    if there:
-        with result(tmp_path / "one" / "out.h5", 1) as file:
-            file.open(force=False)
-        (tmp_path / "one" / "out.h5.partial").rename(far)
-    start = os.open
-
-    def opened(name, *more, **options):
-        away = threading.current_thread() is not first[0]
-        return start(far if away and "partial" in str(name) else name, *more, **options)
-
-    first = []
-
-    def work(world):
-        file = None
-        if world.rank == 0:
-            first.append(threading.current_thread())
-            file = result(path, 1)
-            file.open(force=False)
-        world.barrier()
-        try:
-            SharedResult(world, file, N, 0)
-        except InputError as error:
-            raise RuntimeError(str(error)) from error  # which ends the other rank
-
-    monkeypatch.setattr(os, "open", opened)
-    said = "rank 1 sees another file" if there else "No such file"
-    with pytest.raises(RuntimeError, match=said):
-        on_ranks(2, work)
