@@ -48,6 +48,7 @@ MODULES = [
     "distbfs.search.breadth_first",
     "distbfs.search.components",
     "distbfs.search.edge_table",
+    "distbfs.search.frames",
     "distbfs.search.graph",
     "distbfs.search.open",
     "distbfs.search.result",

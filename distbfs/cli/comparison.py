@@ -31,6 +31,7 @@ from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
 from distbfs.search.result import bytes_of
 from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
 from distbfs.types import Array, Ids, Marks, TupleSource, slice_bounds
 
@@ -211,22 +212,20 @@ def check_levels(
     expected, level: this rank's blocks of both, int32; ids: the file's ids, on rank 0
     """
     world = entry.open.world
-    first, _ = slice_bounds(entry.open.layout.n, world.size, world.rank)
-    wrong = np.flatnonzero(expected != level)
-    n = np.array([entry.open.layout.n], dtype=np.int64)
-    at = n if not len(wrong) else wrong[:1] + first
-    vertex = int(world.allreduce(at.astype(np.int64), "min")[0])
-    if vertex == n[0]:
+    differ = np.array([not np.array_equal(expected, level)], dtype=np.uint8)
+    if not world.allreduce(differ, "max")[0]:
         return
-    values = np.zeros(2, dtype=np.int64)
-    if len(wrong) and wrong[0] + first == vertex:
-        values[:] = expected[wrong[0]], level[wrong[0]]
-    a, b = world.allreduce(values).tolist()
-    root, name = world.broadcast([name_of(x, ids) for x in (source, vertex)])
-    raise ValidationError(
-        f"levels from source {root} differ: vertex {name} has {a} by "
-        f"{entries[0].label}, {b} by {entry.label}"
-    )
+    whole = [gather_on_first(world, levels) for levels in (expected, level)]
+    text = ""
+    if world.rank == 0:
+        a, b = (np.asarray(levels) for levels in whole)
+        vertex = int(np.flatnonzero(a != b)[0])
+        root, name = (name_of(x, ids) for x in (source, vertex))
+        text = (
+            f"levels from source {root} differ: vertex {name} has {a[vertex]} by "
+            f"{entries[0].label}, {b[vertex]} by {entry.label}"
+        )
+    raise ValidationError(world.broadcast(text))
 
 
 def take_turns(

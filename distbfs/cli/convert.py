@@ -9,8 +9,7 @@ from distbfs.cli.graphs import (
     store_graph,
 )
 from distbfs.cli.options.convert import ConvertOptions
-from distbfs.cli.shared import open_terminal, share_of_cores
-from distbfs.options import BuildOptions
+from distbfs.cli.shared import open_terminal
 from distbfs.timing import Stopwatch
 
 
@@ -19,12 +18,6 @@ def run(asked: ConvertOptions) -> None:
     terminal = open_terminal(asked)
     count = asked.parts or terminal.world.size
     check_target(terminal, asked, count)
-    options = BuildOptions(
-        **asked.build,
-        permute_seed=asked.permute_seed if count > 1 else None,
-        threads=share_of_cores(terminal.world),
-        directed=asked.directed,
-    )
     devices = devices_to_build(terminal, asked)
     watch = Stopwatch()
     with watch("reading"):
@@ -34,7 +27,8 @@ def run(asked: ConvertOptions) -> None:
             terminal,
             source,
             asked,
-            options,
+            directed=asked.directed,
+            seed=asked.permute_seed if count > 1 else None,
             devices=devices,
             ids=source.ids,
             reading_seconds=watch.get("reading"),

@@ -11,7 +11,6 @@ from distbfs.cli.options.generate import GenerateOptions
 from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.generate.families import SIZES, declared, maker
-from distbfs.options import BuildOptions
 from distbfs.progress import Progress, no_progress
 from distbfs.types import TupleSource
 
@@ -66,6 +65,5 @@ def run(asked: GenerateOptions) -> None:
     chosen = {name: x for name, x in sizes.items() if x is not None} | asked.parameters
     threads = share_of_cores(terminal.world)
     source = make_source(asked.family, threads, chosen, terminal.progress)
-    options = BuildOptions(**asked.build, threads=threads, directed=asked.directed)
     devices = devices_to_build(terminal, asked)
-    store_graph(terminal, source, asked, options, devices=devices)
+    store_graph(terminal, source, asked, directed=asked.directed, devices=devices)

@@ -17,6 +17,7 @@ from distbfs.cli.shared import (
     AT_ONCE,
     Terminal,
     is_file,
+    share_of_cores,
     stop_requests,
 )
 from distbfs.exchange.device_choice import take_devices
@@ -185,16 +186,25 @@ def store_graph(
     terminal: Terminal,
     source: TupleSource,
     asked: StoreOptions,
-    options: BuildOptions,
+    *,
+    directed: bool,
+    seed: int | None = None,
     reading_seconds: float | None = None,
     **original: Any,
 ) -> None:
     """Build and store a graph, and print a summary (collective).
 
+    seed: seed of the hash that spreads vertices over parts, None for their order
     reading_seconds: seconds of reading the file, which count as construction
     original: devices to build on, and facts about the source; see ``write_graph``
     """
     world, output = terminal.world, asked.output
+    options = BuildOptions(
+        **asked.build,
+        permute_seed=seed,
+        threads=share_of_cores(world),
+        directed=directed,
+    )
     with stop_requests(AT_ONCE):
         summary = write_graph(
             world,
@@ -208,7 +218,7 @@ def store_graph(
         )
     values = {
         "store": str(output),
-        **summary_fields(summary, directed=options.directed),
+        **summary_fields(summary, directed=directed),
     }
     seconds = summary.generation_seconds + summary.construction_seconds
     if reading_seconds is not None:
@@ -216,7 +226,7 @@ def store_graph(
         seconds += reading_seconds
     graph = {
         "store": str(output),
-        **graph_fields(values, directed=options.directed),
+        **graph_fields(values, directed=directed),
         **({"parts": summary.parts} if summary.parts > 1 else {}),
         "seconds": seconds,
     }

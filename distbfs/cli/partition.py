@@ -7,9 +7,8 @@ from pathlib import Path
 
 from distbfs.cli.graphs import check_target, devices_to_build, store_graph
 from distbfs.cli.options.partition import PartitionOptions
-from distbfs.cli.shared import open_terminal, share_of_cores
+from distbfs.cli.shared import open_terminal
 from distbfs.errors import UsageError
-from distbfs.options import BuildOptions
 from distbfs.progress import Sum
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
@@ -30,12 +29,6 @@ def run(asked: PartitionOptions) -> None:
     count = asked.parts or world.size
     check_target(terminal, asked, count)
     seed = spreading_seed(opened, count)
-    options = BuildOptions(
-        **asked.build,
-        permute_seed=seed,
-        threads=share_of_cores(world),
-        directed=manifest.directed,
-    )
     source: TupleSource = StoreTuples(opened)
     devices = shared = None
     if asked.on_devices:
@@ -48,7 +41,8 @@ def run(asked: PartitionOptions) -> None:
         terminal,
         source,
         asked,
-        options,
+        directed=manifest.directed,
+        seed=seed,
         devices=devices,
         tuple_degrees=tuple_degrees_for(world, opened, count, seed),
         counts=(manifest.tuples, manifest.loops, manifest.repeats),

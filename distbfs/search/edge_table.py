@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from distbfs.search.frames import (
-    arrow_table,
-    html_table,
-    pandas_frame,
-    polars_frame,
-    whole_names,
-)
+from distbfs.search.frames import Tabular, html_table, whole_names
 from distbfs.types import Array, Levels
 
 
-class EdgeTable:
+class EdgeTable(Tabular):
     """Edges, and the distances of their ends from the source.
 
     Made by ``k_hop_subgraph`` and ``Result.edges_within``.  Rows are sorted by
@@ -76,74 +68,4 @@ class EdgeTable:
         ends = {"u": whole_names(self.u), "v": whole_names(self.v)}
         return {**ends, "level_u": self.level_u, "level_v": self.level_v}
 
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame, a row for each edge.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
-
-        Raises
-        ------
-        LibraryMissing
-            pandas is not installed.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
-        >>> print(distbfs.k_hop_subgraph(graph, 0).to_pandas())
-           u  v  level_u  level_v
-        0  0  1        0        1
-        1  1  2        1        2
-        """
-        return pandas_frame(self.columns())
-
-    def to_polars(self) -> Any:
-        """Return a polars DataFrame, a row for each edge.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
-
-        Raises
-        ------
-        LibraryMissing
-            polars is not installed.
-        WrongTypeError
-            The names of the vertices have types that no column can hold.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
-        >>> distbfs.k_hop_subgraph(graph, 0).to_polars().rows()
-        [(0, 1, 0, 1), (1, 2, 1, 2)]
-        """
-        return polars_frame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """Return an Arrow table, a row for each edge.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
-
-        Raises
-        ------
-        LibraryMissing
-            pyarrow is not installed.
-        WrongTypeError
-            The names of the vertices have types that no column can hold.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
-        >>> distbfs.k_hop_subgraph(graph, 0).to_arrow().column_names
-        ['u', 'v', 'level_u', 'level_v']
-        """
-        return arrow_table(self.columns())
+    _columns = columns

@@ -6,7 +6,8 @@ None of the libraries is imported before it is needed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -247,35 +248,105 @@ def whole_names(names: Array) -> Array:
     return names.astype(np.int64) if kinds <= {int} else names
 
 
-def of_objects(values: Array) -> Any:
-    """Return an array as the libraries expect it: objects as a list, null as None."""
-    return values.tolist() if values.dtype == object else values
+class Tabular(ABC):
+    """The results that become tables: of a search, a row for each vertex; of edges."""
 
+    @abstractmethod
+    def _columns(self) -> dict[str, Array]:
+        """Return the columns as arrays by name."""
 
-def pandas_frame(columns: Mapping[str, Array]) -> Any:
-    """Return arrays [rows] as a pandas DataFrame."""
-    return library("pandas").DataFrame(dict(columns))
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame: a row for each vertex of a search, or each edge.
 
+        Returns
+        -------
+        pandas.DataFrame
+            Of a search, columns ``vertex`` (names as in the graph), and ``level`` and
+            ``parent`` if they were requested.  Both are -1 for unreached vertices; if
+            names are not integers, their parent is missing.  On several ranks, the
+            vertices of this rank's block.  Of edges, ``u``, ``v``, ``level_u`` and
+            ``level_v``.
 
-def polars_frame(columns: Mapping[str, Array]) -> Any:
-    """Return arrays [rows] as a polars DataFrame; see ``typed``."""
-    made = library("polars").DataFrame
-    return typed(lambda: made({k: of_objects(x) for k, x in columns.items()}))
+        Raises
+        ------
+        LibraryMissing
+            pandas is not installed.
 
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)], n=4)
+        >>> print(distbfs.bfs(graph, 0).to_pandas())
+           vertex  level  parent
+        0       0      0       0
+        1       1      1       0
+        2       2      2       1
+        3       3     -1      -1
+        >>> print(distbfs.k_hop_subgraph(graph, 0).to_pandas())
+           u  v  level_u  level_v
+        0  0  1        0        1
+        1  1  2        1        2
+        """
+        return library("pandas").DataFrame(self._columns())
 
-def arrow_table(columns: Mapping[str, Array]) -> Any:
-    """Return arrays [rows] as an Arrow table; see ``typed``."""
-    made = library("pyarrow").table
-    return typed(lambda: made({k: of_objects(x) for k, x in columns.items()}))
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame: a row for each vertex of a search, or each edge.
 
+        Returns
+        -------
+        polars.DataFrame
+            Columns as in ``to_pandas``.
 
-def typed(make: Callable[[], Any]) -> Any:
-    """Return a table; WrongTypeError if names have types that no column can hold."""
-    try:
-        return make()
-    except Exception as error:
-        why = " ".join(str(error).split())
-        raise WrongTypeError(f"no column can hold the names: {why:.200}") from error
+        Raises
+        ------
+        LibraryMissing
+            polars is not installed.
+        WrongTypeError
+            The names of the vertices have types that no column can hold.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.bfs(graph, 0).to_polars().rows()
+        [(0, 0, 0), (1, 1, 0), (2, 2, 1)]
+        """
+        return self._typed(library("polars").DataFrame)
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table: a row for each vertex of a search, or each edge.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns as in ``to_pandas``.
+
+        Raises
+        ------
+        LibraryMissing
+            pyarrow is not installed.
+        WrongTypeError
+            The names of the vertices have types that no column can hold.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.bfs(graph, 0, parents=False).to_arrow().column_names
+        ['vertex', 'level']
+        """
+        return self._typed(library("pyarrow").table)
+
+    def _typed(self, make: Callable[[dict[str, Any]], Any]) -> Any:
+        """Return a table whose columns of objects are made of lists, null of None."""
+        columns = self._columns()
+        try:
+            return make(
+                {k: x.tolist() if x.dtype == object else x for k, x in columns.items()}
+            )
+        except Exception as error:
+            why = " ".join(str(error).split())
+            raise WrongTypeError(f"no column can hold the names: {why:.200}") from error
 
 
 def html_table(title: str, rows: Sequence[tuple[str, object]]) -> str:

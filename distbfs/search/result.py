@@ -12,12 +12,7 @@ from distbfs.engines.path_sums import check_dtype
 from distbfs.errors import UsageError
 from distbfs.options import check_integer, check_range, depth_limit
 from distbfs.search.edge_table import EdgeTable
-from distbfs.search.frames import (
-    arrow_table,
-    pandas_frame,
-    polars_frame,
-    whole_names,
-)
+from distbfs.search.frames import Tabular, whole_names
 from distbfs.search.result_arrays import ResultArrays, reading
 from distbfs.search.result_paths import (
     before_each,
@@ -30,7 +25,7 @@ from distbfs.types import Array, Ids, slice_bounds
 NO_PREDECESSOR = -9999  # of SciPy
 
 
-class Result(ResultArrays):
+class Result(ResultArrays, Tabular):
     """Levels and parents of one search, or only levels or only parents.
 
     Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id, from 0,
@@ -251,83 +246,6 @@ class Result(ResultArrays):
         if parent is not None:
             columns["parent"] = self._named_parents(parent, names.dtype)
         return columns
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame, a row for each vertex.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` if
-            they were requested. Both are -1 for unreached vertices; if names are not
-            integers, their parent is missing. On several ranks, the vertices of this
-            rank's block.
-
-        Raises
-        ------
-        LibraryMissing
-            pandas is not installed.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)], n=4)
-        >>> print(distbfs.bfs(graph, 0).to_pandas())
-           vertex  level  parent
-        0       0      0       0
-        1       1      1       0
-        2       2      2       1
-        3       3     -1      -1
-        """
-        return pandas_frame(self._columns())
-
-    def to_polars(self) -> Any:
-        """Return a polars DataFrame, a row for each vertex.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns as in ``to_pandas``.
-
-        Raises
-        ------
-        LibraryMissing
-            polars is not installed.
-        WrongTypeError
-            The names of the vertices have types that no column can hold.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
-        >>> distbfs.bfs(graph, 0).to_polars().rows()
-        [(0, 0, 0), (1, 1, 0), (2, 2, 1)]
-        """
-        return polars_frame(self._columns())
-
-    def to_arrow(self) -> Any:
-        """Return an Arrow table, a row for each vertex.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns as in ``to_pandas``.
-
-        Raises
-        ------
-        LibraryMissing
-            pyarrow is not installed.
-        WrongTypeError
-            The names of the vertices have types that no column can hold.
-
-        Examples
-        --------
-        >>> import distbfs
-        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
-        >>> distbfs.bfs(graph, 0, parents=False).to_arrow().column_names
-        ['vertex', 'level']
-        """
-        return arrow_table(self._columns())
 
     def to_dict(self) -> dict[Any, int]:
         """Return the level of each vertex that was reached, by name.
