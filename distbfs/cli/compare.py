@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from typing import Any
@@ -21,7 +21,6 @@ from distbfs.cli.comparison import (
     compare,
     spread_threads,
 )
-from distbfs.cli.generate import make_source
 from distbfs.cli.measures import joules_of, print_energy, searches_energy
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
@@ -31,16 +30,13 @@ from distbfs.cli.shared import (
 )
 from distbfs.errors import UsageError
 from distbfs.options import MOST_THREADS, Knobs, SearchOptions
-from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.types import TupleSource
 
 KNOBS = tuple(item.name for item in fields(Knobs))
 SWITCHES = ("async", "parents", "stepwise")
 OPTIONS = ("frontier", "balance", "direction", "threads", *SWITCHES, *KNOBS)
-IN_MEMORY = ("kronecker", "uniform", "road")
 
 
 def split_entries(text: str) -> list[str]:
@@ -127,22 +123,6 @@ def parse_libraries(text: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def built_sources(
-    asked: CompareOptions, threads: int, progress: Progress
-) -> list[TupleSource]:
-    """Return the tuple sources of the graphs to be built in memory."""
-    return [
-        make_source(
-            name,
-            threads,
-            {"vertices" if name == "road" else "scale": size, "seed": asked.seed},
-            progress,
-        )
-        for name in IN_MEMORY
-        for size in getattr(asked, name)
-    ]
-
-
 def run(asked: CompareOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
@@ -155,20 +135,17 @@ def run(asked: CompareOptions) -> None:
         raise UsageError("peers search in one process; leave out mpirun")
     if plot is not None:
         plots.check_target(plot)
-    graphs: list[Store | TupleSource] = [open_store(path) for path in asked.stores]
-    graphs += built_sources(asked, counts[-1], terminal.progress)
-    if not graphs:
-        raise UsageError(
-            "give one of STORE, --kronecker, --uniform and --road, or several"
-        )
+    stores = [open_store(path) for path in asked.stores]
+    if not stores:
+        raise UsageError("give one STORE or several")
     comparisons = []
-    for graph in graphs:
+    for store in stores:
         again = parse_entries(asked.engines, asked.baseline, counts, others)
         label = asked.baseline or entries[0].label
-        comparisons.append(compare_on(terminal, graph, again, asked, label))
+        comparisons.append(compare_on(terminal, store, again, asked, label))
     device = any("rates" in x and "cuda" in x["rates"] for x in comparisons)
     values = provenance(["distbfs", *sys.argv[1:]], device=device)
-    values |= comparisons[0] if len(graphs) == 1 else {"comparisons": comparisons}
+    values |= comparisons[0] if len(stores) == 1 else {"comparisons": comparisons}
     values["ranks"] = world.size
     if plot is not None and world.rank == 0:
         draw_panels(values, plot)
@@ -178,13 +155,13 @@ def run(asked: CompareOptions) -> None:
 
 def compare_on(
     terminal: Terminal,
-    graph: Store | TupleSource,
+    store: Store,
     entries: list[Entry],
     asked: CompareOptions,
     baseline: str,
 ) -> dict[str, Any]:
     """Compare engines on one graph; return the figures (collective)."""
-    sessions = Sessions(terminal, graph)
+    sessions = Sessions(terminal, store)
     for entry in entries:
         if not entry.library:
             sessions.check(entry.options)
@@ -198,13 +175,7 @@ def compare_on(
         chosen = choose_sources(
             entries[0].open, asked.sources, asked.seed, directed=sessions.directed
         )
-        ids = None
-        if isinstance(graph, Store):
-            title, facts = str(graph.folder), graph.manifest.source
-            ids = graph.load_ids() if terminal.world.rank == 0 else None
-        else:
-            facts = graph.describe()
-            title = title_of(facts)
+        ids = store.load_ids() if terminal.world.rank == 0 else None
         compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
         if asked.energy:
             for entry, figures in zip(entries, compared["engines"], strict=True):
@@ -215,8 +186,8 @@ def compare_on(
                     figures |= {"energy": energy, "joules": joules_of(energy)}
         stored = entries[0].open.edges
         about = {
-            "title": title,
-            "source": facts,
+            "title": str(store.folder),
+            "source": store.manifest.source,
             "vertices": entries[0].open.layout.n,
             "edges": stored if sessions.directed else stored // 2,
             "stored_edges": stored,
@@ -233,9 +204,3 @@ def print_all(values: dict[str, Any]) -> None:
             if "energy" in engine:
                 click.echo(f"{engine['engine']}:")
                 print_energy(engine["energy"])
-
-
-def title_of(facts: Mapping[str, Any]) -> str:
-    """Describe a source in words; facts: the facts from which it can be recreated."""
-    size = facts.get("scale", facts.get("vertices", facts.get("n")))
-    return f"{facts.get('family')} {size}"

@@ -33,7 +33,7 @@ from distbfs.search.result import bytes_of
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
-from distbfs.types import Array, Ids, Marks, TupleSource, slice_bounds
+from distbfs.types import Array, Ids, Marks, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
 ONE_DEVICE = Request(one_device=True)
@@ -119,11 +119,11 @@ def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Ent
 class Sessions:
     """Opens the engines on one graph, which is held once on the host and the device."""
 
-    def __init__(self, terminal: Terminal, graph: Store | TupleSource) -> None:
+    def __init__(self, terminal: Terminal, store: Store) -> None:
         self._terminal = terminal
         self._held: list[Held] = []
         self._rows: LibraryRows | None = None
-        self._source = terminal.source(graph, share_of_cores(terminal.world))
+        self._source = terminal.source(store, share_of_cores(terminal.world))
 
     @property
     def directed(self) -> bool:

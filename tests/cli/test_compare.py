@@ -16,7 +16,14 @@ from distbfs.report import plots
 from distbfs.search.result import Result
 
 ENGINES = "openmp,openmp/push,reference"
-KRONECKER = ("--kronecker", 8, "--sources", 3, "--repeats", 2)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small graph, and options of searches."""
+    path = tmp_path_factory.mktemp("compare") / "small"
+    assert here("generate", "kronecker", "-s", 8, "-o", path).code == 0
+    return path, "--sources", 3, "--repeats", 2
 
 
 @pytest.fixture(scope="module")
@@ -106,21 +113,11 @@ def test_the_table(store):
     assert "over limit" in lines[0]
 
 
-@pytest.mark.parametrize(
-    "graph", [("--kronecker", 7), ("--uniform", 7), ("--road", 300)]
-)
-def test_graphs_built_in_memory(graph):
-    words = ("compare", *graph, "--engines", "openmp,reference", "--sources", 2)
-    values = here(*words, "--json").values
-    assert values["graph"]["source"]["family"] == graph[0][2:]
-    assert values["graph"]["title"].startswith(graph[0][2:])
-
-
-def test_options_of_an_engine():
+def test_options_of_an_engine(small):
     words = (
         "openmp/push:threads=1,direction=push,parents=no,reference,openmp:stepwise=yes"
     )
-    values = here("compare", *KRONECKER, "--engines", words, "--json").values
+    values = here("compare", *small, "--engines", words, "--json").values
     first, second, third = values["engines"]
     assert first["engine"] == "openmp/push:threads=1,direction=push,parents=no"
     assert first["search"]["threads"] == 1
@@ -171,15 +168,15 @@ def test_the_list_of_engines(text, split):
         (("--plot", "/none/x.png"), "there is no folder /none"),
     ],
 )
-def test_refusals(words, said, tmp_path, monkeypatch):
+def test_refusals(words, said, tmp_path, monkeypatch, small):
     monkeypatch.chdir(tmp_path)
-    refusal = here("compare", *KRONECKER, *words).refusal
+    refusal = here("compare", *small, *words).refusal
     with pytest.raises(UsageError, match=said):
         raise UsageError(refusal)
 
 
 def test_no_graph_and_no_store(tmp_path):
-    assert "give one of STORE" in here("compare").refusal
+    assert "give one STORE" in here("compare").refusal
     assert str(tmp_path) in here("compare", tmp_path / "none").refusal
 
 
@@ -199,8 +196,8 @@ def test_a_library_that_is_missing(store, monkeypatch):
 
 
 @pytest.mark.skipif(has_device(), reason="there is a CUDA device")
-def test_no_device():
-    done = here("compare", *KRONECKER, "--engines", "openmp,xbfs")
+def test_no_device(small):
+    done = here("compare", *small, "--engines", "openmp,xbfs")
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith("distbfs: no CUDA")
     assert done.err.count("\n") == 1
@@ -215,7 +212,7 @@ def test_a_plot(store, tmp_path):
     assert f"wrote {path}" in done.err
 
 
-def test_engines_that_disagree(monkeypatch):
+def test_engines_that_disagree(monkeypatch, small):
     real = Result.to_numpy
 
     def wrong(found):
@@ -226,14 +223,14 @@ def test_engines_that_disagree(monkeypatch):
         return level, parent
 
     monkeypatch.setattr(Result, "to_numpy", wrong)
-    done = here("compare", *KRONECKER)
+    done = here("compare", *small)
     assert (done.code, done.out) == (1, "")
     assert done.err.count("\n") == 1
     assert "levels from source" in done.err
     assert "has 0 by openmp, 1 by reference" in done.err
 
 
-def test_engines_take_turns(monkeypatch):
+def test_engines_take_turns(monkeypatch, small):
     order = []
     real = comparing.Session.search
 
@@ -242,7 +239,7 @@ def test_engines_take_turns(monkeypatch):
         return real(session, root, records=records)
 
     monkeypatch.setattr(comparing.Session, "search", noted)
-    values = here("compare", *KRONECKER, "--json").values
+    values = here("compare", *small, "--json").values
     a, b = values["sources"][:2]
     timed = [(name, root) for name, root, records in order if not records]
     timed = timed[len(timed) - 12 :]
@@ -272,12 +269,12 @@ def test_sources_are_in_the_largest_component(tmp_path):
     assert set(values["nedge"]) == {60}
 
 
-def test_ranks(store, tmp_path):
-    values = on(2, "compare", *KRONECKER, "--json").values
+def test_ranks(store, tmp_path, small):
+    values = on(2, "compare", *small, "--json").values
     assert values["ranks"] == 2
     assert values["rates"] == {}
     assert values["engines"][0]["over_limit"] is None
-    alone_values = here("compare", *KRONECKER, "--json").values
+    alone_values = here("compare", *small, "--json").values
     for name in ("sources", "nedge", "reached"):
         assert values[name] == alone_values[name]
     assert values["graph"]["stored_edges"] == alone_values["graph"]["stored_edges"]
@@ -292,11 +289,13 @@ def test_a_plot_is_checked_before_the_run(monkeypatch, tmp_path):
 
 
 def test_several_graphs_threads_and_peers(store, tmp_path):
-    words = ("compare", store, "--kronecker", 7, "--road", 200, "--road", 300)
+    road = tmp_path / "road"
+    assert here("generate", "road", "-n", 300, "-o", road).code == 0
+    words = ("compare", store, road)
     words += ("--threads", "1,2", "--peers", "scipy", "--sources", 2, "--repeats", 2)
     words += ("--engines", "openmp/push,openmp:direction=push,reference:threads=1")
     values = here(*words, "--json").values
-    assert len(values["comparisons"]) == 4
+    assert len(values["comparisons"]) == 2
     for one in values["comparisons"]:
         engines = {engine["engine"]: engine for engine in one["engines"]}
         assert list(engines) == [
@@ -316,24 +315,24 @@ def test_several_graphs_threads_and_peers(store, tmp_path):
         assert (peer["checks"], peer["over_limit"], peer["repeats"]) == (None,) * 3
         assert np.array(peer["seconds"]).shape == (2, 2)
     titles = [one["graph"]["title"] for one in values["comparisons"]]
-    assert titles == [str(store), "kronecker 7", "road 200", "road 300"]
+    assert titles == [str(store), str(road)]
     out = here(*words).out.splitlines()
-    assert sum(line.startswith("engine") and "efficiency" in line for line in out) == 4
-    assert any(line.startswith("road 300: ") for line in out)
+    assert sum(line.startswith("engine") and "efficiency" in line for line in out) == 2
+    assert any(line.startswith(f"{road}: ") for line in out)
 
 
-def test_peers_that_disagree(monkeypatch):
+def test_peers_that_disagree(monkeypatch, small):
     monkeypatch.setattr(
         "distbfs.benchmark.libraries.scipy.ScipyLibrary.levels",
         lambda self, found, root: np.zeros(256, np.int32),
     )
-    done = here("compare", *KRONECKER, "--peers", "scipy", "--engines", "reference")
+    done = here("compare", *small, "--peers", "scipy", "--engines", "reference")
     assert done.code == 1
     assert "by scipy" in done.err
 
 
-def test_every_peer_that_is_installed():
-    words = ("compare", *KRONECKER, "--peers", "all", "--engines", "openmp", "--json")
+def test_every_peer_that_is_installed(small):
+    words = ("compare", *small, "--peers", "all", "--engines", "openmp", "--json")
     names = [engine["engine"] for engine in here(*words).values["engines"]]
     assert {"openmp", "scipy", "networkx"} <= set(names)
 
@@ -341,7 +340,7 @@ def test_every_peer_that_is_installed():
 def test_panels(store, tmp_path):
     pytest.importorskip("matplotlib")
     path, file = tmp_path / "panels.png", tmp_path / "told.json"
-    words = ("compare", store, "--kronecker", 6, "--sources", 1, "--repeats", 1)
+    words = ("compare", store, store, "--sources", 1, "--repeats", 1)
     done = here(*words, "--json", "--threads", "1,2", "--plot", path)
     assert path.read_bytes()[:4] == b"\x89PNG"
     file.write_text(done.out)
@@ -350,7 +349,7 @@ def test_panels(store, tmp_path):
         done = here("plot", "compare", file, "-o", path, "--kind", kind)
         assert (done.code, done.out) == (0, "")
         assert path.read_bytes()[:4] == b"\x89PNG"
-    done = here("compare", store, "--kronecker", 6, "--sources", 1, "--json")
+    done = here("compare", store, store, "--sources", 1, "--json")
     file.write_text(done.out)
     words = ("plot", "compare", file, "-o", path)
     assert here(*words).code == 0

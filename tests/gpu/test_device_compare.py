@@ -30,10 +30,12 @@ def distbfs(capsys, *words):
 
 
 @pytest.mark.parametrize(
-    "graph", [("--kronecker", 12), ("--uniform", 11), ("--road", 3000)]
+    "graph", [("kronecker", "-s", 12), ("uniform", "-s", 11), ("road", "-n", 3000)]
 )
-def test_graphs_built_in_memory(capsys, graph):
-    words = ("compare", *graph, "--engines", ENGINES, "--sources", 5, "--json")
+def test_graphs_of_families(capsys, tmp_path, graph):
+    store = tmp_path / "graph"
+    distbfs(capsys, "generate", *graph, "-o", store)
+    words = ("compare", store, "--engines", ENGINES, "--sources", 5, "--json")
     values = json.loads(distbfs(capsys, *words))
     engines = values["engines"]
     assert len(engines) == 5

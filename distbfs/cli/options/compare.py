@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distbfs.cli.command import STORE, argument, command_of
-from distbfs.cli.options import SCALES, SOURCES, EnergyOption, Speech
+from distbfs.cli.options import SOURCES, EnergyOption, Speech
 from distbfs.options import DEVICES, INPUT, OUTPUT, SEARCH, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(EnergyOption, Speech):
-    """Compare engines on each STORE, and on graphs that are built in memory.
+    """Compare engines on each STORE.
 
     An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
     frontier, balance, async (yes, no), direction, parents (yes, no), stepwise (yes,
@@ -26,11 +26,8 @@ class CompareOptions(EnergyOption, Speech):
     Edge checks, and repeats in frontiers, are counted in extra searches.  For peers,
     only the library call is timed.
 
-    kronecker: Kronecker graph, 2^scale vertices.
-    uniform: Uniform, 2^scale vertices, mean degree 32.
-    road: Road-like graph of about this many vertices.
     sources: Number of searches, from vertices of the largest component.
-    seed: Seed of sources and graph.
+    seed: Seed of sources.
     engines: Engines, such as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.
     peers: Other libraries, such as scipy,igraph; all: the installed ones.
     repeats: Searches from each source by each engine.
@@ -41,10 +38,7 @@ class CompareOptions(EnergyOption, Speech):
         and efficiency: a .png, .svg or .pdf file.
     """
 
-    stores: tuple[Path, ...] = argument(STORE, "[STORE]...", nargs=-1)
-    kronecker: tuple[int, ...] = option(INPUT, default=(), **SCALES)
-    uniform: tuple[int, ...] = option(INPUT, default=(), **SCALES)
-    road: tuple[int, ...] = option(INPUT, default=(), low=4)
+    stores: tuple[Path, ...] = argument(STORE, "STORE...", nargs=-1)
     sources: int = option(INPUT, default=16, **SOURCES)
     seed: int = option(INPUT, default=1)
     engines: str = option(SEARCH, default="openmp,reference")

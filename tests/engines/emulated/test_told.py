@@ -180,12 +180,14 @@ def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
             assert f"writing part {index}: 100 %" in done.err
 
 
-def test_knobs_are_compared(monkeypatch):
+def test_knobs_are_compared(monkeypatch, tmp_path):
     """Which are best, one beside the other, on one graph."""
     made = Rates("cuda", 1e9, 64, 1e9)
     monkeypatch.setattr(comparison, "device_rates", lambda bits, link: made)
     entries = ("bfs4k", "bfs4k:k1=8", "bfs4k:k1=8,ext=no")
-    words = ("--kronecker", 6, "--sources", 1, "--engines", ",".join(entries))
+    store = tmp_path / "graph"
+    assert here("generate", "kronecker", "-s", 6, "-o", store).code == 0
+    words = (store, "--sources", 1, "--engines", ",".join(entries))
     done = here("compare", *words, "--json")
     assert done.code == 0, done.err
     engines = done.values["engines"]
