@@ -27,8 +27,8 @@ ENGINES = {
     "virtual-warp": f"{PAPERS}.baselines.virtual_warp:VirtualWarpEngine",
 }
 RUNNERS = {  # of many searches
-    "reference": "distbfs.multisearch.numpy_runner:ReferenceRunner",
-    "openmp": "distbfs.multisearch.openmp_runner:OpenMPRunner",
+    "reference": "distbfs.multisearch.host_runners:ReferenceRunner",
+    "openmp": "distbfs.multisearch.host_runners:OpenMPRunner",
     "xbfs": "distbfs.multisearch.cuda_runner:CudaRunner",
 }
 APPS = {  # of many searches

@@ -26,13 +26,16 @@ from distbfs.engines.openmp.engine import OpenMPEngine
 from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.apps.betweenness import dependencies, scaled
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.bits import BitSearch, width_for
+from distbfs.multisearch.bits import width_for
+from distbfs.multisearch.part_bits import BitSearch
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields
 from distbfs.store.whole import NO_DELEGATES
 
 EDGES_A_NODE = 10
+LEVELS = Wanted(levels=True, counts=False)
 THEIRS = 10  # sources of NetworkX
 
 
@@ -60,14 +63,14 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
         return [whole.search(source).level for source in sources.tolist()]
 
     def at_once(kind: str) -> None:
-        search.run(sources)
-        search.levels(out=out[kind])
+        search.run(sources, LEVELS)
+        search.levels_by_id(out=out[kind])
 
     calls = {
         "single": one_by_one,
         "bits_int8": lambda: at_once("int8"),
         "bits_int32": lambda: at_once("int32"),
-        "traversal": lambda: search.run(sources),
+        "traversal": lambda: search.run(sources, LEVELS),
     }
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):

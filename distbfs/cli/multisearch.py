@@ -35,7 +35,7 @@ from distbfs.formats.ids import IdMap
 from distbfs.leftovers import DASH
 from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task
-from distbfs.multisearch.base import ProblemRunner, RunOptions
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
     check_name,
@@ -43,6 +43,7 @@ from distbfs.multisearch.result_files import (
     write_arrays,
     write_pairs,
 )
+from distbfs.multisearch.runner import ProblemRunner
 from distbfs.multisearch.searchers import (
     PartsSearcher,
     Searcher,

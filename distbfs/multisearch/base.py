@@ -1,4 +1,4 @@
-"""The contract of a runner of problems on any hardware, and of its results.
+"""Options and results of a run of a problem, and checks of both.
 
 ``State`` lists the states that the traversal itself keeps. Problems with ``bits``
 declare no others.
@@ -7,7 +7,6 @@ declare no others.
 from __future__ import annotations
 
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,9 +26,8 @@ from distbfs.options import (
     depth_limit,
     option,
 )
-from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill, readable
-from distbfs.types import AnyArray, Array, Ids, Stop
+from distbfs.types import Array, Ids, Stop
 
 KEPT = {
     "level": ("pair", "iu"),
@@ -52,6 +50,7 @@ MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
 BATCH_BYTES = 1 << 30
 WAYS = ("auto", "sources", "parts")
+BITS = "bits"  # the method of bit-parallel traversals
 
 
 @dataclass(frozen=True)
@@ -129,66 +128,6 @@ class Results:
             names = ", ".join(self.values) or "none"
             raise UsageError(f"there is no result '{name}'; there are: {names}")
         return self.values[name]
-
-
-class ProblemRunner(ABC):
-    """Runs problems over whole graphs: one part without delegates.
-
-    ``__init__`` raises CompilerMissing or DeviceMissing if it cannot run here.
-    """
-
-    name: str
-    methods: tuple[str, ...]
-
-    @abstractmethod
-    def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
-        """Return a whole graph in the form that the runner needs.
-
-        part: has the ids of the input (see ``whole.in_input_ids``)
-        options: only ``device_memory`` and ``host_memory`` count here
-        Raises UsageError if the runner cannot search such a graph.
-        """
-
-    def run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
-    ) -> Results:
-        """Run a problem from sources, int64 [k], vertices of the graph; k may be 0.
-
-        graph: what ``prepare`` returned; only one run at a time may use it. Raises
-        UsageError for a problem that cannot run and for an error in one of its
-        functions, whose name and line the message has; ResourceError if memory runs
-        out.
-        """
-        check_problem(problem)
-        check_sources(sources, graph.n)
-        if options.method and options.method not in self.methods:
-            allowed = ", ".join(self.methods)
-            raise UsageError(
-                f"method '{options.method}' of engine {self.name}; allowed: {allowed}"
-            )
-        return self._run(problem, graph, sources, options)
-
-    @abstractmethod
-    def _run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
-    ) -> Results:
-        """Run a problem that has been checked, from vertices of the graph."""
-
-    def levels_from(self, graph: Any) -> Callable[[int], AnyArray] | None:  # noqa: ARG002
-        """Return a function from a vertex id to levels, [n] by id, on a device.
-
-        An array stays valid until the next call. Returns None, as by default, if many
-        searches run at once.
-        """
-        return None
-
-    def where(self, graph: Any) -> str:  # noqa: ARG002
-        """Describe the rows of a graph that are in host memory, "" if none are."""
-        return ""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return engine and devices of problems, for reports (JSON values)."""
 
 
 def check_sources(sources: Ids, n: int, what: str = "source") -> None:

@@ -60,7 +60,8 @@ class MeetingSearches:
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
             memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)
-            self._bits = LaunchedShare(graph, 1, memory, pull_edges)
+            self._bits = LaunchedShare(graph, 1, memory)
+        self._bits.params.pull_edges = pull_edges
         self._meet = structure(SOURCE, "Meet")(
             p=self._bits.params,
             numbers=graph.numbers,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,31 +12,22 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.multisearch.base import (
-    KEPT,
-    ProblemRunner,
-    Results,
-    RunOptions,
-)
-from distbfs.multisearch.bit_batches import run_in_batches, wanted_of
-from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.multisearch.base import BITS, KEPT, RunOptions
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import bytes_beside, lanes_that_fit
+from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
+from distbfs.multisearch.runner import ProblemRunner
+from distbfs.multisearch.traversals import DeviceTraversals
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.device_opening import where_rows_are
-from distbfs.types import DeviceArray, Ids
+from distbfs.types import Array, DeviceArray, Ids
 
-BITS = "bits"
 ONE = SearchOptions(engine="xbfs", parents=False)  # of a search from one source
-NEVER = (1 << 63) - 1  # edges: more than any frontier has
-PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
 
 class CudaRunner(ProblemRunner):
@@ -65,69 +57,23 @@ class CudaRunner(ProblemRunner):
         """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(SoloWorld(), [graph])
 
+    @contextmanager
+    def traversals(self, graph: Share) -> Iterator[DeviceTraversals]:
+        """Yield the traversals of a graph; their memory is freed afterwards."""
+        made = DeviceTraversals(SoloWorld(), [graph])
+        with closing(made):
+            yield made
+
     def _run(
         self, problem: Problem, graph: Share, sources: Ids, options: RunOptions
-    ) -> Results:
-        by_bits = problem.bits and options.bits and options.method in ("", BITS)
-        if options.method == BITS and not by_bits:
-            raise UsageError(f"problem {problem.name} cannot run with method bits")
-        outputs = Outputs(problem, len(sources), graph.n)
-        if not by_bits:
-            facts = self._blocks(problem, graph, sources, options, outputs)
-            return Results(outputs.results(), {**self.describe(), **facts})
-        most = min(options.batch or LARGEST, max(len(sources), 1), LARGEST)
-        while True:
-            try:
-                return self._bits(problem, graph, sources, options, most)
-            except OutOfMemory:
-                if most == 1:
-                    raise
-            most //= 2  # as for deep levels; what the batch held is free by now
-
-    def _bits(
-        self,
-        problem: Problem,
-        graph: Share,
-        sources: Ids,
-        options: RunOptions,
-        at_once: int,
-    ) -> Results:
-        """Run a problem in bit-parallel batches of up to ``at_once`` sources."""
-        outputs = Outputs(problem, len(sources), graph.n)
-        wanted = replace(wanted_of(problem, options), adds_up=True)
-        world = SoloWorld()
-        lanes = next((x for x in LANES[:-1] if SEARCHES * x >= at_once), 0)
-        searches = DomainBitSearches(
-            world,
-            [graph],
-            lanes=lanes or lanes_that_fit(world, [graph], levels=wanted.levels),
-            pull_edges=PULL_EDGES[options.direction],
-        )
-        size = min(at_once, searches.width)
-
-        def search(some: Ids) -> tuple[DomainBitSearches, int]:
-            searches.run(some[:size], wanted)
-            return searches, len(some[:size])
-
-        facts = run_in_batches(problem, sources, outputs, search)
-        searches.close()
-        about = {**self.describe(), "method": BITS, **facts}
-        return Results(outputs.results(), about)
-
-    def _blocks(
-        self,
-        problem: Problem,
-        graph: Share,
-        sources: Ids,
-        options: RunOptions,
-        outputs: Outputs,
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Run a problem by its CUDA text, with a block for each search."""
         if problem.functions and not problem.cuda:
             raise UsageError(
                 f"problem {problem.name} has no CUDA text; engines openmp and "
                 "reference run its functions"
             )
+        outputs = Outputs(problem, len(sources), graph.n)
         kept = [s for s in problem.state if s.name in KEPT and s.result]
         own = tuple(s for s in problem.state if s.name not in KEPT)
         pairs = [s.name for s in own if s.per == "pair" and s.result]
@@ -147,7 +93,7 @@ class CudaRunner(ProblemRunner):
         for name, array in runner.run().items():
             if name in outputs.values:
                 outputs.values[name][...] = array.get()
-        return {
+        return outputs.results(), {
             "method": runner.method,
             "threshold": runner.warp_degree,
             "batches": runner.batches,

@@ -28,7 +28,7 @@ from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare
 from distbfs.multisearch.one_device import LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
-from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
 from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.ranks.agreement import errors_of_all
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
+PULL_EDGES = {"push": (1 << 63) - 1, "pull": 0}
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
@@ -53,7 +54,6 @@ class DomainBitSearches(PartSearches):
     pull_edges: pull frontiers of this many edges or more (default: a share of all)
 
     launched: the share that makes all levels in one launch, None if the host leads
-    adds_up: whether sums are of all runs, as ``Wanted`` says
 
     Raises ResourceError on all ranks if device memory is short on one.
     """
@@ -81,11 +81,9 @@ class DomainBitSearches(PartSearches):
         self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
         self._shares: list[BitShare] = []
         self.launched: LaunchedShare | None = None
-        self.adds_up = False
         self._sources: Ids = NO_IDS
         self._lone: Array = np.zeros(0, dtype=np.bool_)
         self._lone_of_sums: Ids = NO_IDS
-        self._levels = False
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
         devices = [member.cuda_device for member in members]
@@ -104,7 +102,7 @@ class DomainBitSearches(PartSearches):
     def _share(self, member: Share, memory: DeviceArray, bases: Ids) -> BitShare:
         if not member.whole or member.tails is not None:
             return BitShare(member, self.lanes, memory, bases)
-        self.launched = LaunchedShare(member, self.lanes, memory, self._pull_edges)
+        self.launched = LaunchedShare(member, self.lanes, memory)
         return self.launched
 
     def _each(self, work: Callable[[BitShare], Any]) -> list[Any]:
@@ -115,12 +113,11 @@ class DomainBitSearches(PartSearches):
         check_sources(sources, self._layout.n)
         if len(sources) > self.width:
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
-        self._sources, self._levels, self._blocks = sources, wanted.levels, None
-        self.adds_up = wanted.adds_up
+        self._sources, self._blocks = sources, None
         numbers = [share.member.numbers_of_ids(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
-        self._lone, before = ~there, self._lone_of_sums if wanted.adds_up else NO_IDS
+        self._lone, before = ~there, self._lone_of_sums if wanted.continued else NO_IDS
         self._lone_of_sums = np.concatenate([before, sources[self._lone]])
 
         with errors_of_all(self._world, ResourceError):
@@ -135,7 +132,12 @@ class DomainBitSearches(PartSearches):
         if self.launched is None:
             return super()._search(wanted)
         with on_device(self.launched.device):
-            return self.launched.search(wanted.limit, wanted.stop)
+            return self.launched.search(self._pulled_from)
+
+    @property
+    def _pulled_from(self) -> int:
+        """Number of edges from which on a frontier is pulled."""
+        return PULL_EDGES.get(self._wanted.direction, self._pull_edges)
 
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
@@ -146,7 +148,7 @@ class DomainBitSearches(PartSearches):
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
         # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
-        way = "pull_level" if self._edges >= self._pull_edges else "push_level"
+        way = "pull_level" if self._edges >= self._pulled_from else "push_level"
 
         def step(share: BitShare) -> None:
             if share.tails is not None and way == "pull_level":
@@ -207,10 +209,6 @@ class DomainBitSearches(PartSearches):
                 np.add.at(sums, self._layout.local_of(own), 1)
         return values
 
-    def sum_by_id(self, name: str) -> Array:
-        """Return a sum of ``base.SUMS`` over a whole graph by id, [n] on the host."""
-        return self.sums(name)[0]
-
     def levels_by_id(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels of a whole graph, CuPy [k, n], on its device.
 
@@ -219,7 +217,7 @@ class DomainBitSearches(PartSearches):
         for the result
         """
         cp, share, shape = cuda.cupy(), self._shares[0], (self._count, self._layout.n)
-        dtype = level_dtype(self.deepest if self._levels else 0)
+        dtype = level_dtype(self.deepest if self._wanted.levels else 0)
         if out is None:
             with cuda.memory_of("levels"):
                 out = cp.empty(shape, dtype)
@@ -231,7 +229,10 @@ class DomainBitSearches(PartSearches):
         return out
 
     def put_levels(self, out: Array) -> None:
-        """Write levels of a whole graph by id; see ``bit_batches.Searched``."""
+        """Write levels by id; see ``PartSearches``."""
+        if self.by_id is not of_whole:
+            super().put_levels(out)
+            return
         levels = self.levels_by_id()
         if out.dtype.kind == "i":
             levels.astype(out.dtype, copy=False).get(out=out)
@@ -244,7 +245,7 @@ class DomainBitSearches(PartSearches):
         They are summed over the sources: float64 by local id, for each part; see
         ``domain_paths``. stop: as in ``Wanted``
         """
-        if not self._levels:
+        if not self._wanted.levels:
             raise ValueError("levels were not requested")
         if self.deepest < 2:  # no path has a vertex between its ends
             return [np.zeros(share.member.n) for share in self._shares]

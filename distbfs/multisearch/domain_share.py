@@ -10,7 +10,6 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, copied, structure
 from distbfs.device.take import take
-from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
@@ -163,7 +162,7 @@ class BitShare:
             if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
         self.params.set(counts=self._counts)
-        if not wanted.adds_up or self._sums.keys() != {*wanted.sums}:
+        if not wanted.continued:
             self._begin_sums()
         if self.tails is not None:
             # mutant: clear -> counts
@@ -249,7 +248,7 @@ class BitShare:
     def level_counts(self, levels: int) -> Array:
         """Return the number of vertices counted here, int64 [levels, width]."""
         if self._counts is None:
-            raise UsageError("these searches ran without counts")
+            raise ValueError("counts were not requested")
         counts: Array = self._counts[:levels].get().astype(np.int64)
         return counts
 

@@ -1,4 +1,4 @@
-"""The reference runner, for problems with NumPy functions over arrays of edges.
+"""Batches of problems with NumPy functions over arrays of edges.
 
 A function gets ``s``, the batch of searches that runs now, and arrays of rows and
 edges:
@@ -15,8 +15,8 @@ always there, int32 [b, n], and right for all vertices up to one level below the
 frontier.  The same row and vertex may occur many times in one call: NumPy's
 ``np.add.at`` and ``np.bincount`` add up such repeats, ``array[i, v] += x`` does not.
 
-This module also serves as the specification of all runners; it traverses level by level
-in NumPy.
+It also serves as the specification of all runners: ``NumpyWalk`` traverses level by
+level in NumPy.
 """
 
 from __future__ import annotations
@@ -32,15 +32,12 @@ from distbfs.graph.csr import CSR
 from distbfs.multisearch.base import (
     KEPT,
     SUMS,
-    ProblemRunner,
-    Results,
     RunOptions,
     call,
     check_depth,
     check_results,
 )
 from distbfs.multisearch.problem import Problem, State
-from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -305,32 +302,3 @@ def run_batches(
         setattr(every, name, value)
     call(problem, "finalize", every)
     return outputs.results(), {"batches": len(batches), "levels": levels}
-
-
-class ReferenceRunner(ProblemRunner):
-    """NumPy on one thread."""
-
-    name = "reference"
-    methods = ("numpy",)
-
-    def prepare(self, part: Part, options: RunOptions | None = None) -> NumpyWalk:
-        """Return the rows of a whole graph by id."""
-        check_memory(self, options)
-        return NumpyWalk(rows_by_id(part))
-
-    def _run(
-        self, problem: Problem, graph: NumpyWalk, sources: Ids, options: RunOptions
-    ) -> Results:
-        values, facts = run_batches(problem, graph, graph.n, sources, options)
-        return Results(values, {**self.describe(), **facts})
-
-    def describe(self) -> dict[str, Any]:
-        """Return the runner's hardware and settings, for reports."""
-        return {"engine": self.name, "method": "numpy", "threads": 1}
-
-
-def check_memory(runner: Any, options: RunOptions | None) -> None:
-    """Raise UsageError for memory limits if the runner is not for devices."""
-    for name in MEMORY_OPTIONS:
-        if options is not None and getattr(options, name) is not None:
-            raise UsageError(f"{name} is not an option of engine {runner.name}")

@@ -26,13 +26,11 @@ from distbfs.multisearch.domain_share import BitShare
 
 if TYPE_CHECKING:
     from distbfs.partition.share import Share
-    from distbfs.types import DeviceArray, Ids, Stop
+    from distbfs.types import DeviceArray, Ids
 
 
 class LaunchedShare(BitShare):
     """The only share of searches of a whole graph, all of which is on the device.
-
-    pull_edges: pull frontiers of this many edges or more
 
     control: uint64, counters of the barriers of blocks; to be cleared before a launch
     seconds: time of the last search's kernels; pulls, pushes: its levels by direction
@@ -40,10 +38,8 @@ class LaunchedShare(BitShare):
 
     source = KERNELS / "bits.cu"
 
-    def __init__(
-        self, member: Share, lanes: int, memory: DeviceArray, pull_edges: int
-    ) -> None:
-        self._pull_edges, self._word = pull_edges, StopWord()
+    def __init__(self, member: Share, lanes: int, memory: DeviceArray) -> None:
+        self._word = StopWord()
         self._host_state = structure(self.source, "State")
         self.control, self._state = (
             cuda.cupy().zeros(ctypes.sizeof(kind) // 8, np.uint64)
@@ -61,7 +57,6 @@ class LaunchedShare(BitShare):
             in_adj=in_columns,
             control=self.control,
             state=self._state,
-            pull_edges=self._pull_edges,
         )
         module = programs.Module(
             self.source, PIECES=self.lanes, DIRECTED=int(graph.directed)
@@ -77,14 +72,18 @@ class LaunchedShare(BitShare):
     def _fresh(self) -> list[DeviceArray]:
         return [*self._shared["front"], self._state]
 
-    def search(self, limit: int | None, stop: Stop | None) -> int:
+    def search(self, pull_edges: int) -> int:
         """Search from level 0, which ``begin`` wrote; return the largest level.
 
-        There are several launches if the memory for levels must grow. stop: function
-        that is called before and during each launch; SearchStopped is raised if it
-        returns True while levels are left
+        There are several launches if the memory for levels must grow. ``wanted.stop``
+        is called before and during each launch; SearchStopped is raised if it returns
+        True while levels are left.
+
+        pull_edges: pull frontiers of this many edges or more
         """
+        limit, stop = self.wanted.limit, self.wanted.stop
         last = NO_LIMIT if limit is None else limit
+        self.params.pull_edges = pull_edges
         self.seconds, state = 0.0, self._state_now()
         while state.edges and state.depth < last:
             if state.stopped or (stop is not None and stop()):

@@ -1,6 +1,7 @@
 """Up to 512 searches in one traversal over the parts of all ranks, in host memory.
 
-Each level pushes the words of the frontier along the four subgraphs of a part. Every
+A whole graph is one part, whose levels are all searched by one call of C. Otherwise
+each level pushes the words of the frontier along the four subgraphs of a part. Every
 rank holds the words of delegates; those that a level changes are ORed over the ranks.
 Words along nn edges are first ORed for each outer end, and each end's word is sent once
 to the rank that owns it. The time of a level is proportional to the edges of its
@@ -16,28 +17,37 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
+from distbfs.device.calls import LongCall
+from distbfs.errors import SearchStopped
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
-from distbfs.multisearch.bits import LANE, WordRows, array_table, prepare
-from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.multisearch.base import MOST, check_depth
+from distbfs.multisearch.bits import LANE, OPEN, WordRows, array_table, prepare
+from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
-    from distbfs.types import Array, Ids, Words, World
+    from distbfs.types import Array, Ids, Stop, Words, World
 
 SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
 SENT = Wanted(counts=False)  # of words that are only sent
+DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
+NO_LIMIT = (1 << 31) - 2
+KINDS = {"int8": 1, "int16": 2, "int32": 4}
+FLAGS = 0
+GROW, STOPPED = 1, -2
 
 
 def ends_table(edges: int, ends: int) -> ArrayTable:
@@ -85,12 +95,33 @@ class OuterEnds:
         return table
 
 
+def is_whole(part: Part) -> bool:
+    """Return whether a part is a whole graph without delegates."""
+    return part.layout.parts == 1 and not part.delegate_count
+
+
+def rows_of(part: Part, lanes: int, threads: int) -> WordRows:
+    """Return the words of a part's vertices, with the edges of a whole graph."""
+    if not is_whole(part):
+        return WordRows(part.local_count, lanes, threads)
+    return WordRows(
+        part.local_count,
+        lanes,
+        threads,
+        part.active,
+        edges=part.nn.edges,
+        offsets=part.nn.offsets,
+        columns=part.nn.columns,
+        in_offsets=part.pulled.offsets,
+        in_columns=part.pulled.columns,
+    )
+
+
 class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
     parts: this rank's parts, at least one; lanes: number of lanes of a word, each of 64
     searches
-    direction: direction of levels inside parts: auto, push or pull
     """
 
     def __init__(
@@ -102,10 +133,9 @@ class PartBitSearches(PartSearches):
         self._threads, self._layout = ctypes.c_int(threads), parts[0].layout
         self._placement = Placement(self._layout.parts, world.size)
         self._delegates = WordRows(parts[0].delegate_count, lanes, threads)
-        self._normals = [WordRows(part.local_count, lanes, threads) for part in parts]
-        self._outer = [OuterEnds(part, lanes) for part in parts]
+        self._normals = [rows_of(part, lanes, threads) for part in parts]
+        self._outer = [OuterEnds(part, lanes) for part in parts if not is_whole(part)]
         self._delegate_numbers = DelegateNumbers(parts[0].delegates)
-        self.direction = "auto"
 
     @property
     def _searched(self) -> list[WordRows]:
@@ -132,8 +162,12 @@ class PartBitSearches(PartSearches):
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
         if depth >> self._delegates.view.digits:
-            for rows in self._searched:
-                rows.grow()
+            self._grow()
+
+    def _grow(self) -> None:
+        """Double the memory for levels."""
+        for rows in self._searched:
+            rows.grow()
 
     def _push(self, depth: int) -> None:  # noqa: ARG002
         """Push the frontier along all edges, and exchange the words that leave a part.
@@ -181,9 +215,9 @@ class PartBitSearches(PartSearches):
 
     def _saving(self, edges: CSR, back: CSR, start: WordRows, goal: WordRows) -> int:
         """Return the looks that a pull saves, see bits.c; back: the edges by target."""
-        if not edges.edges or not start.view.count or self.direction == "push":
+        if not edges.edges or not start.view.count or self._wanted.direction == "push":
             return 0
-        if self.direction == "pull":
+        if self._wanted.direction == "pull":
             return 1
         function = prepare(self.lanes, edges.offsets.itemsize).bits_saving
         function.restype = ctypes.c_int64
@@ -279,6 +313,101 @@ class PartBitSearches(PartSearches):
         return self._by_local(normals, self._delegates.sums[name])
 
 
+class BitSearch(PartBitSearches):
+    """Searches a whole graph: one part without delegates.
+
+    The ids of results are those of the part, unless ``by_id`` is set.
+    """
+
+    def __init__(self, part: Part, lanes: int, threads: int) -> None:
+        super().__init__(SoloWorld(), [part], lanes, threads)
+        self._part, self._rows = part, self._normals[0]
+
+    def _search(self, wanted: Wanted) -> int:
+        """Search all levels in C; return the largest level."""
+        way = ctypes.c_int(DIRECTIONS[wanted.direction])
+        return self._proceed("bits_run", wanted, self._threads, way)
+
+    def _proceed(self, step: str, wanted: Wanted, *arguments: Any) -> int:
+        """Call a function until the searches are complete; return the largest level."""
+        rows, library, view = self._rows, self._rows.library, self._rows.view
+        call = LongCall(library, wanted.stop)
+        view.stop = call.stop
+        view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
+        while (done := call(getattr(library, step), rows.state, *arguments)) == GROW:
+            self._grow()
+        if done == STOPPED:
+            raise SearchStopped(f"the searches were stopped at level {view.level}")
+        return max(view.depth[: self._count], default=0)
+
+    def meet(
+        self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None
+    ) -> Array:
+        """Return the level of each vertex id in each search (row), int32; -1 if none.
+
+        It also searches backwards from the vertices, and ends as soon as their levels
+        are known, so other methods have no results.
+        """
+        levels = np.full(len(search), OPEN, dtype=np.int32)
+        numbers = np.ascontiguousarray(self._part.numbers[vertices])
+        rows = np.ascontiguousarray(search, dtype=np.int64)
+        self._count, self._wanted = len(sources), Wanted(counts=False, stop=stop)
+        self._begin(sources, self._wanted)
+        pairs = cc.pointer(rows), cc.pointer(numbers), ctypes.c_int64(len(rows))
+        self._proceed(
+            "bits_meet", self._wanted, *pairs, cc.pointer(levels), self._threads
+        )
+        return levels
+
+    @property
+    def records(self) -> np.recarray[Any, Any]:
+        """Records of the levels; the last level finds nothing unless there was a limit.
+
+        direction: 0 for a push, 1 for a pull; frontier: vertices whose edges the level
+        read first; checks: number of edge checks
+        """
+        rows = self._rows
+        return rows.records[1 : rows.view.level + 1].view(np.recarray)
+
+    def levels_by_id(self, dtype: str = "", out: Array | None = None) -> Array:
+        """Return levels by id, [k, n]; -1 = unreached.
+
+        dtype: int8, int16 or int32, bool for reachability, "" for the narrowest type
+        that holds all levels
+        out: memory for the result, with contiguous rows. Raises TooDeep if a level does
+        not fit.
+        """
+        if out is not None:
+            dtype = out.dtype.name
+        if not dtype:
+            dtype = next(name for name, most in MOST.items() if self.deepest <= most)
+        kind, shape = KINDS.get(dtype, FLAGS), (self._count, self._part.local_count)
+        if kind:
+            check_depth(self.deepest, dtype)
+        if out is None:
+            out = np.empty(shape, dtype)
+        if out.shape != shape:
+            raise ValueError(f"out has shape {out.shape}, not {shape}")
+        LongCall(self._rows.library)(
+            self._rows.library.bits_spread,
+            self._rows.state,
+            cc.pointer(self._part.numbers),
+            ctypes.c_int64(shape[0]),
+            ctypes.c_int(kind),
+            ctypes.c_int64(shape[1]),
+            cc.pointer(out),
+            self._threads,
+        )
+        return out
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id; see ``PartSearches``."""
+        if self.by_id is of_whole:
+            self.levels_by_id(out=out)
+        else:
+            super().put_levels(out)
+
+
 def bytes_needed(
     parts: Sequence[Part], width: int, *, planes: int, sums: Sequence[str] = ()
 ) -> int:
@@ -290,6 +419,8 @@ def bytes_needed(
     counts = [parts[0].delegate_count, *(part.local_count for part in parts)]
     tables = [array_table(x, x, width, planes, sums) for x in counts]
     for part in parts:
+        if is_whole(part):
+            continue
         edges, ends = part.nn.edges, min(part.nn.edges, part.layout.n)
         tables += [ends_table(edges, ends), array_table(ends, ends, width)]
     return sum(map(total_bytes, tables))

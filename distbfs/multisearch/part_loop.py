@@ -12,12 +12,14 @@ Source: Then et al., The more the merrier, VLDB 2014.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import SearchStopped
+from distbfs.multisearch.base import SUMS
 
 if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Stop, World
@@ -31,7 +33,8 @@ class Wanted:
     sums: names in ``base.SUMS``; limit: the last level to search
     stop: function that is called before each level; SearchStopped is raised on all
     ranks if it returns True on one
-    adds_up: whether sums on devices are of all runs since they were first wanted
+    direction: of levels: auto, push or pull
+    continued: whether sums are added to those of the run before
     """
 
     levels: bool = False
@@ -39,7 +42,13 @@ class Wanted:
     sums: tuple[str, ...] = ()
     limit: int | None = None
     stop: Stop | None = None
-    adds_up: bool = False
+    direction: str = "auto"
+    continued: bool = False
+
+
+def of_whole(shards: Sequence[Array], dtype: type[np.number[Any]]) -> Array:  # noqa: ARG001
+    """Return the only shard, of a whole graph whose local ids are those of results."""
+    return shards[0]
 
 
 class PartSearches(ABC):
@@ -47,19 +56,23 @@ class PartSearches(ABC):
 
     width: the most searches of a traversal; deepest: largest level of the last
     traversal
+    by_id: function from values by local id of each part, and their dtype, to values by
+    id, [n] on ranks that need results
     """
 
     width: int
     deepest: int
+    by_id: Callable[[Sequence[Array], type[np.number[Any]]], Array]
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self._world, self.by_id = world, of_whole
         self._count = 0  # searches of the last run
         self._edges = 0  # out of the frontier, of all parts
+        self._wanted = Wanted()
 
     def run(self, sources: Ids, wanted: Wanted) -> None:
         """Search from up to ``width`` vertices, internal ids int64 [k]."""
-        self._count = len(sources)
+        self._count, self._wanted = len(sources), wanted
         self._begin(sources, wanted)
         self.deepest = self._search(wanted)
 
@@ -88,8 +101,20 @@ class PartSearches(ABC):
 
     def counts(self) -> Array:
         """Return the number of vertices by search and level, int64 [k, levels]."""
+        if not self._wanted.counts:
+            raise ValueError("counts were not requested")
         own = np.ascontiguousarray(self._own_counts()[:, : self._count].T)
         return self._world.allreduce(own)[:, : self.deepest + 1]
+
+    def sum_by_id(self, name: str) -> Array:
+        """Return a sum of ``base.SUMS`` by id, [n], on ranks that need results."""
+        return self.by_id(self.sums(name), np.dtype(SUMS[name]).type)
+
+    def put_levels(self, out: Array) -> None:
+        """Write levels by id to ``out``, [k, n]; if it is unsigned, reachability."""
+        for search, row in enumerate(out):
+            level = self.by_id(self.levels(search), np.int32)
+            row[...] = level if out.dtype.kind == "i" else level >= 0
 
     def tail_counts(self) -> dict[str, int]:
         """Return the tail reads of the last run on all ranks (collective).

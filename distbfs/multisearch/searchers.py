@@ -8,28 +8,25 @@ up to 512 sources in one traversal.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
 
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
-    SUMS,
     WAYS,
-    ProblemRunner,
     Results,
     RunOptions,
     check_problem,
     check_sources,
 )
-from distbfs.multisearch.bit_batches import add_counts, run_in_batches, wanted_of
-from distbfs.multisearch.numpy_runner import Outputs
-from distbfs.multisearch.part_loop import PartSearches
 from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.runner import ProblemRunner, add_counts, run_in_batches
 from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
@@ -46,6 +43,7 @@ from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.types import AnyArray, Array, Ids, World, slice_bounds
 
+PLANES = 8  # of levels, in estimates
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
@@ -252,16 +250,10 @@ class PartsSearcher(Searcher):
                 "each rank; it cannot run over parts"
             )
         width = self.n if self.world.rank == 0 else 0
-        outputs = Outputs(problem, len(sources), width)
-        traversals, wanted = self._traversals, wanted_of(problem, options)
-
-        def search(some: Ids) -> tuple[PartsSearched, int]:
-            searches, count = traversals.run(some, options, wanted)
-            return PartsSearched(self, searches), count
-
-        facts = run_in_batches(problem, sources, outputs, search)
+        values, facts = run_in_batches(
+            problem, sources, width, self._traversals, options
+        )
         add_counts(self.tails, {x: facts[x] for x in TAIL_COUNTS if x in facts})
-        values = outputs.results()
         for state in problem.state:
             if state.per == "pair" and self.world.rank:
                 values[state.name] = values[state.name][:0]
@@ -269,15 +261,6 @@ class PartsSearcher(Searcher):
                 rows = self.world.allgather(values[state.name])
                 values[state.name] = np.concatenate(rows)
         return Results(values, self.describe())
-
-    def by_id(self, shards: Sequence[Array], dtype: type[np.number]) -> Array:
-        """Convert each shard's values by local id to [n] on rank 0, [0] on others."""
-        return self._on_first(self._session.vertices.block(shards, dtype))
-
-    def _on_first(self, block: Array) -> Array:
-        """Join the blocks of all ranks to [n] on rank 0; return [0] on others."""
-        values = gather_on_first(self.world, block)
-        return block[:0] if values is None or self.world.rank else values
 
     def turned(self) -> PartsSearcher:
         """Return a searcher along reversed edges, of the same parts."""
@@ -294,28 +277,6 @@ class PartsSearcher(Searcher):
         return {**self._session.describe(), "divided": "parts"}
 
 
-class PartsSearched:
-    """Results of one traversal over parts, on rank 0; methods are collective."""
-
-    adds_up = False
-
-    def __init__(self, searcher: PartsSearcher, searches: PartSearches) -> None:
-        self._searcher, self._searches = searcher, searches
-        self.deepest = searches.deepest
-        self.counts, self.tail_counts = searches.counts, searches.tail_counts
-
-    def sum_by_id(self, name: str) -> Array:
-        """Return a sum of ``base.SUMS``, [n]."""
-        kind = np.dtype(SUMS[name]).type
-        return self._searcher.by_id(self._searches.sums(name), kind)
-
-    def put_levels(self, out: Array) -> None:
-        """Write levels by id, row by row; see ``bit_batches.Searched``."""
-        for search, row in enumerate(out):
-            level = self._searcher.by_id(self._searches.levels(search), np.int32)
-            row[...] = level if out.dtype.kind == "i" else level >= 0
-
-
 def whole_bytes(source: Source) -> int:
     """Estimate a rank's bytes for a whole graph and 64 simultaneous searches."""
     n, m = source.n, source.most_edges
@@ -324,7 +285,7 @@ def whole_bytes(source: Source) -> int:
     held = sum(array_bytes(shape).values())
     if source.directed:
         held += 8 * n + 4 * m
-    searching = bits.bytes_needed(n, 1, levels=True) + bits.LANE * n
+    searching = total_bytes(bits.array_table(n, n, 1, PLANES)) + bits.LANE * n
     if source.is_whole:
         return held + searching
     return max(build_bytes(shape, m), held + searching)

@@ -1,18 +1,24 @@
-"""Traversals of a session's parts by as many searches at a time as memory allows."""
+"""Traversals of a graph by as many searches at a time as memory allows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import OutOfMemory, UsageError
+from distbfs.exchange.router import gather
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
-from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
+from distbfs.multisearch.part_bits import (
+    BitSearch,
+    PartBitSearches,
+    bytes_needed,
+    is_whole,
+)
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.plan.memory import may_fill, readable
@@ -24,16 +30,20 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.partition.share import Share
     from distbfs.search.session import Session
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Ids, World
 
 SPAN = 4096  # depth assumed in planning memory
 
 
 class Traversals(ABC):
-    """Searches a session's parts from several sources; methods are collective."""
+    """Searches a graph from several sources; methods are collective.
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._world = session, session.world
+    session: the session whose parts are searched; None for a whole graph, whose ids are
+    those of sources and results
+    """
+
+    def __init__(self, world: World, session: Session | None) -> None:
+        self._world, self._session = world, session
 
     @abstractmethod
     def run(
@@ -41,8 +51,7 @@ class Traversals(ABC):
     ) -> tuple[PartSearches, int]:
         """Search from the first of the sources; return the searches, their number.
 
-        sources: ids; options: only ``batch``, ``memory`` and ``threads`` count here;
-        ``wanted`` has the last level and ``stop``
+        sources: ids; options: only ``batch``, ``memory`` and ``threads`` count here
         """
 
     def dependencies(
@@ -52,11 +61,20 @@ class Traversals(ABC):
 
         They are summed over these sources: float64 by local id, for each part (Brandes
         2001). sources, options: as in ``run``; ``stop`` counts as well. By default a
-        separate search finds the dependencies of one source.
+        separate search of the session finds the dependencies of one source.
         """
-        root, session = int(sources[0]), self._session
-        result = session.search(root, parents=False, stop=options.stop)
+        session = self._session
+        if session is None:
+            raise ValueError("there is no session")
+        result = session.search(int(sources[0]), parents=False, stop=options.stop)
         return session.paths.dependencies([level for level, _ in result.shards]), 1
+
+    def narrow(self) -> bool:
+        """Halve the number of sources at once, as memory ran out.
+
+        Returns False if they are as few as they can be.
+        """
+        return False
 
     @abstractmethod
     def reversed(self) -> Traversals:
@@ -67,43 +85,75 @@ class Traversals(ABC):
 
     def _inside(self, sources: Ids) -> Ids:
         """Return the internal ids of the first sources, as many as run at once."""
-        return self._session.vertices.inside(sources[: bits.MOST_SEARCHES])
+        some, session = sources[: bits.MOST_SEARCHES], self._session
+        return some if session is None else session.vertices.inside(some)
+
+    def _by_id(self, shards: Sequence[Array], dtype: type[np.number[Any]]) -> Array:
+        """Convert values by local id of each part to [n] on rank 0, [0] on others."""
+        if self._session is None:
+            return shards[0]
+        block = self._session.vertices.block(shards, dtype)
+        return np.concatenate(gather(self._world, block))
 
 
 class OnHosts(Traversals):
-    """Traversals of parts in host memory."""
+    """Traversals of parts in host memory.
 
-    def __init__(self, session: Session, parts: Sequence[Part]) -> None:
-        super().__init__(session)
-        self._parts = parts
-        self._searches: PartBitSearches | None = None
+    threads: of this rank, unless options say otherwise
+    """
+
+    def __init__(
+        self,
+        world: World,
+        parts: Sequence[Part],
+        threads: int = 0,
+        session: Session | None = None,
+    ) -> None:
+        super().__init__(world, session)
+        self._parts, self._threads = parts, threads
+        self._searches: tuple[tuple[int, int], PartBitSearches] | None = None
 
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        parts, sources = self._parts, self._inside(sources)
         planes = SPAN.bit_length() if wanted.levels else 0
-        need = partial(bytes_needed, parts, planes=planes, sums=wanted.sums)
-        one = np.array([need(1)])
-        of_one = int(self._world.allreduce(one, "max")[0])
-        size = bits.sources_at_once(len(sources), options, lambda x: x * of_one)
-        lanes, some = bits.width_for(size), sources[:size]
-        searches = self._searches
-        if searches is None or searches.lanes < lanes:
-            self._searches = searches = None  # free the old one before making another
+        need = partial(bytes_needed, self._parts, planes=planes, sums=wanted.sums)
+        size = min(options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
+        lanes = bits.width_for(min(size, len(sources)))
+        if not options.batch:
+            needs = np.array([need(lanes) for lanes in bits.WIDTHS])
+            fits = self._world.allreduce(needs, "max") <= options.memory
+            lanes = min(lanes, max(np.array(bits.WIDTHS)[fits], default=1))
+        threads = options.threads or self._threads
+        if self._searches is None or not (
+            wanted.continued or self._searches[0] == (lanes, threads)
+        ):
+            self._searches = None  # free the old ones before making others
             self._check_room(bits.LANE * lanes, need(lanes))
-            threads = options.threads or self._session.options.threads
-            searches = PartBitSearches(self._world, parts, lanes, threads)
-            self._searches = searches
-        searches.direction = options.direction
+            self._searches = (lanes, threads), self._make(lanes, threads)
+        searches = self._searches[1]
+        some = self._inside(sources[: min(size, searches.width)])
         searches.run(some, wanted)
         return searches, len(some)
+
+    def _make(self, lanes: int, threads: int) -> PartBitSearches:
+        """Return searches with a number of lanes."""
+        parts = self._parts
+        searches: PartBitSearches
+        if is_whole(parts[0]):
+            searches = BitSearch(parts[0], lanes, threads)
+        else:
+            searches = PartBitSearches(self._world, parts, lanes, threads)
+        if self._session is not None:
+            searches.by_id = self._by_id
+        return searches
 
     def reversed(self) -> OnHosts:
         """Return searches along reversed edges; see ``Traversals``."""
         self._searches = None  # they take as much memory
-        return OnHosts(self._session, [part.reversed() for part in self._parts])
+        parts = [part.reversed() for part in self._parts]
+        return OnHosts(self._world, parts, self._threads, self._session)
 
     def _check_room(self, searches: int, need: int) -> None:
         """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
@@ -127,26 +177,41 @@ class DeviceTraversals(Traversals):
     members: the rows of this rank's devices
     """
 
-    def __init__(self, session: Session, members: Sequence[Share]) -> None:
-        super().__init__(session)
+    def __init__(
+        self,
+        world: World,
+        members: Sequence[Share],
+        session: Session | None = None,
+    ) -> None:
+        super().__init__(world, session)
         self._members = members
         self._searches: domain_bits.DomainBitSearches | None = None
         self._most = cuda_bits.LANES[-1]
         self._messages: PartMessages | None = None
-        separated = session.separated
+        separated = None if session is None else session.separated
+        self._placement = None if separated is None else separated.placement
         if separated is not None and len(separated.placement.domains) > 1:
             devices = [member.cuda_device for member in members]
             self._messages = PartMessages(
-                self._world, separated.placement, devices, separated.exchange
+                world, separated.placement, devices, separated.exchange
             )
-        session.at_close.append(self._close)
+        if session is not None:
+            session.at_close.append(self.close)
 
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[PartSearches, int]:
+    ) -> tuple[domain_bits.DomainBitSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        most = options.batch or cuda_bits.LARGEST
-        return self._tried(self._inside(sources), most, wanted)
+        most = min(options.batch or cuda_bits.LARGEST, cuda_bits.LARGEST)
+        some = self._inside(sources[:most])
+        lanes = next(x for x in cuda_bits.LANES if cuda_bits.SEARCHES * x >= len(some))
+        searches, most = self._searches, min(lanes, self._most)
+        if searches is None or not most <= searches.lanes <= self._most:
+            self.close()
+            self._searches = searches = self._make(most, levels=wanted.levels)
+        some = some[: searches.width]
+        searches.run(some, wanted)
+        return searches, len(some)
 
     def dependencies(
         self, sources: Ids, options: RunOptions
@@ -160,75 +225,46 @@ class DeviceTraversals(Traversals):
         split = any(member.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:
             return super().dependencies(sources, options)
-        stop = options.stop
-        sums: list[Array] = []
-        _, count = self._tried(
-            self._inside(sources),
-            min(options.batch or cuda_bits.SEARCHES, cuda_bits.SEARCHES),
-            Wanted(levels=True, counts=False, stop=stop),
-            lambda searches: sums.extend(searches.dependencies(stop)),
-        )
-        return sums, count
+        wanted = Wanted(levels=True, counts=False, stop=options.stop)
+        searches, count = self.run(sources[: cuda_bits.SEARCHES], options, wanted)
+        return searches.dependencies(options.stop), count
 
     def reversed(self) -> DeviceTraversals:
         """Return searches along reversed edges; see ``Traversals``."""
-        self._close()  # they take as much memory
+        self.close()  # they take as much memory
         other = copy(self)
         other._members = [member.turned() for member in self._members]
         other._most = cuda_bits.LANES[-1]
-        self._session.at_close.append(other._close)
+        if self._session is not None:
+            self._session.at_close.append(other.close)
         return other
 
-    def _tried(
-        self,
-        sources: Ids,
-        most: int,
-        wanted: Wanted,
-        then: Callable[[domain_bits.DomainBitSearches], object] | None = None,
-    ) -> tuple[domain_bits.DomainBitSearches, int]:
-        """Search from up to ``most`` sources, then call ``then`` with the searches.
+    def narrow(self) -> bool:
+        """Halve the number of sources at once; see ``Traversals``."""
+        lanes = self._most if self._searches is None else self._searches.lanes
+        self._most = max(lanes // 2, 1)
+        return lanes > 1
 
-        Halve the number of sources if memory runs out, for example because of deep
-        levels.
-        """
-        at_once = min(most, len(sources), cuda_bits.LARGEST)
-        while True:
-            lanes = next(
-                x for x in cuda_bits.LANES if cuda_bits.SEARCHES * x >= at_once
-            )
-            searches = self._with(min(lanes, self._most), levels=wanted.levels)
-            count = min(at_once, searches.width, len(sources))
-            try:
-                searches.run(sources[:count], wanted)
-                if then is not None:
-                    then(searches)
-                return searches, count
-            except OutOfMemory:  # on all ranks
-                if searches.lanes == cuda_bits.LANES[0]:
-                    raise
-                self._most = searches.lanes // 2
-            self._close()
-
-    def _with(self, lanes: int, *, levels: bool) -> domain_bits.DomainBitSearches:
-        """Return searches with ``lanes`` lanes, or with as many as fit."""
-        searches, separated = self._searches, self._session.separated
-        if searches is None or searches.lanes < lanes:
-            self._close()
-            fits = domain_members.lanes_that_fit(
-                self._world, self._members, levels=levels, most=lanes
-            )
-            if fits < lanes:
-                self._most = fits
-            self._searches = searches = domain_bits.DomainBitSearches(
-                self._world,
-                self._members,
-                lanes=fits,
-                placement=None if separated is None else separated.placement,
-                messages=self._messages,
-            )
+    def _make(self, most: int, *, levels: bool) -> domain_bits.DomainBitSearches:
+        """Return searches with a number of lanes, or with as many as fit."""
+        world = self._world
+        fits = domain_members.lanes_that_fit(
+            world, self._members, levels=levels, most=most
+        )
+        if fits < most:
+            self._most = fits
+        searches = domain_bits.DomainBitSearches(
+            world,
+            self._members,
+            lanes=fits,
+            placement=self._placement,
+            messages=self._messages,
+        )
+        if self._session is not None:
+            searches.by_id = self._by_id
         return searches
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Free the memory of searches (collective)."""
         if self._searches is not None:
             self._searches.close()
@@ -250,9 +286,9 @@ def traversals_of(session: Session) -> Traversals:
     ways = np.array([bool(members), bool(held.parts) and engine == "openmp"])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
-        return DeviceTraversals(session, members)
+        return DeviceTraversals(world, members, session)
     if on_hosts:
-        return OnHosts(session, held.parts)
+        return OnHosts(world, held.parts, session.options.threads, session)
     raise UsageError(
         f"engine {engine} does not search these parts from many sources; allowed: "
         "engine openmp or xbfs, or the whole graph on each rank (--divide sources)"

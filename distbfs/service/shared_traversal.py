@@ -13,8 +13,9 @@ import numpy as np
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch import cuda_meet
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.bits import LANE, OPEN, BitSearch
+from distbfs.multisearch.bits import LANE, OPEN
 from distbfs.multisearch.lookups import Lookups
+from distbfs.multisearch.part_bits import BitSearch
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.started import Started
 from distbfs.multisearch.traversals import Traversals, traversals_of

@@ -17,7 +17,8 @@ from sessions import open_parts
 from variants import make_engine
 
 from distbfs.device import cc, compiler
-from distbfs.multisearch.bits import BitSearch
+from distbfs.multisearch.part_bits import BitSearch
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
 
@@ -81,8 +82,8 @@ def test_many_searches_at_once(name, width):
     roots = np.array(some_roots(source, 9) * 10)
     roots = roots[: 64 * width]
     search = BitSearch(part, width, 2)
-    search.run(roots)
+    search.run(roots, Wanted(levels=True))
     wanted = source.levels_from(roots)
     for dtype in ("int8", "int16", "int32"):
-        np.testing.assert_array_equal(search.levels(dtype), wanted.astype(dtype))
-    np.testing.assert_array_equal(search.reachable(), wanted >= 0)
+        np.testing.assert_array_equal(search.levels_by_id(dtype), wanted.astype(dtype))
+    np.testing.assert_array_equal(search.levels_by_id("bool"), wanted >= 0)

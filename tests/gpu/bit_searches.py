@@ -16,7 +16,7 @@ class BitSearches(DomainBitSearches):
     def __init__(
         self, graph, *, width=4 * SEARCHES, pull_edges=None, levels=True, **wanted
     ):
-        self.results = Wanted(levels, **{"counts": False, **wanted}, adds_up=True)
+        self.results = Wanted(levels, **{"counts": False, **wanted})
         lanes = width // SEARCHES
         members = [graph]
         super().__init__(SoloWorld(), members, lanes=lanes, pull_edges=pull_edges)
@@ -24,6 +24,7 @@ class BitSearches(DomainBitSearches):
     def search(self, sources, limit=None, stop=None):
         """Search from ids; return this."""
         wanted = replace(self.results, limit=limit, stop=stop)
+        self.results = replace(self.results, continued=True)
         self.run(np.asarray(sources, dtype=np.int64), wanted)
         return self
 

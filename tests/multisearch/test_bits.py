@@ -1,5 +1,7 @@
 """Bit-parallel batches: levels, counts and reachability against distances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, grid, kronecker, random_tuples, sources
@@ -9,9 +11,11 @@ from wholes import all_levels, whole
 
 from distbfs.errors import SearchStopped, TooDeep
 from distbfs.multisearch.base import MOST, SUMS
-from distbfs.multisearch.bits import LANE, BitSearch, bytes_needed, width_for
+from distbfs.multisearch.bits import LANE, width_for
+from distbfs.multisearch.part_bits import BitSearch, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 
+LEVELS = Wanted(levels=True, counts=False)
 WAYS = ("auto", "push", "pull")
 PUSH, PULL = 0, 1  # of records
 LARGER = {
@@ -23,20 +27,21 @@ LARGER = {
 
 def check(search, wanted, rows, limit=None, direction="auto"):
     """Search from vertices ``rows``; everything must agree with levels [k, n]."""
-    search.run(np.asarray(rows), Wanted(True, True, (*SUMS,), limit), direction)
-    sums, reached, numbers = search.sums, wanted >= 0, search._part.numbers
+    results = Wanted(True, True, (*SUMS,), limit, direction=direction)
+    search.run(np.asarray(rows), results)
+    sums, reached = {name: search.sum_by_id(name) for name in SUMS}, wanted >= 0
     total = np.where(reached, wanted, 0).sum(axis=0)
     near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0).sum(axis=0)
-    np.testing.assert_array_equal(sums["reached_from"][numbers], reached.sum(axis=0))
-    np.testing.assert_array_equal(sums["distance_from"][numbers], total)
-    np.testing.assert_allclose(sums["harmonic_from"][numbers], near, rtol=1e-12)
+    np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+    np.testing.assert_array_equal(sums["distance_from"], total)
+    np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
     fitting = [name for name, most in MOST.items() if search.deepest <= most]
     for dtype in ("", *fitting):
-        level = search.levels(dtype)
+        level = search.levels_by_id(dtype)
         assert dtype in ("", level.dtype.name)
         np.testing.assert_array_equal(level, wanted.astype(level.dtype))
-    np.testing.assert_array_equal(search.reachable(), wanted >= 0)
-    np.testing.assert_array_equal(search.depth, wanted.max(axis=1))
+    np.testing.assert_array_equal(search.levels_by_id("bool"), wanted >= 0)
+    assert search.deepest == wanted.max(initial=0)
     for row, counts in zip(wanted, search.counts(), strict=True):
         width = search.deepest + 1
         np.testing.assert_array_equal(
@@ -98,10 +103,10 @@ def test_any_graph(source, data):
         check_pairs(search, wanted, roots, pairs)
     else:
         search.run(np.zeros(0, dtype=np.int64), Wanted(levels=True))
-        assert search.levels().shape == (0, source.n)
+        assert search.levels_by_id().shape == (0, source.n)
         assert search.counts().shape[0] == search.deepest == 0
     if directed and roots:
-        turned = BitSearch(part.reversed(), search.width, 1)
+        turned = BitSearch(part.reversed(), search.lanes, 1)
         check(turned, all_levels(source, directed).T[roots], roots, direction=way)
 
 
@@ -110,11 +115,11 @@ def test_pull_stops_early_and_the_choice_is_by_price():
     roots, edges = np.arange(64), search._part.nn.edges
     checks = {}
     for way in WAYS:
-        search.run(roots, direction=way)
+        search.run(roots, replace(LEVELS, direction=way))
         checks[way] = search.records.checks.sum()
     assert checks["auto"] <= min(checks["push"], checks["pull"])
     assert checks["auto"] < 64 * edges / 10
-    search.run(roots)
+    search.run(roots, LEVELS)
     assert {*search.records.direction} == {PUSH, PULL}
 
 
@@ -123,7 +128,7 @@ def test_pulls_leave_a_row_when_all_searches_are_seen():
     left, right = LANE, 40
     u, v = np.divmod(np.arange(left * right), right)
     search = BitSearch(whole(Tuples(left + right, u, left + v)), 1, 2)
-    search.run(np.arange(left), direction="pull")
+    search.run(np.arange(left), replace(LEVELS, direction="pull"))
     checks = search.records.checks
     assert checks[:2].tolist() == [2 * left * right, left]
 
@@ -136,7 +141,7 @@ def test_light_searches_do_not_keep_pulls_at_rows():
     search = BitSearch(whole(Tuples(core.n + tail, u, v)), 1, 2)
     roots, checks = np.argsort(-core.degrees)[:63], []
     for extra in ([], [int(ends[0])]):
-        search.run(np.append(roots, extra).astype(np.int64))
+        search.run(np.append(roots, extra).astype(np.int64), LEVELS)
         log = search.records
         checks.append(log.checks.sum())
         assert PULL in log.direction
@@ -148,14 +153,14 @@ def test_planes_are_added_while_levels_go_on():
     search = BitSearch(whole(source), 1, 2)
     check_path = np.abs(np.arange(600) - 5)[None]
     search.run(np.array([5]), Wanted(levels=True))
-    np.testing.assert_array_equal(search.levels(), check_path)
-    assert search.levels().dtype == np.int16
+    np.testing.assert_array_equal(search.levels_by_id(), check_path)
+    assert search.levels_by_id().dtype == np.int16
     with pytest.raises(TooDeep, match="level 594 does not fit int8, which ends at 126"):
-        search.levels("int8")
+        search.levels_by_id("int8")
     search.run(np.array([0, 599]), Wanted(levels=True, limit=126))
-    assert search.levels().dtype == np.int8
-    assert search.levels()[0, 125:129].tolist() == [125, 126, -1, -1]
-    assert search.depth.tolist() == [126, 126]
+    assert search.levels_by_id().dtype == np.int8
+    assert search.levels_by_id()[0, 125:129].tolist() == [125, 126, -1, -1]
+    assert search.deepest == 126
 
 
 def test_pairs_end_a_traversal_early():
@@ -164,7 +169,7 @@ def test_pairs_end_a_traversal_early():
     search = BitSearch(whole(source), 1, 2)
     roots = np.argsort(-source.degrees)[:64]
     wanted = source.levels_from(roots)
-    search.run(roots)
+    search.run(roots, LEVELS)
     whole_way = len(search.records)
     lonely = np.flatnonzero(source.degrees == 0)
     pairs = np.arange(64), np.resize(lonely, 64)
@@ -196,8 +201,10 @@ def test_memory_is_what_was_counted(width):
     search = BitSearch(part, width, threads=1)
     for depth in (0, 7, 78):
         search.run(np.array([0]), Wanted(levels=depth > 0, limit=depth))
-        held = sum(x.nbytes for x in [*search.arrays.values(), *search.planes])
-        need = bytes_needed(part.local_count, width, levels=depth > 0, depth=depth)
+        [_, rows] = search._searched
+        held = sum(x.nbytes for x in [*rows.arrays.values(), *rows.planes])
+        planes = max(depth.bit_length(), 3) * (depth > 0)
+        need = bytes_needed([part], width, planes=planes)
         assert held == need
 
 
@@ -211,7 +218,7 @@ def test_limits_and_single_pairs():
         check(search, near, roots, limit=limit)
     rng = np.random.default_rng(2)
     row, vertex = rng.integers(0, 100, 300), rng.integers(0, source.n, 300)
-    search.run(roots)
+    search.run(roots, LEVELS)
     np.testing.assert_array_equal(search.levels_at(row, vertex), wanted[row, vertex])
 
 
@@ -240,11 +247,11 @@ def test_a_search_that_is_stopped():
 def test_results_go_where_they_are_told():
     source = NAMED["grid"]
     search = BitSearch(whole(source), 1, 2)
-    search.run(np.array([3, 4]))
+    search.run(np.array([3, 4]), LEVELS)
     out = np.empty((4, source.n), dtype=np.int16)
-    search.levels(out=out[1:3])
+    search.levels_by_id(out=out[1:3])
     np.testing.assert_array_equal(out[2], source.distances(4))
     with pytest.raises(ValueError, match="shape"):
-        search.levels(out=out)
+        search.levels_by_id(out=out)
     with pytest.raises(ValueError, match="not requested"):
         search.counts()

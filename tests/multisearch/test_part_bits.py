@@ -60,10 +60,9 @@ def found_by(
     else:
         made = [load_rows(store, world.size, world.rank)]
     on = PartBitSearches(world, made, width, threads)
-    on.direction = direction
     # what a run leaves does not change the next
     on.run(roots[::-1], Wanted(levels=True))
-    on.run(roots, Wanted(levels=True, sums=SUMS, **options))
+    on.run(roots, Wanted(levels=True, sums=SUMS, direction=direction, **options))
 
     def by_id(arrays):
         out = np.zeros(source.n, dtype=arrays[0].dtype)
@@ -133,8 +132,7 @@ def test_rows_of_a_directed_store(tmp_path, seed, direction):
     def search(world):
         part = load_rows(store, world.size, world.rank)
         on = PartBitSearches(world, [part], 1, 1)
-        on.direction = direction
-        on.run(roots, Wanted(levels=True))
+        on.run(roots, Wanted(levels=True, direction=direction))
         return on.levels_at(searches, ids).reshape(64, n)
 
     for levels in on_ranks(2, search):
@@ -151,8 +149,7 @@ def test_edges_in_alone(tmp_path, direction):
     def search(world):
         part = load_rows(store, world.size, world.rank)
         on = PartBitSearches(world, [part], 1, 1)
-        on.direction = direction
-        on.run(u, Wanted(levels=True))
+        on.run(u, Wanted(levels=True, direction=direction))
         return on.levels_at(np.arange(3), v)
 
     for levels in on_ranks(2, search):
@@ -305,7 +302,7 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
         np.testing.assert_array_equal(pairs["level"], level)
         np.testing.assert_array_equal(pairs["reachable"], reached)
     size = batch or 64
-    wide = sharing.bits.width_for(batch or 64)
+    wide = sharing.bits.width_for(min(batch or 64, source.n))
     assert {width for width, _ in traversals} == {wide}
     assert len(traversals) == 3 * ranks * -(-source.n // min(size, 512))
 

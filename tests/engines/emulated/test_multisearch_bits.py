@@ -247,7 +247,7 @@ def test_refusals(device):
     batch = searches.search([0, 288])
     assert not batch.levels_by_id().get().any(), "0 where a vertex was reached"
     assert batch.levels_at(np.array([1]), np.array([0])).tolist() == [0]
-    with pytest.raises(UsageError, match="ran without counts"):
+    with pytest.raises(ValueError, match="not requested"):
         searches.search([0]).counts()
 
 

@@ -20,6 +20,7 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
@@ -171,10 +172,9 @@ def test_refusals(device):
         choose_runner("xbfs")[0].prepare(delegates[0])
 
 
-@pytest.mark.parametrize("most", [1, 40])
-def test_turns_where_memory_does_not_last(device, monkeypatch, most):
+def test_turns_where_memory_does_not_last(device, monkeypatch):
     """Fewer sources at once; sums by vertex count each source once."""
-    source, every = SMALL["random"], np.arange(130)
+    source, every, most = SMALL["random"], np.arange(130), SEARCHES
     states = (*FROM.state, State("level", "int16", "pair"))
     problem = Problem("both", states, bits=True)
     run, sizes = DomainBitSearches.run, []
@@ -191,11 +191,11 @@ def test_turns_where_memory_does_not_last(device, monkeypatch, most):
     wanted = searcher(source, "reference").run(problem, every)
     for name in wanted.values:
         np.testing.assert_array_equal(results[name], wanted[name])
-    assert max(size for size in sizes if size <= most) == {1: 1, 40: 32}[most]
+    assert sizes == [130, SEARCHES, 2]
     most = 0
     with pytest.raises(OutOfMemory, match="not enough"):
         searcher(source, "xbfs", batch=9).run(problem, every)
-    assert sizes[-4:] == [9, 4, 2, 1]
+    assert sizes[-2:] == [2, 9]
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
