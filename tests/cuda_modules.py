@@ -11,7 +11,7 @@ PLACES = (
     r"exchange\.device_copies",
     r"search\.(device_\w+|domain|masked_rows|shared_tuples)",
     r"search\.runners\.(clock|replays|seat|streamed)",
-    r"multisearch\.(domain_\w+|one_device|outer_bits)",
+    r"multisearch\.(domain_\w+|outer_bits)",
     r"benchmark\.device_validation",
     r"validation\.between",
 )

@@ -11,5 +11,4 @@ if not TYPE_CHECKING:
     cuda_bits = LaterModule(f"{__name__}.cuda_bits")
     cuda_meet = LaterModule(f"{__name__}.cuda_meet")
     domain_bits = LaterModule(f"{__name__}.domain_bits")
-    one_device = LaterModule(f"{__name__}.one_device")
     domain_members = LaterModule(f"{__name__}.domain_members")

@@ -23,7 +23,7 @@ from distbfs.multisearch.cuda_bits import (
     check_ids,
 )
 from distbfs.multisearch.domain_members import shared_of
-from distbfs.multisearch.one_device import LaunchedShare
+from distbfs.multisearch.domain_share import LaunchedShare
 from distbfs.multisearch.started import Started
 from distbfs.partition.share import Share
 from distbfs.plan import pull_shares

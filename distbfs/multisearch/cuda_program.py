@@ -146,18 +146,14 @@ class Program:
 
 
 def check_state(state: State) -> None:
-    """Raise UsageError if a state cannot be a member of a structure."""
+    """Raise UsageError if a checked state cannot be a member of a structure."""
     name = state.name
-    if not name.isidentifier() or name in RESERVED or not name.isascii():
+    if name in RESERVED or not name.isascii():
         taken = ", ".join(sorted(RESERVED))
         raise UsageError(f"state '{name}' is not an available name; taken: {taken}")
     if str(np.dtype(state.dtype)) not in TYPES:
         allowed = ", ".join(TYPES)
         raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
-    if state.per not in ("search", "vertex", "pair"):
-        raise UsageError(
-            f"state '{name}' is per '{state.per}'; allowed: search, vertex, pair"
-        )
 
 
 def type_of(state: State) -> str:
@@ -186,9 +182,6 @@ def program_of(problem: Problem) -> Program:
     """
     for state in problem.state:
         check_state(state)
-    names = [state.name for state in problem.state]
-    if len(set(names)) < len(names):
-        raise UsageError(f"problem '{problem.name}' has two states of one name")
     code = COMMENTS.sub(" ", problem.cuda)
     used = frozenset(x for x in FUNCTIONS if re.search(rf"\b{x}\s*\(", code))
     if code.strip() and not used:

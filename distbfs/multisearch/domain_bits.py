@@ -1,10 +1,11 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
 The host launches a level on all devices of a domain and waits for all before the next.
-A device with a whole graph makes all levels in one launch (``one_device``), unless some
-of the graph is in host memory. ``domain_members`` describes the rows of devices and the
-bytes that searches take. Between domains (``outer_bits``), each level sends the new
-words of delegates to all domains, and those of targets of outer edges to their owners.
+A device with a whole graph makes all levels in one launch (``LaunchedShare``), unless
+some of the graph is in host memory. ``domain_members`` describes the rows of devices
+and the bytes that searches take. Between domains (``outer_bits``), each level sends the
+new words of delegates to all domains, and those of targets of outer edges to their
+owners.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
-from distbfs.multisearch.domain_share import BLOCK, BitShare
-from distbfs.multisearch.one_device import LaunchedShare
+from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
 from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
 from distbfs.partition.share import Share

@@ -1,15 +1,24 @@
-"""One device's share of many searches over parts on devices (bits_domain.cu)."""
+"""One device's share of many searches over parts on devices.
+
+The host launches the steps of a level on all devices of a domain (bits_domain.cu). A
+device that holds a whole graph is a domain of one, whose steps are fused: one launch
+runs all levels (bits.cu).
+"""
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
+from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, copied, structure
 from distbfs.device.take import take
+from distbfs.engines.cuda.common.hubs import above
+from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
@@ -19,6 +28,7 @@ from distbfs.multisearch.cuda_bits import (
     LEVELS,
     MORE_LEVELS,
     MORE_PLANES,
+    NO_LIMIT,
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
@@ -56,9 +66,6 @@ def hubs_of(graph: Share, *degrees: int) -> list[int]:
 
 class BitShare:
     """One device's share of searches; call its methods with the device current.
-
-    The host launches the steps of a level on all devices of the domain; ``one_device``
-    runs all steps in one launch.
 
     wanted: results of the searches
     memory: uint8 zeros, as many bytes as ``shared_of`` needs
@@ -360,3 +367,88 @@ class BitShare:
         own = vertices < graph.n
         arranged[vertices[own]] = values[: graph.active].get()[own]
         return arranged
+
+
+class LaunchedShare(BitShare):
+    """The only share of searches of a whole graph, all of which is on the device.
+
+    control: uint64, counters of the barriers of blocks; to be cleared before a launch
+    seconds: time of the last search's kernels; pulls, pushes: its levels by direction
+    """
+
+    source = KERNELS / "bits.cu"
+
+    def __init__(self, member: Share, lanes: int, memory: DeviceArray) -> None:
+        self._word = StopWord()
+        self._host_state = structure(self.source, "State")
+        self.control, self._state = (
+            cuda.cupy().zeros(ctypes.sizeof(kind) // 8, np.uint64)
+            for kind in (structure(self.source, "Control"), self._host_state)
+        )
+        self.seconds, self.pulls, self.pushes = 0.0, 0, 0
+        super().__init__(member, lanes, memory, np.zeros(1, np.int64))
+
+    def _open_kernels(self, bases: Ids) -> None:  # noqa: ARG002
+        """Prepare the launches, and arguments that only they need."""
+        graph = self.member
+        in_offsets, in_columns = graph.pulled
+        self.params.set(
+            in_row=in_offsets,
+            in_adj=in_columns,
+            control=self.control,
+            state=self._state,
+        )
+        module = programs.Module(
+            self.source, PIECES=self.lanes, DIRECTED=int(graph.directed)
+        )
+        self._begin_level = module.kernel("begin_level").prepare(self.first, 1, THREADS)
+        self._launch = module.kernel("search").prepare(
+            self.params, cuda.multiprocessors(), THREADS, cooperative=True
+        )
+
+    def _split_rows(self, graph: Share) -> list[int]:
+        return [above(graph, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE)]
+
+    def _fresh(self) -> list[DeviceArray]:
+        return [*self._shared["front"], self._state]
+
+    def search(self, pull_edges: int) -> int:
+        """Search from level 0, which ``begin`` wrote; return the largest level.
+
+        There are several launches if the memory for levels must grow. ``wanted.stop``
+        is called before and during each launch; SearchStopped is raised if it returns
+        True while levels are left.
+
+        pull_edges: pull frontiers of this many edges or more
+        """
+        limit, stop = self.wanted.limit, self.wanted.stop
+        last = NO_LIMIT if limit is None else limit
+        self.params.pull_edges = pull_edges
+        self.seconds, state = 0.0, self._state_now()
+        while state.edges and state.depth < last:
+            if state.stopped or (stop is not None and stop()):
+                raise SearchStopped(f"the searches were stopped at level {state.depth}")
+            self._word.stop = stop
+            self.params.stop = self._word.address
+            self.params.last = min(last, self._room(state.depth))
+            control = self.control.view(np.uint32)
+            self.seconds += self._launch.timed([(control, 0)], word=self._word)
+            state = self._state_now()
+        self.pulls, self.pushes = state.pulls, state.pushes
+        # the last level of a complete search found nothing
+        deepest: int = state.depth - (not state.edges and state.depth > 0)
+        return deepest
+
+    def _state_now(self) -> ctypes.Structure:
+        """Return the state that the last launch left."""
+        return self._host_state.from_buffer_copy(self._state.get().tobytes())
+
+    def _room(self, depth: int) -> int:
+        """Allocate more levels than ``depth``; return the last one allocated."""
+        last = NO_LIMIT
+        self.make_room(depth + 1)
+        if self.wanted.levels:
+            last = min(last, (1 << len(self._planes)) - 1)
+        if self._counts is not None:
+            last = min(last, len(self._counts) - 1)
+        return last

@@ -130,7 +130,8 @@ class OnHosts(Traversals):
             wanted.continued or self._searches[0] == (lanes, threads)
         ):
             self._searches = None  # free the old ones before making others
-            self._check_room(bits.LANE * lanes, need(lanes))
+            if not is_whole(self._parts[0]):
+                self._check_room(bits.LANE * lanes, need(lanes))
             self._searches = (lanes, threads), self._make(lanes, threads)
         searches = self._searches[1]
         some = self._inside(sources[: min(size, searches.width)])

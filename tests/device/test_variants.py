@@ -213,13 +213,6 @@ LOADS = {
     "store/owned_rows.py": [("store", ("owned_rows.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/lookups.py": [("multisearch", ("lookups.c",), C_WIDTH)],
-    "multisearch/one_device.py": [
-        (
-            "multisearch",
-            ("bits.cu",),
-            {"PIECES": LANES, "DIRECTED": FLAG},
-        ),
-    ],
     "multisearch/cuda_meet.py": [
         (
             "multisearch",
@@ -240,6 +233,7 @@ LOADS = {
     "multisearch/domain_share.py": [
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
+        ("multisearch", ("bits.cu",), {"PIECES": LANES, "DIRECTED": FLAG}),
     ],
     "multisearch/outer_bits.py": [
         ("multisearch", ("bits_outer.cu",), {"PIECES": LANES})

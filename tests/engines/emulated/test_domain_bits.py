@@ -19,7 +19,6 @@ from distbfs.multisearch import (
     domain_bits,
     domain_group,
     domain_share,
-    one_device,
 )
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import lanes_that_fit
@@ -107,9 +106,8 @@ def test_levels_are_read_some_ids_at_a_time(device, monkeypatch, at_once):
 @pytest.mark.parametrize("parts", EACH)
 def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
     """Rows for all warps and for one, on every device."""
-    for module in (domain_share, one_device):
-        monkeypatch.setattr(module, "HUB_DEGREE", 12)
-        monkeypatch.setattr(module, "WIDE_DEGREE", 8)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 8)
     source = GRAPHS["granules"]
     searches = searches_of(source, parts, pull_edges=pull_edges)
     for share in searches._shares:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.xbfs.lookups import STEPS
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch import one_device
+from distbfs.multisearch import domain_share
 from distbfs.multisearch.cuda_meet import MeetingSearches
 
 GRAPHS = {
@@ -52,7 +52,7 @@ def check(searches, source, count, seed, stop=None):
     [(None, STEPS), (None, 0), (ALWAYS_PULL, 0), (NEVER_PULL, 0), (None, 3)],
 )
 def test_every_graph(device, monkeypatch, pull_edges, lookups):
-    monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 300)
     for name, source in GRAPHS.items():
         made = host(name)
         if not made.graph.active:

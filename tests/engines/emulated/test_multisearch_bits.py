@@ -12,7 +12,7 @@ from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, uniform
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
-from distbfs.multisearch import domain_members, domain_share, one_device
+from distbfs.multisearch import domain_members, domain_share
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import level_dtype
 from distbfs.multisearch.domain_members import bytes_needed
@@ -51,7 +51,7 @@ def some_sources(source, count, seed=3):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_levels_and_counts(device, monkeypatch, width, pull_edges):
     """A third of the graphs each: all of each width, and in each way."""
-    monkeypatch.setattr(one_device, "HUB_DEGREE", 300)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 300)
     turn = (WIDTHS.index(width) + PULLS.index(pull_edges)) % 3
     for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         made = HostGraph(source, wide=k % 3 == 1)
