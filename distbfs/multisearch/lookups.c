@@ -172,29 +172,6 @@ static void look_up_some(void *argument, int id) {
         }
 }
 
-typedef struct {
-    const OFFSET *offsets;
-    const uint32_t *columns, *rank;
-    int64_t falls;
-} row_order;
-
-static void look_at_rows(void *argument, int64_t from, int64_t to) {
-    row_order *o = argument;
-    int64_t falls = 0;
-    for (OFFSET v = (OFFSET)from; v < (OFFSET)to; v++)
-        for (OFFSET at = o->offsets[v] + 1; at < o->offsets[v + 1]; at++)
-            falls += o->rank[o->columns[at - 1]] >= o->rank[o->columns[at]];
-    team_add(&o->falls, falls);
-}
-
-/* Return how often a column of rows 0 … rows - 1 is not above the one before it by rank. */
-int64_t count_falls(const OFFSET *offsets, const uint32_t *columns, const uint32_t *rank,
-                    int64_t rows, int threads) {
-    row_order o = {offsets, columns, rank, 0};
-    team_for(threads, rows, 1024, look_at_rows, &o);
-    return o.falls;
-}
-
 /* Set the levels of pairs of vertex numbers, OPEN where they are not known. */
 void look_up_pairs(pair_lookups *p, int threads) {
     team_run(p->count < 64 ? 1 : threads, look_up_some, p);

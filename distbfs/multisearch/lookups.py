@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.errors import UsageError
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, SLICE
 from distbfs.graph.sorted_rows import stable_order
 from distbfs.graph.trees import first_tree
 from distbfs.partition.part import Part
@@ -31,9 +30,7 @@ MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less 
 def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
     """Return the library, compiled if necessary."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    library = cc.load(SOURCE, OFFSET=offset)
-    library.count_falls.restype = ctypes.c_int64
-    return library
+    return cc.load(SOURCE, OFFSET=offset)
 
 
 def ranks_of(part: Part, threads: int) -> Numbers:
@@ -57,6 +54,20 @@ def ranks_of(part: Part, threads: int) -> Numbers:
     return rank
 
 
+def ascend(rows: CSR, rank: Numbers) -> bool:
+    """Return whether the columns of each row ascend by rank."""
+    offsets, columns = rows.offsets, rows.columns
+    for low in range(0, len(columns), SLICE):
+        ranks = rank[columns[low : low + SLICE + 1]]
+        falls = np.flatnonzero(ranks[1:] <= ranks[:-1]) + (low + 1)
+        begins = offsets[np.searchsorted(offsets, falls.astype(offsets.dtype))]
+        # mutant: begins != falls -> begins < falls
+        #   : test_rows_in_another_order_are_refused
+        if (begins != falls).any():
+            return False
+    return True
+
+
 class Lookups:
     """Finds levels of pairs of vertices of a whole graph if a few lookups suffice.
 
@@ -73,8 +84,8 @@ class Lookups:
         self._library = prepare(part.nn.offsets.itemsize)
         self._threads = threads
         out, pulled, rank = part.nn, part.pulled, ranks_of(part, threads)
-        if any(
-            self._falls(x, rank) for x in ([out, pulled] if part.directed else [out])
+        if not all(
+            ascend(x, rank) for x in ([out, pulled] if part.directed else [out])
         ):
             raise UsageError("neighbours are not in the order of their degrees")
         self._view = structure(SOURCE, "pair_lookups")(
@@ -85,12 +96,6 @@ class Lookups:
             rank=rank,
             most=most,
         )
-
-    def _falls(self, rows: CSR, rank: Numbers) -> int:
-        arrays = (cc.pointer(x) for x in (rows.offsets, rows.columns, rank))
-        count = ctypes.c_int64(rows.rows)
-        call, threads = self._library.count_falls, ctypes.c_int(self._threads)
-        return int(LongCall(self._library)(call, *arrays, count, threads))
 
     def levels(self, sources: Numbers, targets: Numbers) -> Array:
         """Return the level of targets[j] from sources[j], int32 [k].

@@ -67,22 +67,19 @@ class PartMessages:
         self._world, self._placement, self._devices = world, placement, list(devices)
         self._domains, rank = placement.domains, world.rank
         self._own = placement.parts_of(rank)
-        ranks = [placement.rank_of(part) for part in range(placement.parts)]
-        self._rank_of = ranks
-        self._sends: list[Route] = []
-        self._gets: list[Route] = []
-        for route in self._routes():
-            if ranks[route.source] == rank:
-                self._sends.append(route)
-            if ranks[route.goal] == rank:
-                self._gets.append(route)
+        self._rank_of = [placement.rank_of(part) for part in range(placement.parts)]
+        self._routes = [
+            route
+            for route in self._all_routes()
+            if rank in (self._rank_of[route.source], self._rank_of[route.goal])
+        ]
         self._streams: NcclStreams | None = None
         each_its_own = placement.per_rank == 1 or bool(placement.owners)
         if exchange.streamed and world.size > 1 and each_its_own:
             self._streams = exchange.streams(self._devices)
             self._streams.connect([self._domains.apart_from(x) for x in self._own])
 
-    def _routes(self) -> Iterator[Route]:
+    def _all_routes(self) -> Iterator[Route]:
         """Yield all routes, in the same order on all ranks."""
         domains = self._domains
         for source in range(domains.shares):
@@ -108,29 +105,25 @@ class PartMessages:
         of an item items(place, group, count): returns the items of a part of this rank;
         called while its device is current
         """
-        sizes = self._all_counts(counts)
-        place_of, rank = self._placement.device_of, self._world.rank
+        sizes, rank = self._all_counts(counts), self._world.rank
         arrived: list[Arrival] = []
         leaving: list[tuple[Route, DeviceArray]] = []
-        for route in self._sends:
+        coming: list[tuple[Route, int]] = []
+        for route in self._routes:
             count = sizes[route.source][route.group]
             if not count:
                 continue
-            place = place_of(route.source)
+            if self._rank_of[route.source] != rank:
+                coming.append((route, words * count))
+                continue
+            place = self._placement.device_of(route.source)
             with peer_memory.on_device(self._devices[place]):
                 array = items(place, route.group, count)
             if self._rank_of[route.goal] != rank:
                 leaving.append((route, array))
                 continue
-            goal = place_of(route.goal)
-            with peer_memory.on_device(self._devices[goal]):
+            with self._at_goal(route):
                 arrived.append(self._arrival(route, brought_here(array)))
-        coming = [
-            (route, words * count)
-            for route in self._gets
-            if self._rank_of[route.source] != rank
-            and (count := sizes[route.source][route.group])
-        ]
         if self._world.size > 1:
             pass_on = self._by_host if self._streams is None else self._by_streams
             arrived += pass_on(leaving, coming)

@@ -125,12 +125,12 @@ class OnHosts(Traversals):
             needs = np.array([need(lanes) for lanes in bits.WIDTHS])
             fits = self._world.allreduce(needs, "max") <= options.memory
             lanes = min(lanes, max(np.array(bits.WIDTHS)[fits], default=1))
-        threads = options.threads or self._threads
-        if self._searches is None or not (
-            wanted.continued or self._searches[0] == (lanes, threads)
-        ):
+        whole, threads = is_whole(self._parts[0]), options.threads or self._threads
+        if self._searches is not None and (wanted.continued or not whole):
+            lanes = max(lanes, self._searches[1].lanes)
+        if self._searches is None or self._searches[0] != (lanes, threads):
             self._searches = None  # free the old ones before making others
-            if not is_whole(self._parts[0]):
+            if not whole:
                 self._check_room(bits.LANE * lanes, need(lanes))
             self._searches = (lanes, threads), self._make(lanes, threads)
         searches = self._searches[1]

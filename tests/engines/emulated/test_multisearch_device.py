@@ -262,10 +262,7 @@ def test_refusals(device, monkeypatch):
             run_problem(problem, made.graph, [0], **options)
 
     refused("state 'depth' is not an available name", [State("depth", "int8", "pair")])
-    refused("state 'a b' is not an available name", [State("a b", "int8", "pair")])
     refused("dtype complex64; allowed: int8", [State("x", "complex64", "pair")])
-    refused("per 'edge'; allowed: search", [State("x", "int8", "edge")])
-    refused("two states of one name", [State("x", "int8", "pair")] * 2)
     refused("'p' has none of the functions init", text="// init(\nint x;")
     for match, options in (
         ("method .*hybrid", {"method": "thread"}),
