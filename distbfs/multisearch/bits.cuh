@@ -156,9 +156,6 @@ INLINE u32 word_place(const Params &, u32 word) { return word; }
 /* The visited bits of a neighbour. */
 INLINE const uint4 *seen_row(const Params &p, u32 u) { return p.seen + (u64)u * PIECES; }
 
-/* A row of the next frontier is complete, at its place. */
-INLINE void publish(const Params &, const Level &, u32, uint4) {}
-
 /* A vertex is in the next frontier. */
 INLINE void mark_next(const Params &, const Level &l, u32 v) {
     atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));

@@ -34,7 +34,7 @@ INLINE bool finish_pull(const P &p, const Level &l, u32 v, uint4 seen, uint4 fre
     if (v == NONE) return false;
     const u32 at = place(p, v);
     if (any || bit_of(l.old, at)) l.next[(u64)at * PIECES + l.piece] = fresh;
-    if (any) settle(p, l, v, seen, fresh), publish(p, l, at, fresh);
+    if (any) settle(p, l, v, seen, fresh);
     return any;
 }
 

@@ -118,20 +118,19 @@ class Program:
         )
         other = re.compile(r"^\S+\(\d+\): (?:catastrophic )?error: (.*)")
         inside = re.compile(rf"at line (\d+) of \"?{re.escape(name)}\b")
+
+        def of_line(at: int, what: str) -> UsageError:
+            text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
+            return UsageError(f"problem '{name}', line {at}: {what}: '{text}'")
+
         for line in messages:
             if match := own.match(line):
-                at, what = int(match[1]), match[2]
-                text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
-                return UsageError(f"problem '{name}', line {at}: {what}: '{text}'")
+                return of_line(int(match[1]), match[2])
         for k, line in enumerate(messages):
             if match := other.match(line):
                 for more in messages[k + 1 :]:
                     if at_line := inside.search(more):
-                        at = int(at_line[1])
-                        text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
-                        return UsageError(
-                            f"problem '{name}', line {at}: {match[1]}: '{text}'"
-                        )
+                        return of_line(int(at_line[1]), match[1])
                 code = COMMENTS.sub(" ", self.problem.cuda)
                 opened, closed = code.count("{"), code.count("}")
                 if opened != closed:
