@@ -162,12 +162,8 @@ class PartBitSearches(PartSearches):
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
         if depth >> self._delegates.view.digits:
-            self._grow()
-
-    def _grow(self) -> None:
-        """Double the memory for levels."""
-        for rows in self._searched:
-            rows.grow()
+            for rows in self._searched:
+                rows.grow()
 
     def _push(self, depth: int) -> None:  # noqa: ARG002
         """Push the frontier along all edges, and exchange the words that leave a part.
@@ -310,7 +306,7 @@ class PartBitSearches(PartSearches):
     def sums(self, name: str) -> list[Array]:
         """Return sums of ``base.SUMS`` of each part by local id."""
         normals = [rows.sums[name] for rows in self._normals]
-        return self._by_local(normals, self._delegates.sums[name])
+        return self._by_local(normals, self._delegates.sums.get(name, normals[0][:0]))
 
 
 class BitSearch(PartBitSearches):
@@ -322,6 +318,11 @@ class BitSearch(PartBitSearches):
     def __init__(self, part: Part, lanes: int, threads: int) -> None:
         super().__init__(SoloWorld(), [part], lanes, threads)
         self._part, self._rows = part, self._normals[0]
+
+    def _begin(self, sources: Ids, wanted: Wanted) -> None:
+        """Forget all searches; put the sources on level 0."""
+        numbers = self._part.numbers[sources]
+        self._rows.begin(numbers, np.arange(len(sources)), wanted)
 
     def _search(self, wanted: Wanted) -> int:
         """Search all levels in C; return the largest level."""
@@ -335,7 +336,7 @@ class BitSearch(PartBitSearches):
         view.stop = call.stop
         view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
         while (done := call(getattr(library, step), rows.state, *arguments)) == GROW:
-            self._grow()
+            rows.grow()
         if done == STOPPED:
             raise SearchStopped(f"the searches were stopped at level {view.level}")
         return max(view.depth[: self._count], default=0)
