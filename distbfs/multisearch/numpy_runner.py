@@ -28,7 +28,7 @@ import numpy as np
 
 from distbfs.distinct import distinct
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
 from distbfs.multisearch.base import (
     KEPT,
     SUMS,
@@ -40,9 +40,6 @@ from distbfs.multisearch.base import (
 from distbfs.multisearch.problem import Problem, State
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
-
-PIECE = 1 << 21  # edges given to a function at once
-FEWEST = 1
 
 
 class Searches:
@@ -111,25 +108,10 @@ class NumpyWalk:
         """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
         rows = self._rows
         lengths = rows.offsets[u + 1] - rows.offsets[u]
-        ends = np.cumsum(lengths, dtype=np.int64)
-        for first, last in cuts(ends):
+        for first, last in row_blocks(row_offsets(lengths)):
             place, column = rows.edges_of(u[first:last])
             piece = first + place
             yield i[piece], u[piece], column.astype(np.int64)
-
-
-def cuts(ends: Ids) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of vertices: about PIECE edges, or one vertex.
-
-    ends: int64 [k], cumulative lengths
-    """
-    first = 0
-    while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + PIECE, side="right"))
-        last = max(last, first + 1)
-        yield first, last
-        first = last
 
 
 def rows_by_id(part: Part) -> CSR:
@@ -144,7 +126,7 @@ def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
         return min(options.batch, most)
     pair = sum(np.dtype(s.dtype).itemsize for s in problem.state if s.per == "pair")
     fits = options.memory // max(n * (4 + 16 + pair), 1)
-    return int(min(max(fits, FEWEST), most))
+    return int(min(max(fits, 1), most))
 
 
 class Outputs:

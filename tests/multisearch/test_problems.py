@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wholes import HOSTS, all_levels, whole
 
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch import numpy_runner as arrays
+from distbfs.graph import csr
 from distbfs.multisearch.base import KEPT, RunOptions
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.registry import RUNNERS
@@ -119,7 +119,7 @@ class Seen:
 @pytest.mark.parametrize("graph", ["isolated", "loops", "two-components", "grid"])
 @pytest.mark.parametrize("batch", [0, 3])
 def test_each_edge_is_seen_once(name, graph, batch, monkeypatch):
-    monkeypatch.setattr(arrays, "PIECE", 7)
+    monkeypatch.setattr(csr, "SLICE", 7)
     source, seen = NAMED[graph], Seen()
     roots = [source.n - 1, 0, 0, 3]
     results = run(name, seen.problem, source, roots, batch=batch)

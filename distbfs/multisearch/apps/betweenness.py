@@ -21,7 +21,6 @@ from distbfs.device.structures import structure
 from distbfs.engines.openmp.paths import SOURCE, prepare
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
-from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
@@ -105,6 +104,13 @@ PROBLEM = Problem(
 )
 
 
+REACHED = Problem(
+    "reached",
+    (State("reached", "int64", "search"), State("reached_from", "int64", "vertex")),
+    bits=True,
+)
+
+
 def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
 
@@ -164,15 +170,10 @@ def path_ends(searcher: Searcher, sources: Ids) -> Array:
     Pairs of a source and a vertex that it reaches count. Collective; all ranks get the
     result.
     """
-    value = np.zeros(searcher.n)
-    step = searcher.at_once(1)
-    for first in range(0, len(sources), step):
-        some = sources[first : first + step]
-        rows = searcher.run(REACHABLE, some)["reachable"]
-        if searcher.world.rank == 0:
-            value += rows.sum(axis=0)
-            value[some] += rows.sum(axis=1) - 2  # ends at a source itself do not count
-    return searcher.world.allreduce(value)
+    results = searcher.run(REACHED, sources)
+    value: Array = results["reached_from"].astype(np.float64)
+    value[sources] += results["reached"] - 2  # ends at a source itself do not count
+    return value
 
 
 def scaled(

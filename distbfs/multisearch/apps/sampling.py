@@ -136,15 +136,10 @@ def draw(
     if members is None:
         chosen = generator.choice(n, min(count, n), replace=False)
     else:
-        inside = int(members.sum())
-        count, size = min(count, inside), 0
-        while True:
-            size = min(max(2 * size, -(-count * n // max(inside, 1))), n)
-            chosen = generator.choice(n, size, replace=False)
-            so_far = np.cumsum(members[chosen])
-            if size == n or so_far[-1] >= count:
-                break
-        chosen = chosen[: np.searchsorted(so_far, count) + 1] if count else chosen[:0]
+        chosen = generator.permutation(n)
+        inside = np.cumsum(members[chosen])
+        count = min(count, inside[-1])
+        chosen = chosen[: np.searchsorted(inside, count) + 1] if count else chosen[:0]
     if estimate.error is not None:
         task.say(
             f"{task.label}: {len(chosen):,} samples for an error of {estimate.error:g} "
