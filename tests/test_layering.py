@@ -220,12 +220,11 @@ def test_the_checker_shares_nothing_with_what_it_checks():
     assert not rooms & {"engines", "partition", "build", "store", "search", "graph"}
 
 
-@pytest.mark.parametrize(
-    ("table", "name"), [(table, name) for table in TABLES for name in TABLES[table]]
-)
-def test_registered_names_exist(table, name):
-    registered = registry.lookup(TABLES[table], table, name)
-    assert getattr(registered, "name", name) == name
+@pytest.mark.parametrize("table", TABLES)
+def test_registered_names_exist(table):
+    for name in TABLES[table]:
+        registered = registry.lookup(TABLES[table], table, name)
+        assert getattr(registered, "name", name) == name
 
 
 def test_unknown_names_are_refused():

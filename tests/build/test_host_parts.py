@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from algorithm1 import assert_same_parts, check_parts, edge_distributor
+from covering import covered
 from directed_graphs import check_arrays, matrix_of
 from graphs import NAMED, NO_VERTEX, Tuples, build, kronecker, random_tuples, sources
 from hypothesis import given, settings
@@ -78,9 +79,10 @@ def test_one_part_is_a_plain_csr():
     assert (falling | (np.diff(source) > 0)).all()
 
 
-@pytest.mark.parametrize("name", [n for n in NAMED if n != "kronecker"])
-@pytest.mark.parametrize("parts", [1, 3, 8, 64])
-@pytest.mark.parametrize("threshold", [None, 0, 2, 10**9])
+@pytest.mark.parametrize(
+    ("name", "parts", "threshold"),
+    covered([n for n in NAMED if n != "kronecker"], [1, 3, 8, 64], [None, 0, 2, 10**9]),
+)
 def test_named_graphs(name, parts, threshold):
     made, summary = build(NAMED[name], parts, threshold=threshold, order_block=4)
     p_rank, p_gpu = splits(parts)[-1]

@@ -89,8 +89,7 @@ def check_json(text):
             json.loads(line)
 
 
-@NAME
-def test_blocks_are_well_formed(page):
+def check_blocks(page):
     for block in pages.blocks(page):
         where = f"{page}:{block.line}"
         assert set(block.notes) <= {"file", "needs", "prints"}, where
@@ -121,7 +120,12 @@ def test_blocks_are_well_formed(page):
 
 
 @NAME
-def test_links_lead_somewhere(page):
+def test_blocks_and_links_are_well_formed(page):
+    check_blocks(page)
+    check_links(page)
+
+
+def check_links(page):
     """Links of the README are files of the tree; Sphinx checks those of pages."""
     every = [child for token in pages.tokens(page) for child in token.children or ()]
     for link in every:

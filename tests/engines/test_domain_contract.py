@@ -104,7 +104,7 @@ def aims(source, root):
 
 @pytest.mark.parametrize(
     ("engine", "count", "name", "threshold"),
-    covered(HOSTED, DOMAINS, list(GRAPHS), THRESHOLDS, size=3),
+    covered(HOSTED, DOMAINS, list(GRAPHS), THRESHOLDS),
 )
 def test_levels_parents_and_where_searches_end(engine, count, name, threshold):
     source = GRAPHS[name]

@@ -12,15 +12,16 @@ WIDE = [(1 << 33) + 7, (1 << 40) - 1, 1 << 52, 1 << 60]
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("seed", [0, 1, 12345, -7, 1 << 80])
-def test_bijection(n, seed):
-    permutation = Permutation(n, seed)
+def test_bijection(n):
     ids = np.arange(n)
-    out = permutation.forward(ids)
-    assert out.dtype == np.int64
-    np.testing.assert_array_equal(np.sort(out), ids)
-    np.testing.assert_array_equal(permutation.inverse(out), ids)
-    np.testing.assert_array_equal(permutation.forward(permutation.inverse(ids)), ids)
+    for seed in (0, 1, 12345, -7, 1 << 80):
+        permutation = Permutation(n, seed)
+        out = permutation.forward(ids)
+        assert out.dtype == np.int64
+        np.testing.assert_array_equal(np.sort(out), ids)
+        np.testing.assert_array_equal(permutation.inverse(out), ids)
+        back = permutation.forward(permutation.inverse(ids))
+        np.testing.assert_array_equal(back, ids)
 
 
 @pytest.mark.parametrize("n", WIDE)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from allocations import allocated
+from covering import covered
 from directed_graphs import distances, matrix_of, stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import parts_in_threads
@@ -94,9 +95,10 @@ def check(results, level):
     np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize(
+    ("name", "ranks", "direction"),
+    covered(list(GRAPHS), RANKS, ["auto", "push", "pull"]),
+)
 def test_ranks_of_every_number(name, ranks, direction):
     source, parts = GRAPHS[name], 1 + ranks % 2
     roots = np.random.default_rng(1).integers(0, source.n, 64)  # some of them twice

@@ -4,6 +4,7 @@ import masked
 import networkx as nx
 import numpy as np
 import pytest
+from covering import covered
 from drawn_examples import examples
 from graphs import (
     NAMED,
@@ -139,10 +140,10 @@ def test_more_ranks_than_vertices():
     check(Tuples(1, [], []), 3, 6, [0])
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-@pytest.mark.parametrize("engine", HOSTED)
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize(
+    ("name", "direction", "engine", "ranks"),
+    covered(list(NAMED), ["auto", "push", "pull"], HOSTED, [2, 3, 4]),
+)
 def test_owners_of_rows_of_a_store(tmp_path, name, direction, engine, ranks):
     """Of one part, which each rank reads; with masks, and counts of paths."""
     source, said = NAMED[name], []

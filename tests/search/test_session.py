@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from covering import covered
 from graphs import (
     NAMED,
     NO_VERTEX,
@@ -61,9 +62,9 @@ def check(session, source, root, *, records=False):
     return outcome, wanted
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("parts", [1, 3, 8])
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    ("name", "parts", "direction"), covered(list(NAMED), [1, 3, 8], DIRECTIONS)
+)
 def test_named_graphs(name, parts, direction):
     source = NAMED[name]
     for threshold in THRESHOLDS:

@@ -444,7 +444,9 @@ def write_and_interrupt(folder, part):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("token", ["", "../../etc", "ABCDEF0123456789", "0123456789abcde"])
+@pytest.mark.parametrize(
+    "token", ["", "../../etc", "ABCDEF0123456789", "0123456789abcde"]
+)
 def test_bad_token(tmp_path, token):
     with pytest.raises(Exception, match="allowed: 16 hex digits") as caught:
         StoreWriter(tmp_path / "graph", token=token)

@@ -140,13 +140,16 @@ def test_a_whole_graph_in_host_memory(short_rows, pull_edges):
 
 
 # of each shape some placements
-CASES = zip(covered(list(SHAPES), [0, 6, 40, LARGE], KINDS), cycle(PLACEMENTS))
+CASES = zip(
+    covered(list(SHAPES), [0, 6, 40, LARGE], KINDS, [ALWAYS_PULL, NEVER_PULL]),
+    cycle(PLACEMENTS),
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "threshold", "kind", "owners"), [(*some, own) for some, own in CASES]
+    ("name", "threshold", "kind", "pull_edges", "owners"),
+    [(*some, own) for some, own in CASES],
 )
-@pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
 def test_between_domains(short_rows, name, threshold, kind, owners, pull_edges):
     source, (roots, wanted) = source_of(name), levels_of(name)
     work = found_by(roots, source.n)
