@@ -403,12 +403,10 @@ class Engine(Protocol):
     domain, and ``SeenPart`` between domains.
     sets: whether it searches from several vertices at once as well
     takes: the options that it supports among stepwise, internal_ids, device_memory,
-    host_memory and the factors of directions. With device_memory, it searches graphs on
-    one device whose rows have tails in host memory, and has ``state_bytes`` and
-    ``likely``, the kernels that may be compiled before the graph exists; if ``devices``
-    is more than one, it also searches such graphs on the devices of one domain and has
-    ``member_bytes``; if it has ``domains``, also between domains, and has
-    ``share_bytes`` and ``of_shares``.
+    host_memory and the factors of directions. With device_memory, it searches graphs
+    whose rows have tails in host memory, and has ``likely``, the kernels that may be
+    compiled before the graph exists, and ``search_bytes``, the bytes of searches of a
+    share from ``ShareCounts``; if it has ``domains``, also ``of_shares``.
     needless: for engines with domains, options of exchanges that have no effect
     own: a dataclass with the engine's own options
     devices: the number of devices that may search one graph together without exchanges

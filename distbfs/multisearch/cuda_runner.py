@@ -22,7 +22,7 @@ from distbfs.multisearch.runner import ProblemRunner
 from distbfs.multisearch.traversals import DeviceTraversals
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
-from distbfs.partition.share import Share
+from distbfs.partition.share import Share, ShareCounts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.device_opening import where_rows_are
 from distbfs.types import Array, DeviceArray, Ids
@@ -46,9 +46,9 @@ class CudaRunner(ProblemRunner):
         """
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
-        def state(n: int, active: int, m: int, at_least: Ids) -> int:
-            one = engine.state_bytes(n, active, m, at_least, directed=part.directed)
-            return max(bytes_beside(n, active, 1, 0), one)
+        def state(share: ShareCounts) -> int:
+            beside = bytes_beside(share.local, share.active, 1, 0)
+            return max(beside, engine.search_bytes(share))
 
         room = Room(limits.device_memory, limits.host_memory, state)
         return graph_of_part(self.name, part, room)

@@ -436,3 +436,47 @@ def whole_share(
         slots=active,
         **rows,
     )
+
+
+@dataclass(frozen=True)
+class ShareCounts:
+    """Counts that determine the memory of searches of a share; see ``Share``.
+
+    active, m, at_least: as in ``Share``; whole: whether it has a whole graph, which one
+    launch searches; directed: whether the graph is directed
+    delegates: number of positions of delegates; targets: number of targets of outer
+    edges; outer_edges: number of outer edges to each share, int64 [shares], as in
+    ``Share.edges_to``, None in one domain; owned: number of delegates that each share
+    owns, int64 [shares]
+    """
+
+    layout: Layout
+    index: int
+    domains: Domains
+    active: int
+    m: int
+    at_least: Ids
+    directed: bool = False
+    whole: bool = False
+    delegates: int = 0
+    targets: int = 0
+    outer_edges: Any = None
+    owned: Any = None
+
+    @property
+    def local(self) -> int:
+        """Number of vertices that the share owns."""
+        return self.layout.local_count(self.index)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices of its domain."""
+        return self.domains.sizes[self.domains.domain_of(self.index)]
+
+
+def whole_counts(
+    n: int, active: int, m: int, at_least: Ids, *, directed: bool = False
+) -> ShareCounts:
+    """Return the counts of a share that has a whole graph."""
+    place = Layout(n, 1), 0, Domains((1,))
+    return ShareCounts(*place, active, m, at_least, directed, whole=True)

@@ -53,7 +53,7 @@ PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 Beside: TypeAlias = Callable[[int, int, int, int], int]
 
 
-def nothing_beside(*_: int) -> int:
+def nothing_beside(*_: object) -> int:
     """Return 0, for devices that need memory for one search only."""
     return 0
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.build.cuda.domain import construct_domain, take_ends
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
@@ -41,33 +39,40 @@ from distbfs.store.tuples import permutation_of
 from distbfs.types import TupleSource, World
 
 if TYPE_CHECKING:
-    from distbfs.partition.share import Share
+    from distbfs.partition.share import Share, ShareCounts
     from distbfs.search.choose import Request
-    from distbfs.types import Ids
 
 
 BESIDE_EDGES = 4  # free memory over that of shared edges: keys, rows, searches
 
 
 def room_beside(
-    engine: Any,
-    request: Request,
-    need: Callable[..., int],
-    devices: int = 1,
-    *,
-    directed: bool = False,
+    engine: Any, request: Request, *, streamed: bool = False, turned: bool = False
 ) -> Room:
-    """Return the memory limits of a graph on a device, beside searches.
+    """Return the memory limits of shares, and of their searches.
 
-    need: function from (vertices, vertices with edges, edges, ``at_least`` of
-    ``Share``) to the bytes of searches; devices: number of them in the domain
+    streamed: leave room for levels on streams between domains; turned: searches are
+    along reversed edges
     """
 
-    def state(local: int, active: int, m: int, at_least: Ids) -> int:
-        taken = need(local, active, m, at_least)
-        taken += request.beside(local, active, devices, 0)
-        masks = (1 + directed) * total_bytes(mask_table(local, active, m))
-        return taken + request.masked * masks
+    def state(share: ShareCounts) -> int:
+        if turned:
+            turned_at_least = reversed_at_least(share.active, share.at_least)
+            share = replace(share, at_least=turned_at_least)
+        need: int = engine.search_bytes(share)
+        local, active, outer = share.local, share.active, share.outer_edges
+        need += request.beside(local, active, share.devices, share.targets)
+        if streamed:
+            owned = int(share.owned.max())
+            table = streams_table(share.layout.parts, owned, share.delegates)
+            need += total_bytes(table)
+        if request.masked:
+            of_outer = [] if outer is None else [int(outer.sum())]
+            for columns in (share.m, *of_outer):
+                table = mask_table(local, active, columns)
+                need += (1 + share.directed) * total_bytes(table)
+            need += 8 * share.targets
+        return need
 
     options = engine.options
     return Room(options.device_memory, options.host_memory, state)
@@ -92,19 +97,9 @@ def whole_on_device(source: Source, engine: Any, request: Request) -> Share:
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
     """
-
-    def state_bytes(n: int, active: int, m: int, at_least: Ids) -> int:
-        if source.turned:
-            at_least = reversed_at_least(active, at_least)
-        taken: int = engine.state_bytes(
-            n, active, m, at_least, directed=source.directed
-        )
-        return taken
-
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes:
-        directed = source.directed
-        form["room"] = room_beside(engine, request, state_bytes, directed=directed)
+        form["room"] = room_beside(engine, request, turned=source.turned)
         likely = engine.likely(source.n, directed=source.directed)
         nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *likely])
     if source.graph is not None:
@@ -146,8 +141,6 @@ def hold_domain(
         tuples = Turned(tuples)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
-    need = partial(engine.member_bytes, layout, directed=directed)
-    room = room_beside(engine, request, need, count, directed=directed)
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,
@@ -157,7 +150,7 @@ def hold_domain(
             directed=directed,
             devices=devices,
             done=done,
-            room=room,
+            room=room_beside(engine, request),
         )
     if shared is not None:
         for part in () if source.turned else parts:
@@ -300,33 +293,6 @@ def free_of(devices: Sequence[int], room: Room) -> int:
         with cuda.cupy().cuda.Device(device):
             free += max(room.free(), 0)
     return free
-
-
-def share_room(engine: Any, request: Request, *, streamed: bool) -> Room:
-    """Return the memory limits of parts between domains, and of their searches.
-
-    streamed: leave room for levels on streams
-    """
-
-    def state(share: ShareCounts) -> int:
-        need: int = engine.share_bytes(share)
-        outer, domains = share.outer_edges, share.domains
-        devices = domains.sizes[domains.domain_of(share.index)]
-        local = share.layout.local_count(share.index)
-        need += request.beside(local, share.active, devices, share.targets)
-        if streamed:
-            owned = int(share.owned.max())
-            table = streams_table(share.layout.parts, owned, share.delegates)
-            need += total_bytes(table)
-        if request.masked:
-            for columns in (share.m, int(outer.sum())):
-                table = mask_table(local, share.active, columns)
-                need += (1 + share.directed) * total_bytes(table)
-            need += 8 * share.targets
-        return need
-
-    options = engine.options
-    return Room(options.device_memory, options.host_memory, state)
 
 
 def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:

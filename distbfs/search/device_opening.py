@@ -25,7 +25,7 @@ from distbfs.search.device_holding import (
     hold_device_parts,
     hold_domain,
     hold_whole,
-    share_room,
+    room_beside,
 )
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domains import described, exchange_kind, split_by_domain
@@ -149,7 +149,7 @@ def open_separated(opening: Opening) -> Session:
     room = None
     if "device_memory" in engine.takes:
         streamed = exchange_kind(choice.exchange).streamed
-        room = share_room(engine, opening.request, streamed=streamed)
+        room = room_beside(engine, opening.request, streamed=streamed)
     held = held or hold_device_parts(world, source, choice.devices, placement, room)
     for part in held.device_parts:
         part.kept = part.kept and keep

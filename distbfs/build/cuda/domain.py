@@ -65,7 +65,7 @@ from distbfs.graph.device_graph import (
     graph_table,
 )
 from distbfs.partition.layout import Domains, Layout, Placement
-from distbfs.partition.share import GRANULE, Domain, Share, leaves_after
+from distbfs.partition.share import GRANULE, Domain, Share, ShareCounts, leaves_after
 from distbfs.progress import Sum
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
@@ -383,9 +383,16 @@ class MemberBuilder(Builder):
                 for_build = (*lengths, places.members, places.positions)
                 freed = sum(x.nbytes for x in for_build)
                 fixed = kept + 8 * len(ranges) * (active + 1)
-                m_of_rows = every.total // len(ranges)
-                at_least = numbering.at_least
-                fixed += room.state(local, most_active, m_of_rows, at_least)
+                counts = ShareCounts(
+                    self.layout,
+                    part,
+                    Domains((self.layout.parts,)),
+                    most_active,
+                    every.total // len(ranges),
+                    numbering.at_least,
+                    directed=len(ranges) > 1,
+                )
+                fixed += room.state(counts)
                 have, after = (
                     room.free(kept + freed + more, SPARE_VERTEX * local)
                     for more in (0, self.keys.held_bytes)

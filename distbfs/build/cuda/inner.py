@@ -19,7 +19,6 @@ import numpy as np
 
 from distbfs.build.cuda.inner_part import (
     Delegates,
-    ShareCounts,
     slots_after,
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
@@ -57,6 +56,7 @@ from distbfs.partition.share import (
     Domain,
     Outer,
     Share,
+    ShareCounts,
     leaves_after,
     numbers_of,
     positions_of,
@@ -519,11 +519,13 @@ class InnerBuilder:
             self.count,
             self.edges,
             self._at_least,
-            self.delegates.count,
-            len(outer[0].targets),
-            np.max([x.edges for x in outer], axis=0),
-            np.bincount(layout.part_of(self.delegates.ids), minlength=layout.parts),
-            directed=self.directed,
+            self.directed,
+            delegates=self.delegates.count,
+            targets=len(outer[0].targets),
+            outer_edges=np.max([x.edges for x in outer], axis=0),
+            owned=np.bincount(
+                layout.part_of(self.delegates.ids), minlength=layout.parts
+            ),
         )
 
     def fit(self, room: Room, sharing: int) -> Fit:

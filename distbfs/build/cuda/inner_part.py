@@ -26,14 +26,12 @@ Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import graph_table
-from distbfs.partition.layout import Domains, Layout
+from distbfs.partition.layout import Domains
 from distbfs.partition.share import GRANULE, numbers_of, positions_of
 from distbfs.types import Ids
 
@@ -66,31 +64,6 @@ def inner_table(
     table = graph_table(local + 1, active, m, directed=directed, wide=directed)
     del table["tuple_degrees"]
     return table
-
-
-@dataclass(frozen=True)
-class ShareCounts:
-    """Counts that determine the memory of searches of a share; see ``Share``.
-
-    active, m, at_least: as in ``Share``; delegates: number of positions of
-    delegates
-    targets: number of targets of outer edges; outer_edges: number of outer edges to
-    each share, int64 [shares], as in ``Share.edges_to``; owned: number of delegates
-    that each share owns, int64 [shares]
-    directed: whether the graph is directed
-    """
-
-    layout: Layout
-    index: int
-    domains: Domains
-    active: int
-    m: int
-    at_least: Ids
-    delegates: int
-    targets: int
-    outer_edges: Ids
-    owned: Ids
-    directed: bool = False
 
 
 class Delegates:

@@ -20,6 +20,7 @@ from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, ResourceError
 from distbfs.graph.device_graph import COLUMN_PAD, vertices_table
+from distbfs.partition.share import ShareCounts, whole_counts
 from distbfs.plan.memory import PAIR_BYTES, memory_limit, readable
 from distbfs.ranks.agreement import errors_of_all, hosts_of
 from distbfs.types import World
@@ -125,13 +126,12 @@ class Room:
 
     device_bytes: limit on the device, None: what is free; host_bytes: limit on the host
     for tails of all its devices, None: what this process may use
-    state: function from (n, active, m, at_least as in Share) or, between domains,
-    from ``ShareCounts``, to the bytes of a search
+    state: function from the counts of a share to the bytes of its searches
     """
 
     device_bytes: int | None
     host_bytes: int | None
-    state: Callable[..., int]
+    state: Callable[[ShareCounts], int]
 
     def split(
         self, n: int, numbering: Numbering, ranges: KeyCounts, *, sides: int = 1
@@ -145,7 +145,8 @@ class Room:
         total, active = ranges.total, numbering.active
         held = total_bytes(vertices_table(n, active))
         fixed = held + 8 * sides * (active + 1)
-        fixed += self.state(n, active, total // sides, numbering.at_least)
+        m, at_least = total // sides, numbering.at_least
+        fixed += self.state(whole_counts(n, active, m, at_least, directed=sides > 1))
         have = self.free(held + 4 * sides * active, SPARE_VERTEX * n)
         fit = Fit(fixed, have, have, numbering, ranges)
         kept = fit.most()

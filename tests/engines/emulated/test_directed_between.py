@@ -271,7 +271,7 @@ def test_the_memory_of_searches_is_known(device, id_bits, threshold):
     used = allocated(device) - before
     assert len(searches) == len(told) == parts
     assert all(share.directed for share in told)
-    planned = sum(engine.share_bytes(share) - CODE for share in told)
+    planned = sum(engine.search_bytes(share) - CODE for share in told)
     assert used <= planned <= 1.05 * used + 16_384 + parts * SLACK
 
 

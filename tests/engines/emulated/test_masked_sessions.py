@@ -179,7 +179,7 @@ def test_stores(devices, tmp_path, parts):  # noqa: F811
 
 def test_room_for_bits(devices, monkeypatch):  # noqa: F811
     """Where rows are split, more of them is held back if searches will be masked."""
-    monkeypatch.setattr(XbfsEngine, "state_bytes", lambda *_, **__: 0)
+    monkeypatch.setattr(XbfsEngine, "search_bytes", lambda *_, **__: 0)
     n, (u, v) = 300, np.random.default_rng(1).integers(0, 300, (2, 6000))
     source = HeldTuples(u, v, n)
     options = SearchOptions.named(engine="xbfs", device_memory=40_000)

@@ -333,7 +333,7 @@ def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
     source, engine = uniform(6000, 200_000), XbfsEngine(SearchOptions(engine="xbfs"))
 
     def state(counts):
-        return engine.share_bytes(counts) - FIXED
+        return engine.search_bytes(counts) - FIXED
 
     def placed():
         made = device_parts(source, sum(sizes), threshold=60)

@@ -31,6 +31,7 @@ from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.options import BuildOptions
+from distbfs.partition.share import whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening
@@ -227,7 +228,9 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
     state = []
 
     def watch(self, n, numbering, ranges, sides):
-        state.append(self.state(n, made.active, made.m // sides, numbering.at_least))
+        at_least = numbering.at_least
+        counts = whole_counts(n, made.active, made.m // sides, at_least)
+        state.append(self.state(counts))
 
     monkeypatch.setattr(Room, "split", watch)
     for beside in (None, bytes_beside):

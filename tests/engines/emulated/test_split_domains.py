@@ -30,7 +30,6 @@ from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.engines.cuda.xbfs.memory import FIXED
 from distbfs.errors import OutOfMemory
 from distbfs.options import SearchOptions
-from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
@@ -227,11 +226,11 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
 @pytest.mark.parametrize("parts", [1, 2])
 def test_devices_keep_to_their_limit(device, monkeypatch, parts):
     """With nearly all that they may have in use."""
-    source, layout = uniform(6000, 200_000), Layout(6000, parts)
+    source = uniform(6000, 200_000)
     engine = XbfsEngine(SearchOptions(engine="xbfs", direction="push"))
 
-    def state(*counts):
-        return engine.member_bytes(layout, *counts) - FIXED
+    def state(counts):
+        return engine.search_bytes(counts) - FIXED
 
     def allocated():
         gc.collect()

@@ -19,6 +19,7 @@ from distbfs.device.host_memory import pinned
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.options import BuildOptions
+from distbfs.partition.share import whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import device_holding
 from distbfs.store.write import write_graph
@@ -195,7 +196,8 @@ def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
 def at_eight(self, n, numbering, ranges, *, sides=1):
     """Instead of ``Room.split``: as if eight columns of a row fitted."""
     assert sides == 2
-    assert self.state(n, numbering.active, ranges.total // 2, numbering.at_least) > 0
+    counts = n, numbering.active, ranges.total // 2, numbering.at_least
+    assert self.state(whole_counts(*counts, directed=True)) > 0
     return rooms.Split.at(8, numbering, ranges)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
@@ -30,11 +29,10 @@ from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import MEMORY_OPTIONS
-from distbfs.partition.layout import Layout
-from distbfs.partition.share import Share
+from distbfs.partition.share import Share, ShareCounts, whole_counts
 from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
-from distbfs.types import Ids, World
+from distbfs.types import World
 
 METHODS = ("fast",)
 FEW = 4 << 20  # vertices whose results are likely to fit shared memory
@@ -91,7 +89,7 @@ class XbfsEngine(DeviceEngine):
                 "searches a graph on one device in one launch"
             )
         counts = (graph.n, graph.active, graph.m, graph.at_least)
-        need = self.state_bytes(*counts, directed=graph.directed)
+        need = self.search_bytes(whole_counts(*counts, directed=graph.directed))
         cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
         return FastSearch(
             graph,
@@ -106,63 +104,31 @@ class XbfsEngine(DeviceEngine):
         in_ids = not self.options.internal_ids
         return likely_kernels(n, in_ids=in_ids, directed=directed)
 
-    def _form(self, at_least: Ids) -> dict[str, Any]:
-        """Return the settings on which the memory of searches depends."""
-        return {
+    def search_bytes(self, share: ShareCounts) -> int:
+        """Return the bytes of searches of a share."""
+        o, at_least = self.options, share.at_least
+        form: dict[str, Any] = {
             "listed": int(at_least[2 : 2 + LISTS].sum()),
-            "parents": self.options.parents,
-            "levels": self.options.levels,
+            "parents": o.parents,
+            "levels": o.levels,
             "multiprocessors": cuda.multiprocessors(),
+            "bare": share.directed,
         }
-
-    def state_bytes(
-        self, n: int, active: int, m: int, at_least: Ids, *, directed: bool = False
-    ) -> int:
-        """Return the bytes of searches on one device; see ``Share``."""
-        o = self.options
-        return search_bytes(
-            n,
-            active,
-            m,
-            in_ids=not o.internal_ids,
-            queue=active if o.direction == "push" else None,
-            bare=directed,
-            **self._form(at_least),
-        )
-
-    def member_bytes(
-        self,
-        layout: Layout,
-        local: int,
-        active: int,
-        m: int,
-        at_least: Ids,
-        *,
-        directed: bool = False,
-    ) -> int:
-        """Return the bytes of searches on a device of a domain.
-
-        layout: layout over all devices; other arguments: those of its part, see
-        ``Share``
-        """
-        o = self.options
-        pruned = o.direction != "pull" and not directed
+        if share.outer_edges is not None:
+            return share_bytes(share, **form)
+        counts, push = (share.local, share.active, share.m), o.direction == "push"
+        form["in_ids"] = not o.internal_ids
+        if share.whole:
+            return search_bytes(*counts, queue=share.active if push else None, **form)
+        pruned = o.direction != "pull" and not share.directed
         return member_search_bytes(
-            layout.n,
-            local,
-            active,
-            m,
-            layout.parts,
-            in_ids=not o.internal_ids,
-            push_only=o.direction == "push",
+            share.layout.n,
+            *counts,
+            share.devices,
+            push_only=push,
             several=int(at_least[2]) if pruned else None,
-            bare=directed,
-            **self._form(at_least),
+            **form,
         )
-
-    def share_bytes(self, share: ShareCounts) -> int:
-        """Return the bytes of searches on a device if there are several domains."""
-        return share_bytes(share, bare=share.directed, **self._form(share.at_least))
 
     def of_shares(
         self,

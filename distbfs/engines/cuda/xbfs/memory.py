@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import LEAST_LEAVES, member_table
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
-from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
+from distbfs.build.cuda.inner_part import apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.device.array_table import places, total_bytes
@@ -41,7 +41,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import mask_words
-from distbfs.partition.share import GRANULE
+from distbfs.partition.share import GRANULE, ShareCounts
 from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
 from distbfs.types import Floats, Ids
 
