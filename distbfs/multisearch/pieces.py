@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, InputError, SearchStopped
+from distbfs.errors import SearchStopped
 from distbfs.multisearch.problem import Problem, State
 from distbfs.progress import Progress, no_progress, unsaid
-from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile
 from distbfs.timing import clock
@@ -158,14 +158,9 @@ class Pieces:
             kept, file, done = self.unfinished, None, 0
             sampled = any(state.per == "vertex" for state in states)
             fixed = sampled and self.searcher.engine != "xbfs"
-            failure: DistbfsError | None = None
-            if kept is not None:
-                try:
+            with errors_of_all(world):
+                if kept is not None:
                     file, done = kept.open(problem, sources, self.searcher.n, stack)
-                except DistbfsError as error:
-                    failure = error
-            if reason := first_reason(world, str(failure or "")):
-                raise failure or InputError(reason)
             self.resumed = done = world.broadcast(done)
             values = self._begun(states, file, done, count)
             saving = Saving(file, states, done)
