@@ -2,10 +2,13 @@
 
 APP = '''"""Edges out of what each source reaches."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from distbfs.multisearch.application import Application, Option
+from distbfs.multisearch.application import Application
 from distbfs.multisearch.problem import Problem, State
+from distbfs.options import SEARCH, option
 
 
 def count(s, i, u, v):
@@ -28,11 +31,21 @@ def run(task, *, times):
     return {"edges": edges.tolist()}
 
 
+@dataclass(frozen=True)
+class ReachOptions:
+    """Options of reach.
+
+    times: What edges count.
+    """
+
+    times: int = option(SEARCH, default=1, low=1)
+
+
 APP = Application(
     "reach",
     "edges out of what each source reaches",
     run,
-    (Option("times", int, 1, "what edges count", least=1),),
+    ReachOptions,
 )
 '''
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import (
+    MISSING,
+    Field,
+    dataclass,
+    field,
+    fields,
+    make_dataclass,
+    replace,
+)
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -245,6 +253,43 @@ def words_of(
                 hint = get_args(hint)[0] if optional else hint
                 made = _parameter(item, hint, texts, optional=optional)
                 yield Word(made, item, hint, holder)
+
+
+def shared_options(holders: Mapping[str, tuple[type, Iterable[Field[Any]]]]) -> type:
+    """Return a class of the options of several holders, None where one is left out.
+
+    holders: name -> the class that declares its options, and their fields
+    """
+    by_name: dict[str, dict[str, tuple[type, Field[Any]]]] = {}
+    for holder, (kind, items) in holders.items():
+        for item in items:
+            by_name.setdefault(item.name, {})[holder] = kind, item
+    texts, made = [], []
+    for name, some in by_name.items():
+        kind, item = next(iter(some.values()))
+        usual = {
+            holder: shown
+            for holder, (_, x) in some.items()
+            if (shown := x.metadata["option"].usual or shown_default(x.default))
+        }
+        shown = "; ".join(dict.fromkeys(usual.values()))
+        if len({*usual.values()}) > 1:
+            shown = "; ".join(map(": ".join, usual.items()))
+        text = f"{name}: {help_of(kind, {})[name].rstrip('.')}; {', '.join(some)}."
+        texts.append(f"{text}  [{shown}]" if shown else text)
+        known = {"option": replace(item.metadata["option"], usual=None)}
+        hint = get_type_hints(kind)[name] | None
+        made.append((name, hint, field(default=None, metadata=known)))
+    return make_dataclass(
+        "SharedOptions", made, namespace={"__doc__": "\n".join(texts)}
+    )
+
+
+def shown_default(value: Any) -> str:
+    """Return the default of an option as help shows it, "" for none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:g}" if value else ""
 
 
 def with_default(text: str, usual: Any) -> str:

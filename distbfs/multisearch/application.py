@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from distbfs.engines.base import NoOptions
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.multisearch.result_files import FILES
+from distbfs.options import SEARCH, option
 from distbfs.progress import Progress, no_progress, unsaid
 from distbfs.types import Array, Ids
 
@@ -29,22 +31,14 @@ Facts: TypeAlias = dict[str, Any]  # JSON values
 Take: TypeAlias = Callable[[int, Array], None]  # (first row, rows [some, n])
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of applications, under one name in the command and the library.
+@dataclass(frozen=True, kw_only=True)
+class Normalized:
+    """The option of applications whose values NetworkX scales.
 
-    kind: bool, int, float, or the allowed words; least: the smallest allowed int
-    default: value of the option when it is omitted
+    normalized: Scale as NetworkX does by default.
     """
 
-    name: str
-    kind: type[bool | int | float] | tuple[str, ...]
-    default: bool | int | float | str | None
-    help: str
-    least: int = 0
-
-
-NORMALIZED = Option("normalized", bool, True, "scale as NetworkX does by default")
+    normalized: bool = option(SEARCH, default=True)
 
 
 class Output(Protocol):
@@ -127,6 +121,7 @@ class Application:
     """An application of many searches.
 
     summary: a phrase for the help
+    options: a dataclass whose fields are its options, in the command and the library
     run: function of a Task and the options by name, which passes arrays on and returns
     the facts to report (collective), with ``searches`` if their number is not that of
     the sources
@@ -138,7 +133,7 @@ class Application:
     name: str
     summary: str
     run: Callable[..., Facts]
-    options: tuple[Option, ...] = ()
+    options: type = NoOptions
     takes: Literal["sources", "pairs", "nothing"] = "sources"
     repeats: bool = False
     endings: tuple[str, ...] = FILES
@@ -146,7 +141,7 @@ class Application:
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that are not None; raise UsageError for unknown ones."""
-        chosen = {option.name: option.default for option in self.options}
+        chosen = {item.name: item.default for item in fields(self.options)}
         for name, value in values.items():
             if value is None:
                 continue

@@ -1,5 +1,7 @@
 """What holds for every application of the registry."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from graphs import NAMED
@@ -18,7 +20,7 @@ def application(name):
 
 
 def options(name):
-    return application(name).options
+    return fields(application(name).options)
 
 
 def results(name, engine, **own):
@@ -51,9 +53,7 @@ def test_sources_given_twice(name):
 @EACH
 def test_its_options_and_no_others(name):
     own = {option.name for option in options(name)}
-    every = {
-        option.name for app in registry.APPS for option in application(app).options
-    }
+    every = {option.name for app in registry.APPS for option in options(app)}
     for option in sorted(every - own):
         with pytest.raises(UsageError, match=f"{name} has no option '{option}'; allow"):
             results(name, "reference", **{option: 1})

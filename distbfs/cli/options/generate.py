@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field, make_dataclass, replace
-from typing import Any, get_type_hints
+from dataclasses import dataclass
+from typing import Any
 
 from distbfs import registry
-from distbfs.cli.command import Choice, argument, borrowed, command_of, help_of
+from distbfs.cli.command import Choice, argument, borrowed, command_of, shared_options
 from distbfs.cli.options import SCALES, Speech, StoreOptions
 from distbfs.generate.families import declared
 from distbfs.generate.uniform import MAX_VERTICES
@@ -15,37 +15,7 @@ from distbfs.options import INPUT, DirectedOption, option
 
 def family_options() -> type:
     """Return a class with an option for each parameter that a family has."""
-    holders: dict[str, dict[str, tuple[type, Field[Any]]]] = {}
-    for family in registry.FAMILIES:
-        kind, items = declared(family)
-        for item in items:
-            holders.setdefault(item.name, {})[family] = kind, item
-    texts, made = [], []
-    for name, some in holders.items():
-        kind, item = next(iter(some.values()))
-        usual = {
-            family: x.metadata["option"].usual or f"{x.default:g}"
-            for family, (_, x) in some.items()
-            if x.default or x.metadata["option"].usual
-        }
-        same = len({*usual.values()}) == 1
-        shown = (
-            next(iter(usual.values()))
-            if same
-            else "; ".join(map(": ".join, usual.items()))
-        )
-        text = help_of(kind, {})[name].rstrip(".")
-        texts.append(f"{name}: {text}; {', '.join(some)}.  [{shown}]")
-        known = replace(item.metadata["option"], usual=None)
-        made.append(
-            (
-                name,
-                get_type_hints(kind)[name],
-                field(default=None, metadata={"option": known}),
-            )
-        )
-    namespace = {"__doc__": "\n".join(texts)}
-    return make_dataclass("FamilyOptions", made, namespace=namespace)
+    return shared_options({family: declared(family) for family in registry.FAMILIES})
 
 
 def families() -> str:

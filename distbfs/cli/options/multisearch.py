@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from distbfs.cli.command import (
     argument,
     borrowed,
     command_of,
+    shared_options,
 )
 from distbfs.cli.options import FileOptions, PatienceOption, ReverseOption, Speech
-from distbfs.multisearch.application import Application, Option
+from distbfs.multisearch.application import Application
 from distbfs.multisearch.base import WAYS, RunOptions
 from distbfs.multisearch.result_files import FILES
 from distbfs.options import DEVICES, INPUT, MEMORY_OPTIONS, OUTPUT, SEARCH, option
@@ -29,22 +30,9 @@ APPS: dict[str, Application] = {
 
 def own_options() -> type:
     """Return a class of the options of applications; None if one is left out."""
-    readers: dict[Option, list[str]] = {}
-    for name, app in APPS.items():
-        for own in app.options:
-            readers.setdefault(own, []).append(name)
-    texts, declared = [], []
-    for own, names in readers.items():
-        text, usual = f"{own.name}: {', '.join(names)}: {own.help}.", own.default
-        if isinstance(usual, bool):
-            usual = "yes" if usual else "no"
-        texts.append(text if usual is None else f"{text}  [{usual}]")
-        words = own.kind if isinstance(own.kind, tuple) else ()
-        kind: Any = str if words else own.kind
-        made = option(SEARCH, allowed=words, low=own.least if kind is int else None)
-        declared.append((own.name, kind | None, made))
-    namespace = {"__doc__": "\n".join(texts)}
-    return make_dataclass("ApplicationOptions", declared, namespace=namespace)
+    return shared_options(
+        {name: (app.options, fields(app.options)) for name, app in APPS.items()}
+    )
 
 
 def endings() -> str:
@@ -65,8 +53,7 @@ class MultisearchOptions(FileOptions, ReverseOption, PatienceOption, Speech):
     sources: K random vertices, those of a file (one id per line, - is stdin), or all.
     seed: Seed of random vertices.
     pairs: File of {takers}: two ids per line, from and to, separated by a tab, a comma
-    or
-        blanks; - is standard input.
+        or blanks; - is standard input.
     engine: auto takes xbfs where there is a device, else openmp.
     divide: How ranks divide the work: sources, each rank with the whole graph, or parts
         of the graph; auto: sources if the graph fits on each rank.

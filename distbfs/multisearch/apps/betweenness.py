@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.openmp.paths import SOURCE, prepare
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
-from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
+from distbfs.multisearch.application import Application, Facts, Normalized, Task
+from distbfs.multisearch.apps.sampling import SampleOptions, deviation, draw, requested
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
+from distbfs.options import SEARCH, option
 from distbfs.partition.part import Part
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids
@@ -290,13 +292,20 @@ def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts
     return {**facts, **own, **pieces.facts()}
 
 
-ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as lying on them")
+@dataclass(frozen=True, kw_only=True)
+class BetweennessOptions(Normalized, SampleOptions):
+    """Options of betweenness.
+
+    endpoints: Count the ends of paths as lying on them.
+    """
+
+    endpoints: bool = option(SEARCH, default=False)
 
 
 APP = Application(
     "betweenness",
     "betweenness of each vertex, as NetworkX has it",
     run,
-    (NORMALIZED, ENDPOINTS, *OPTIONS),
+    BetweennessOptions,
     resumes=True,
 )

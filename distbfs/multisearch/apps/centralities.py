@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
+from distbfs.multisearch.application import Application, Facts, Normalized, Task
 from distbfs.multisearch.apps.closeness import of_sources, scores
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.eccentricity import summary
@@ -50,6 +50,6 @@ APP = Application(
     "centralities",
     "closeness, harmonic and eccentricity together, in the time of one (directed: two)",
     run,
-    (NORMALIZED,),
+    Normalized,
     resumes=True,
 )

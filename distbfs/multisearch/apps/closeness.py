@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
+from distbfs.multisearch.application import Application, Facts, Normalized, Task
 from distbfs.multisearch.apps.components import largest_component, sizes_and_spans
 from distbfs.multisearch.apps.diameter import PROBLEM as LEVELS
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
-    OPTIONS,
     Estimate,
+    SampleOptions,
     deviation,
     draw,
     requested,
@@ -192,10 +193,15 @@ def run(task: Task, *, normalized: bool, **asked: Any) -> Facts:
     return {"normalized": normalized, **of_task(task, of_sums)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClosenessOptions(Normalized, SampleOptions):
+    """Options of closeness."""
+
+
 APP = Application(
     "closeness",
     "closeness of each vertex, as NetworkX has it",
     run,
-    (NORMALIZED, *OPTIONS),
+    ClosenessOptions,
     resumes=True,
 )

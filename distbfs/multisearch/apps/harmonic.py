@@ -13,8 +13,8 @@ from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.closeness import of_task
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
-    OPTIONS,
     Estimate,
+    SampleOptions,
     deviation,
     draw,
     requested,
@@ -63,6 +63,6 @@ APP = Application(
     "harmonic",
     "harmonic centrality of each vertex, as NetworkX has it",
     run,
-    OPTIONS,
+    SampleOptions,
     resumes=True,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.multisearch.application import Application, Facts, Option, Task
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.problem import Problem, State
-from distbfs.options import depth_limit
+from distbfs.options import SEARCH, depth_limit, option
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -40,10 +40,20 @@ def run(task: Task, *, hops: int | None) -> Facts:
     return {"mean_within": within.mean(axis=0).tolist() if len(within) else []}
 
 
+@dataclass(frozen=True, kw_only=True)
+class KHopOptions:
+    """Options of khop.
+
+    hops: How far to count; default: all.
+    """
+
+    hops: int | None = option(SEARCH, low=0)
+
+
 APP = Application(
     "khop",
     "number of vertices within 0, 1, … hops of each source",
     run,
-    (Option("hops", int, None, "how far to count; default: all"),),
+    KHopOptions,
     repeats=True,
 )

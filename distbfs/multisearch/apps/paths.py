@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from distbfs.errors import TooDeep
-from distbfs.multisearch.application import (
-    Application,
-    Facts,
-    Option,
-    Take,
-    Task,
-)
+from distbfs.multisearch.application import Application, Facts, Take, Task
 from distbfs.multisearch.base import MOST, check_results
 from distbfs.multisearch.problem import Problem, State
+from distbfs.options import SEARCH, option
 from distbfs.progress import unsaid
 from distbfs.types import Array, Ids
 
@@ -120,17 +116,20 @@ def run(task: Task, *, dtype: str) -> Facts:
     return in_narrowest(dtype, attempt, task.say)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PathOptions:
+    """Options of apsp.
+
+    dtype: Type of levels; auto: the narrowest that holds them.
+    """
+
+    dtype: str = option(SEARCH, default="auto", allowed=("auto", *MOST))
+
+
 APP = Application(
     "apsp",
     "lengths of shortest paths from each source",
     run,
-    (
-        Option(
-            "dtype",
-            ("auto", *MOST),
-            "auto",
-            "type of levels; auto: the narrowest that holds them",
-        ),
-    ),
+    PathOptions,
     repeats=True,
 )

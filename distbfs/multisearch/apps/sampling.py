@@ -27,35 +27,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.multisearch.application import Facts, Option, Task
-from distbfs.options import check_range
+from distbfs.multisearch.application import Facts, Task
+from distbfs.options import SEARCH, check_range, option
 from distbfs.types import Array, Ids
 
 CONFIDENCE = 0.95
-OPTIONS = (
-    Option(
-        "samples",
-        int,
-        None,
-        "estimate the value of every vertex from this many random sources, with "
-        "bounds that hold for all vertices at once",
-        least=2,
-    ),
-    Option(
-        "error",
-        float,
-        None,
-        "estimate the value of every vertex with as many random sources as this "
-        "error needs, as a share of the largest possible value, for closeness of the "
-        "diameter",
-    ),
-    Option(
-        "confidence",
-        float,
-        None,
-        f"the probability with which bounds of estimates hold; default: {CONFIDENCE}",
-    ),
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions:
+    """Options of estimates.
+
+    samples: Estimate the value of every vertex from this many random sources, with
+        bounds that hold for all vertices at once.
+    error: Estimate the value of every vertex with as many random sources as this error
+        needs, as a share of the largest possible value, for closeness of the diameter.
+    confidence: The probability with which bounds of estimates hold; default: 0.95.
+    """
+
+    samples: int | None = option(SEARCH, low=2)
+    error: float | None = option(SEARCH)
+    confidence: float | None = option(SEARCH)
 
 
 @dataclass(frozen=True)
