@@ -53,31 +53,21 @@ ENGINE = '''"""Breadth-first search with a queue of Python."""
 
 import numpy as np
 
-from distbfs.engines.base import WHOLE, NoOptions, WholeResult
+from distbfs.engines.base import WHOLE, Engine, WholeResult
 from distbfs.engines.path_sums import PathSums
 from distbfs.errors import SearchStopped
 
 
-class QueueEngine:
+class QueueEngine(Engine):
     name = "queue"
     methods = ("list",)
-    takes = ()
-    own = NoOptions
-    on_device = domains = sets = masks = False
     whole_graphs = directed = True
-    devices = 1
-
-    def __init__(self, options):
-        self.parents = options.parents
 
     def whole(self, part):
-        return QueueSearch(part, self.parents)
+        return QueueSearch(part, self.options.parents)
 
     def path_sums(self, level, depth, dtype):
         return PathSums(level, depth, dtype)
-
-    def describe(self):
-        return {"engine": self.name, "method": "list", "threads": 1}
 
 
 class QueueSearch:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.exchange.bins import Bins
-from distbfs.options import SearchOptions, depth_limit
+from distbfs.options import SearchOptions, check_choice, depth_limit
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
 if TYPE_CHECKING:
@@ -387,8 +388,8 @@ class NoOptions:
     """Marks an engine without options of its own."""
 
 
-class Engine(Protocol):
-    """Creates searches; one per rank.
+class Engine:
+    """Creates searches; one per rank. Subclasses declare their abilities.
 
     on_device: whether graphs and results are in the memory of CUDA devices; if not, it
     has ``path_sums(level, depth, dtype)``, see ``PathSums``
@@ -412,26 +413,32 @@ class Engine(Protocol):
     devices: the number of devices that may search one graph together without exchanges
     """
 
-    name: str
-    methods: tuple[str, ...]
-    on_device: bool
-    whole_graphs: bool
-    domains: bool
-    directed: bool
-    masks: bool
-    sets: bool
-    takes: tuple[str, ...]
-    own: type
-    devices: int
+    name: ClassVar[str]
+    methods: ClassVar[tuple[str, ...]]  # the first is the default
+    takes: ClassVar[tuple[str, ...]] = ()
+    needless: ClassVar[tuple[str, ...]] = ()
+    own: ClassVar[type] = NoOptions
+    on_device = whole_graphs = domains = directed = masks = sets = False
+    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
         """Check the options; raise UsageError, which names the allowed ones.
 
         Raises DeviceMissing if the engine needs a device and there is none.
         """
+        self.options, self.method = options, options.method or self.methods[0]
+        self.check()
+        if self.on_device:
+            cuda.cupy()
+
+    def check(self) -> None:
+        """Raise UsageError for option values that the engine does not support."""
+        check_choice("method", self.method, self.methods)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports (JSON values)."""
+        device = cuda.describe() if self.on_device else {}
+        return {"engine": self.name, "method": self.method, "threads": 1, **device}
 
 
 def on_device(engine: object) -> bool:

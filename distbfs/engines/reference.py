@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from distbfs.engines.base import (
     CHOSEN,
     LARGEST,
     WHOLE,
+    Engine,
     LevelRecord,
-    NoOptions,
     Offer,
     Targets,
     Until,
@@ -29,7 +29,7 @@ from distbfs.engines.path_sums import PathSums
 from distbfs.errors import SearchStopped
 from distbfs.exchange.bins import NUMBER_AT, PARENT_MASK, Bins
 from distbfs.graph.csr import CSR
-from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
+from distbfs.options import FACTOR_OPTIONS
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
 from distbfs.types import (
@@ -69,38 +69,25 @@ def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, i
     return matched, column[first], len(column) - saved
 
 
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """NumPy on one thread."""
 
     name = "reference"
     methods = ("numpy",)
     takes = ("stepwise", *FACTOR_OPTIONS)
-    needless = ()
-    own = NoOptions
-    on_device = False
     whole_graphs = domains = directed = masks = sets = True
-    devices = 1
-
-    def __init__(self, options: SearchOptions) -> None:
-        check_choice("method", options.method or "numpy", self.methods)
-        self._parents = options.parents
-        self._direction = options.direction
 
     def whole(self, part: Part) -> ReferenceWhole:
         """Prepare the search of a graph of one part without delegates."""
-        return ReferenceWhole(part, self._direction, self._parents)
+        return ReferenceWhole(part, self.options.direction, self.options.parents)
 
     def domain(self, part: Part, placement: Placement) -> ReferencePart:
         """Prepare the search of one part, level by level."""
-        return ReferencePart(part, placement, self._parents)
+        return ReferencePart(part, placement, self.options.parents)
 
     def path_sums(self, level: Array, depth: int, dtype: str) -> PathSums:
         """Prepare sums along shortest paths."""
         return PathSums(level, depth, dtype)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the engine's hardware and settings, for reports."""
-        return {"engine": self.name, "method": "numpy", "threads": 1}
 
 
 class ReferenceWhole:

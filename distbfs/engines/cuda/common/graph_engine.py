@@ -19,12 +19,12 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
     WHOLE,
+    Engine,
     LevelRecord,
     Until,
     WholeResult,
 )
 from distbfs.engines.cuda.common.arguments import arguments
-from distbfs.engines.cuda.common.device_engine import DeviceEngine
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
@@ -168,7 +168,7 @@ class ById:
         return WholeResult(level, parents, 1, seconds, alone)
 
 
-class GraphEngine(DeviceEngine, ABC):
+class GraphEngine(Engine, ABC):
     """Base of engines that only search a graph of one part on one device.
 
     A subclass defines ``name``, ``methods``, ``source`` (the paper) and ``directions``,
@@ -178,8 +178,7 @@ class GraphEngine(DeviceEngine, ABC):
 
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
-    whole_graphs = directed = True
-    domains = masks = sets = False
+    on_device = whole_graphs = directed = True
 
     def __init__(self, options: SearchOptions) -> None:
         self.own_options: Any = self.own(**dict(options.own))

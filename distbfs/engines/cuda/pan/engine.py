@@ -7,22 +7,20 @@ Section IV.
 
 from __future__ import annotations
 
-from distbfs.engines.cuda.common.device_engine import DeviceEngine
+from distbfs.engines.base import Engine
 from distbfs.engines.cuda.pan.search import CudaPart
 from distbfs.options import FACTOR_OPTIONS
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 
 
-class PanEngine(DeviceEngine):
+class PanEngine(Engine):
     """Its options are direction and the factors of dd, dn and nd."""
 
     name = "pan"
     methods = ("parts",)
     takes = FACTOR_OPTIONS
-    needless = ()
-    domains = True
-    whole_graphs = directed = masks = sets = False
+    on_device = domains = True
 
     def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
         """Prepare the search of one part in device memory, level by level."""

@@ -13,7 +13,7 @@ from typing import Any
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
-from distbfs.engines.cuda.common.device_engine import DeviceEngine
+from distbfs.engines.base import Engine
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.limits import one_way
@@ -65,14 +65,14 @@ def common_kernels() -> list[Wanted]:
     return made
 
 
-class XbfsEngine(DeviceEngine):
+class XbfsEngine(Engine):
     """Has directions auto, push and pull; internal_ids; between domains, stepwise."""
 
     name = "xbfs"
     methods = METHODS
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
-    whole_graphs = domains = sets = masks = directed = True
+    on_device = whole_graphs = domains = sets = masks = directed = True
     devices = MOST_PARTS
 
     def on_graph(self, graph: Share) -> FastSearch:
