@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.device import cuda, nvrtc
 from distbfs.device.timed_graph import TimedGraph
@@ -20,7 +20,6 @@ from distbfs.device.timed_graph import TimedGraph
 if TYPE_CHECKING:
     from distbfs.device.nvshmem import Nvshmem
     from distbfs.device.stop_word import StopWord
-    from distbfs.device.take import Ahead, Back
     from distbfs.types import DeviceArray, KernelArgument
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -36,10 +35,31 @@ def word_of(array: Any) -> str:
     return f"u{8 * array.dtype.itemsize}"
 
 
-ASKED: ContextVar[Ahead | None] = ContextVar("asked", default=None)
+class CopyBack(Protocol):
+    """An array to be copied to the host after timed launches (a ``take.Back``)."""
+
+    def launch(self, request: int = 0) -> Launch:
+        """Return a launch that copies the array; request: address of a request."""
 
 
-def last_launch(asked: Ahead | None, back: Back | None) -> Launch | None:
+class Asking(Protocol):
+    """A request for values to be copied by the timed launches of a block.
+
+    Implemented by ``take.Ahead``. A search may be several timed launches; its results
+    are complete after the last.
+    """
+
+    def launch(self, back: CopyBack | None) -> Launch:
+        """Return the last kernel of timed launches; back: an array to copy as well."""
+
+    def begin(self) -> None:
+        """Note the start of a timed launch, whose last kernel is that of ``launch``."""
+
+
+ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
+
+
+def last_launch(asked: Asking | None, back: CopyBack | None) -> Launch | None:
     """Return the kernel that copies requested values to the host, None without any."""
     if asked is not None:
         return asked.launch(back)
@@ -197,7 +217,7 @@ class Launch:
             count,
         )
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        self._graphs: dict[Ahead | None, TimedGraph] = {}
+        self._graphs: dict[Asking | None, TimedGraph] = {}
 
     def __call__(self, stream: int = 0) -> None:
         """Launch on a stream, by default the legacy stream."""
@@ -214,7 +234,7 @@ class Launch:
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: Back | None = None,
+        back: CopyBack | None = None,
         word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
@@ -239,7 +259,7 @@ class Launch:
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: Back | None = None,
+        back: CopyBack | None = None,
     ) -> TimedGraph:
         """Return the CUDA graph that ``timed`` launches, built at the first call.
 

@@ -128,8 +128,8 @@ class Ahead:
     def __exit__(self, *_: object) -> None:
         programs.ASKED.reset(self._token)
 
-    def launch(self, back: Back | None) -> programs.Launch:
-        """Return the last kernel of timed launches; see ``programs.ASKED``."""
+    def launch(self, back: programs.CopyBack | None) -> programs.Launch:
+        """Return the last kernel of timed launches; see ``programs.Asking``."""
         address = self._asked.address
         return bring(request=address) if back is None else back.launch(address)
 

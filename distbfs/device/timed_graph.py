@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 
 if TYPE_CHECKING:
-    from distbfs.device.programs import Launch
     from distbfs.device.stop_word import StopWord
     from distbfs.types import DeviceArray
 
@@ -34,6 +33,19 @@ class NodeParameters(ctypes.Structure):
     )
 
 
+class KernelLaunch(Protocol):
+    """A prepared kernel launch (a ``programs.Launch``)."""
+
+    kernel: Any
+
+    @property
+    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
+        """The addresses of the arguments."""
+
+    def __call__(self, stream: int = 0) -> None:
+        """Launch on a stream."""
+
+
 class TimedGraph:
     """An event, fills, kernels in sequence and another event, as one CUDA graph.
 
@@ -43,9 +55,9 @@ class TimedGraph:
 
     def __init__(
         self,
-        launches: Sequence[Launch],
+        launches: Sequence[KernelLaunch],
         before: Sequence[tuple[DeviceArray, int]],
-        last: Launch | None = None,
+        last: KernelLaunch | None = None,
     ) -> None:
         self._held = ([array for array, _ in before], last)
         self._launches = list(launches)
