@@ -25,36 +25,46 @@ THREADS = 8  # waiting for one file
 
 
 def slices(
-    dataset: h5py.Dataset, name: str, place: Callable[[int, int], Array]
-) -> Iterator[Array]:
-    """Yield the values of a dataset in order, in slices of schema.SLICE_BYTES.
+    dataset: h5py.Dataset,
+    name: str,
+    digest: str,
+    place: Callable[[int, int], Array] | None = None,
+) -> Iterator[tuple[int, Array]]:
+    """Yield (start, values) for a dataset in slices of schema.SLICE_BYTES, in order.
 
-    place: returns memory for the values start … stop-1, which is yielded when filled,
-    while the next slice is read. Raises OSError, and StoreError if the file ends inside
-    a chunk.
+    place: returns memory for the values start … stop-1, by default new arrays, which is
+    yielded when filled, while the next slice is read. Raises OSError, and StoreError if
+    the file ends inside a chunk or, at the end, if the digest differs.
     """
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
-    if size == 0:
-        return
-    file, infos = dataset.file.id.get_vfd_handle(), places_of(dataset)
+    file, hasher = dataset.file.id.get_vfd_handle(), xxhash.xxh3_128()
+    infos = places_of(dataset) if size else {}
     with ThreadPoolExecutor(THREADS) as pool:
 
         def begin(start: int) -> tuple[Array, list[Future[None]]]:
             stop = min(start + step, size)
-            values = place(start, stop)
+            if place is None:
+                values = np.empty(stop - start, dataset.dtype)
+            else:
+                values = place(start, stop)
             return values, [
                 pool.submit(fill, file, name, at, piece)
                 for at, piece in pieces(dataset, name, infos, start, values)
             ]
 
-        ahead = begin(0)
+        ahead = [begin(0)] if size else []
         for start in range(0, size, step):
-            values, reading = ahead
+            values, reading = ahead.pop()
             if start + step < size:
-                ahead = begin(start + step)
+                ahead.append(begin(start + step))
             for future in reading:
                 future.result()
-            yield values
+            hasher.update(values.view(np.uint8).data)
+            yield start, values
+    # mutant: hasher.hexdigest() != digest -> not hasher.hexdigest()
+    #   : test_altered_with_a_right_checksum
+    if hasher.hexdigest() != digest:
+        raise StoreError(f"/{name} is altered: its digest is not the manifest's")
 
 
 def places_of(dataset: h5py.Dataset) -> dict[int, Any]:

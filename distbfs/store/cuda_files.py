@@ -20,7 +20,7 @@ from distbfs.errors import InputError
 from distbfs.generate.hashing import ROUNDS
 from distbfs.partition.part import KIND, PART_SHIFT, edges_in, mask_words
 from distbfs.progress import Sum
-from distbfs.store import hdf5, schema
+from distbfs.store import chunks, schema
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class PartFiles:
         """
         dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place
-        for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
+        for start, values in chunks.slices(dataset, name, digest, place(dataset.dtype)):
             if out is None:
                 target = self._stage[: values.nbytes].view(values.dtype)
             else:
@@ -169,7 +169,7 @@ class PartFiles:
         """Read a dataset only to check its digest."""
         dataset, digest = datasets[name], self.manifest.records[part].digests[name]
         place = self._ring.place(dataset.dtype)
-        for _, values in hdf5.slices(dataset, name, digest, place):
+        for _, values in chunks.slices(dataset, name, digest, place):
             self._ring.skip()
             self.done(values.nbytes)
 

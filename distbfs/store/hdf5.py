@@ -32,7 +32,7 @@ from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -417,32 +417,6 @@ def hint(folder: Path) -> str:
     return "'distbfs convert FILE -o FOLDER' makes the folder of a store"
 
 
-def slices(
-    dataset: h5py.Dataset,
-    name: str,
-    digest: str,
-    place: Callable[[int, int], Array] | None = None,
-) -> Iterator[tuple[int, Array]]:
-    """Yield (start, values) for a dataset, slice by slice, and check its digest.
-
-    place: returns memory for values start … stop-1, by default new arrays. Raises
-    StoreError at the end if the digest differs.
-    """
-    hasher, start = xxhash.xxh3_128(), 0
-
-    def new(start: int, stop: int) -> Array:
-        return np.empty(stop - start, dataset.dtype)
-
-    for values in chunks.slices(dataset, name, place or new):
-        hasher.update(values.view(np.uint8).data)
-        yield start, values
-        start += len(values)
-    # mutant: hasher.hexdigest() != digest -> not hasher.hexdigest()
-    #   : test_altered_with_a_right_checksum
-    if hasher.hexdigest() != digest:
-        raise StoreError(f"/{name} is altered: its digest is not the manifest's")
-
-
 def read_array(
     dataset: h5py.Dataset, name: str, digest: str, watch: ReadWatch | None = None
 ) -> Array:
@@ -451,7 +425,7 @@ def read_array(
     Raises StoreError if its digest differs.
     """
     whole = np.empty(dataset.size, dataset.dtype)
-    for start, values in slices(dataset, name, digest, lambda a, b: whole[a:b]):
+    for start, values in chunks.slices(dataset, name, digest, lambda a, b: whole[a:b]):
         if watch is not None:
             watch(name, whole, start, start + len(values))
     return whole
@@ -462,7 +436,7 @@ def compare_array(
 ) -> None:
     """Raise StoreError unless a dataset agrees with the subgraphs."""
     same = dataset.size == len(expected)
-    for start, values in slices(dataset, name, digest):
+    for start, values in chunks.slices(dataset, name, digest):
         same = same and np.array_equal(values, expected[start : start + len(values)])
     if not same:
         raise StoreError(f"/{name} does not fit the row offsets")

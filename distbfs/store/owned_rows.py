@@ -23,8 +23,8 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import INTO, Part, names_of
 from distbfs.plan.host_memory import has_room_for_rows
 from distbfs.plan.memory import COLUMN
-from distbfs.store import safety
-from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
+from distbfs.store import chunks, safety
+from distbfs.store.hdf5 import ReadWatch, Store, read_array
 from distbfs.types import Array, World
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -79,7 +79,7 @@ def load_rows(
             def read_own(name: str) -> Array:
                 dataset, at = datasets[name], 0
                 own = np.empty(edges, dataset.dtype)
-                for start, values in slices(dataset, name, record.digests[name]):
+                for start, values in chunks.slices(dataset, name, record.digests[name]):
                     at += copy_owned(offsets, own_rows, start, values, own[at:])
                     if watch is not None:
                         watch(name, values, 0, len(values))
