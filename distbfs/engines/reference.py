@@ -163,6 +163,38 @@ class ReferenceWhole:
         )
 
 
+class Reached:
+    """Vertices of one kind, normals or delegates: levels, parents, and the new ones.
+
+    n: number of the vertices; roots: numbers of those on level 0, None for none
+    ids: the vertices' ids
+    """
+
+    def __init__(self, n: int, roots: Root | None, ids: Ids) -> None:
+        self.ids = ids
+        self.level = np.full(n, -1, dtype=np.int32)
+        self.parent = np.full(n, NOBODY, dtype=np.int64)
+        if roots is not None:
+            self.level[roots], self.parent[roots] = 0, ids[roots]
+        self._begin(0)
+
+    def _begin(self, depth: int) -> None:
+        self.frontier = np.flatnonzero(self.level == depth)
+        self.visited = self.level >= 0
+        self.new = np.zeros(len(self.level), dtype=bool)
+
+    def find(self, numbers: Array, parents: Ids) -> None:
+        """Set the parents of those that were neither visited nor found before."""
+        fresh = ~self.visited[numbers] & ~self.new[numbers]
+        self.new[numbers[fresh]] = True
+        self.parent[numbers[fresh]] = parents[fresh]
+
+    def settle(self, depth: int) -> None:
+        """Give the new ones their level, and begin the next."""
+        self.level[self.new & ~self.visited] = depth
+        self._begin(depth)
+
+
 class ReferencePart:
     """Searches one part level by level (a ``DomainSearch``).
 
@@ -178,17 +210,13 @@ class ReferencePart:
     def __init__(self, part: Part, placement: Placement, parents: bool) -> None:
         self._wanted, self._ranks = parents, placement.ranks
         self._ids = part.ids()
-        self._shape = (part.local_count, part.delegate_count)
         self.see(part)
         self.start(None, None)
 
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
-        into = part.into
-        self._has_nd = into["nd"].degrees() > 0
-        self._has_dn = into["dn"].degrees() > 0
-        self._has_dd = into["dd"].degrees() > 0
+        self._has = {name: part.into[name].degrees() > 0 for name in CHOSEN}
 
     def start(
         self,
@@ -199,37 +227,19 @@ class ReferencePart:
         targets: Targets | None = None,
     ) -> None:
         """Reset the search; set the roots that this part has."""
-        n, d = self._shape
-        self._targets = targets
-        self._depth = 0
-        self._level = np.full(n, -1, dtype=np.int32)
-        self._delegate_level = np.full(d, -1, dtype=np.int32)
-        self._parent = np.full(n, NOBODY, dtype=np.int64)
-        self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
+        part = self.part
         if local is not None:
-            numbers = self.part.numbers_of(np.atleast_1d(local))
-            self._level[numbers] = 0
-            self._parent[numbers] = self._ids[numbers]
-        if delegate is not None:
-            self._delegate_level[delegate] = 0
-            self._delegate_parent[delegate] = self.part.delegates[delegate]
-        self._begin_level()
-
-    def _begin_level(self) -> None:
-        n, d = self._shape
-        self._frontier = np.flatnonzero(self._level == self._depth)
-        self._delegates = np.flatnonzero(self._delegate_level == self._depth)
-        self._visited = self._level >= 0
-        self._delegates_visited = self._delegate_level >= 0
-        self._new = np.zeros(n, dtype=bool)
-        self._new_delegates = np.zeros(d, dtype=bool)
+            local = part.numbers_of(np.atleast_1d(local))
+        self._targets, self._depth = targets, 0
+        self._n = Reached(part.local_count, local, self._ids)
+        self._d = Reached(part.delegate_count, delegate, part.delegates)
 
     def work(self) -> Ids:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
-        part, normals, delegates = self.part, self._frontier, self._delegates
-        open_nd = int((~self._visited & self._has_nd).sum())
-        open_dn = int((~self._delegates_visited & self._has_dn).sum())
-        open_dd = int((~self._delegates_visited & self._has_dd).sum())
+        part, normals, delegates = self.part, self._n.frontier, self._d.frontier
+        open_nd = int((~self._n.visited & self._has["nd"]).sum())
+        open_dn = int((~self._d.visited & self._has["dn"]).sum())
+        open_dd = int((~self._d.visited & self._has["dd"]).sum())
 
         def forward(graph: CSR, rows: Array) -> tuple[int, int]:
             lengths = graph.degrees()[rows]
@@ -255,8 +265,8 @@ class ReferencePart:
     def _unreached_targets(self) -> int:
         if self._targets is None:
             return 0
-        normals = ~self._visited[self._targets.numbers]
-        delegates = ~self._delegates_visited[self._targets.delegates]
+        normals = ~self._n.visited[self._targets.numbers]
+        delegates = ~self._d.visited[self._targets.delegates]
         return int(normals.sum() + delegates.sum())
 
     def advance(self, choice: Choice, offer: Offer) -> tuple[int, int, int, int]:
@@ -265,26 +275,16 @@ class ReferencePart:
         offer.normals(bins)
         dd = self._visit("dd", choice["dd"])
         nd = self._visit("nd", choice["nd"])
-        offer.bits(mask_of(np.flatnonzero(self._new_delegates), self._shape[1]))
+        offer.bits(mask_of(np.flatnonzero(self._d.new), self.part.delegate_count))
         return nn, nd, self._visit("dn", choice["dn"]), dd
-
-    def _find(self, numbers: Array, parents: Ids) -> None:
-        fresh = ~self._visited[numbers] & ~self._new[numbers]
-        self._new[numbers[fresh]] = True
-        self._parent[numbers[fresh]] = parents[fresh]
-
-    def _find_delegates(self, numbers: Array, parents: Ids) -> None:
-        fresh = ~self._delegates_visited[numbers] & ~self._new_delegates[numbers]
-        self._new_delegates[numbers[fresh]] = True
-        self._delegate_parent[numbers[fresh]] = parents[fresh]
 
     def _visit_nn(self) -> tuple[int, Bins]:
         """Push the frontier's nn edges; return edge checks and bins for other parts."""
-        source, column = neighbours(self.part.nn, self._frontier)
+        source, column = neighbours(self.part.nn, self._n.frontier)
         owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
         number = column.astype(np.uint64) & np.uint64(NUMBER_MASK)
         mine = owner == self.part.index
-        self._find(number[mine].astype(np.uint32), self._ids[source[mine]])
+        self._n.find(number[mine].astype(np.uint32), self._ids[source[mine]])
         places = (self._ids[source] // self._ranks).astype(np.uint64)
         items = number << np.uint64(NUMBER_AT) | places
         order = np.flatnonzero(~mine)
@@ -295,27 +295,18 @@ class ReferencePart:
 
     def _visit(self, name: str, direction: DirectionName) -> int:
         """Find vertices along nd, dd or dn; a pull reads the rows of its reverse."""
-        part, normals, delegates = self.part, self._visited, self._delegates_visited
-        # mutant: into = part.into -> into = part.out : test_directed_host_parts
-        into = part.into
-        out, back, has_back = {
-            "nd": (part.nd, into["dn"], self._has_dn),
-            "dd": (part.dd, into["dd"], self._has_dd),
-            "dn": (part.dn, into["nd"], self._has_nd),
-        }[name]
-        frontier, ids, seen = self._delegates, part.delegates, delegates
-        if name == "nd":
-            frontier, ids, seen = self._frontier, self._ids, normals
-        find, reached = self._find_delegates, delegates
-        if name == "dn":
-            find, reached = self._find, normals
+        # mutant: into = self.part.into -> into = self.part.out
+        #   : test_directed_host_parts
+        into = self.part.into
+        kinds, back = {"n": self._n, "d": self._d}, name[::-1]
+        start, goal = (kinds[letter] for letter in name)
         if direction == "push":
-            source, column = neighbours(out, frontier)
-            find(column, ids[source])
+            source, column = neighbours(self.part.out[name], start.frontier)
+            goal.find(column, start.ids[source])
             return len(column)
-        rows = np.flatnonzero(~reached & has_back)
-        fresh, parent, checks = first_match(back, rows, seen)
-        find(fresh, ids[parent])
+        rows = np.flatnonzero(~goal.visited & self._has[back])
+        fresh, parent, checks = first_match(into[back], rows, start.visited)
+        goal.find(fresh, start.ids[parent])
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
@@ -323,34 +314,26 @@ class ReferencePart:
         for rank, items in normals:
             places = (items & np.uint64(PARENT_MASK)).astype(np.int64)
             numbers = (items >> np.uint64(NUMBER_AT)).astype(np.int64)
-            self._find(numbers, places * self._ranks + rank)
+            self._n.find(numbers, places * self._ranks + rank)
         if bits is not None:
-            self._new_delegates[bits_of(bits, self._shape[1])] = True
+            self._d.new[bits_of(bits, self.part.delegate_count)] = True
         self._depth += 1
-        self._level[self._new & ~self._visited] = self._depth
-        fresh = self._new_delegates & ~self._delegates_visited
-        self._delegate_level[fresh] = self._depth
-        self._begin_level()
+        for ends in (self._n, self._d):
+            ends.settle(self._depth)
 
     def delegate_parents(self) -> Ids:
         """Return the parents of delegates that this part found, [d], -1 for others."""
-        return self._delegate_parent
+        return self._d.parent
 
     def take_delegate_parents(self, parents: Ids) -> None:
         """Set the parents of all reached delegates."""
-        self._delegate_parent = parents
+        self._d.parent = parents
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""
         owned, local = self.part.owned_delegates()
-        level = np.empty(self._shape[0], dtype=np.int32)
-        parent = np.empty(self._shape[0], dtype=np.int64)
-        level[self.part.vertices], parent[self.part.vertices] = (
-            self._level,
-            self._parent,
-        )
-        level[local], parent[local] = (
-            self._delegate_level[owned],
-            self._delegate_parent[owned],
-        )
+        level, parent = np.empty_like(self._n.level), np.empty_like(self._n.parent)
+        for out, name in ((level, "level"), (parent, "parent")):
+            out[self.part.vertices] = getattr(self._n, name)
+            out[local] = getattr(self._d, name)[owned]
         return level, parent if self._wanted else None
