@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from distbfs.distinct import distinct
+from distbfs.engines.base import CHOSEN
 from distbfs.engines.path_sums import words_of
 from distbfs.exchange.part_rows import to_parts
 from distbfs.partition.layout import Placement
@@ -56,13 +57,10 @@ class LevelPart:
         directed graph
         """
         side = self.part.into if back else self.part.out
-        for row, column, graph in (
-            ("n", "d", side["nd"]),
-            ("d", "n", side["dn"]),
-            ("d", "d", side["dd"]),
-        ):
+        for name in CHOSEN:
+            row, column = name[0], name[1]
             rows = normals if row == "n" else delegates
-            index, columns = graph.edges_of(rows)
+            index, columns = side[name].edges_of(rows)
             yield row, column, rows[index], columns
 
     def ends(self, kind: str) -> Ends:

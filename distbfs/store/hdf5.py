@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import h5py
 import numpy as np
 import xxhash
+from msgspec import structs
 
 from distbfs import leftovers
 from distbfs.errors import PeerFailed, StoreError, UsageError
@@ -28,11 +29,11 @@ from distbfs.progress import Sum, Tell, untold
 from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
 from distbfs.store.hdf5_file import Sink, new_file
-from distbfs.store.schema import IdsRecord, Manifest, PartRecord
+from distbfs.store.schema import DatasetSpec, IdsRecord, Manifest, PartRecord
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -85,10 +86,11 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum)
     return digest.hexdigest()
 
 
-def frame_of(path: Path, names: Iterable[str]) -> str:
-    """Return the frame of a written file, see ``frame_digest``; names: its datasets."""
-    with h5py.File(path, "r", locking="best-effort") as file:
-        return chunks.frame_digest(path, [file[name] for name in names])
+def frame_of(path: Path, specs: Mapping[str, DatasetSpec]) -> str:
+    """Check a written file; return its frame, see ``frame_digest``."""
+    with safety.opened(path) as file:
+        datasets = safety.check_objects(file, specs, path.stat().st_size)
+        return chunks.frame_digest(path, datasets.values())
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -154,7 +156,6 @@ class StoreWriter:
             specs = schema.part_specs(
                 layout, index, d, edges, directed=directed, kinds=kinds
             )
-            safety.check_types(arrays, specs)
             safety.check_part(part)
             attributes = schema.part_attributes(
                 layout, index, part.threshold, part.active
@@ -182,8 +183,9 @@ class StoreWriter:
             attributes = schema.ids_attributes(ids.count)
             digests = write_file(path, arrays, attributes)
             total = sum(array.nbytes for array in arrays.values())
-            size, frame = path.stat().st_size, frame_of(path, arrays)
-            return IdsRecord(ids.kind, ids.count, digests, total, size, frame)
+            size = path.stat().st_size
+            record = IdsRecord(ids.kind, ids.count, digests, total, size)
+            return structs.replace(record, frame=frame_of(path, record.specs()))
 
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.

@@ -374,17 +374,3 @@ def check_words(name: str, attribute: Attribute) -> None:
             attribute.words
         ):
             raise StoreError(f"attribute {name:.40} has a value that is not a word")
-
-
-def check_types(arrays: Mapping[str, Any], specs: Mapping[str, DatasetSpec]) -> None:
-    """Raise StoreError unless arrays have the dtypes and shapes that are specified."""
-    for name, spec in specs.items():
-        array = arrays[name]
-        kind = array.dtype.newbyteorder("<").str.replace("|", "<")
-        if kind not in spec.dtypes or array.ndim != 1:
-            raise StoreError(
-                f"{name} is {array.ndim}-dimensional {kind}; allowed: one dimension "
-                f"of {', '.join(spec.dtypes)}"
-            )
-        if not spec.least <= len(array) <= spec.most:
-            raise StoreError(f"{name} has {len(array)} elements; allowed: {spec.most}")
