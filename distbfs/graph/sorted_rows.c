@@ -69,9 +69,9 @@ static inline uint32_t *piece_counts(const table *t, int64_t piece, int place) {
     return at;
 }
 
-/* piece: items of one; keys: NULL while they are counted */
+/* piece: items of one; keys: [starts[classes]] by class, NULL while they are counted */
 typedef struct {
-    const items *from;
+    items edges;
     table at;
     int64_t piece;
     uint64_t *keys;
@@ -128,14 +128,14 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
     for (int64_t piece = from; piece < to; piece++) {
         uint32_t *at = piece_counts(&g->at, piece, g->keys != NULL);
         int64_t last = (piece + 1) * g->piece;
-        if (last > g->from->count) last = g->from->count;
+        if (last > g->edges.count) last = g->edges.count;
         for (int64_t k = piece * g->piece; k < last; k += TILE) {
             int64_t end = k + TILE < last ? k + TILE : last;
-            if (!g->keys && g->from->v && !all_inside(g->from, k, end)) {
+            if (!g->keys && g->edges.v && !all_inside(&g->edges, k, end)) {
                 __atomic_store_n(&g->outside, 1, __ATOMIC_RELAXED);
                 return;
             }
-            int made = make_keys(g->from, k, end, keys, classes);
+            int made = make_keys(&g->edges, k, end, keys, classes);
             if (g->keys)
                 for (int j = 0; j < made; j++) g->keys[at[classes[j]]++] = keys[j];
             else
@@ -144,22 +144,15 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the keys of items; returns how many, -1 where an end is outside.
- *
- * counts, starts: see table, for place_keys; piece: items of one
- */
-int64_t count_keys(const items *from, int64_t classes, int64_t piece, int64_t pieces,
-                   uint32_t *counts, int64_t *starts, int threads) {
-    grouping g = {from, {classes, pieces, counts, starts}, piece, NULL, 0};
-    team_for(threads, pieces, 1, group_pieces, &g);
-    return g.outside ? -1 : find_places(&g.at, threads);
+/* Count the keys of items; returns how many, -1 where an end is outside. */
+int64_t count_keys(grouping *g, int threads) {
+    team_for(threads, g->at.pieces, 1, group_pieces, g);
+    return g->outside ? -1 : find_places(&g->at, threads);
 }
 
-/* Write the keys that count_keys has counted; keys: [starts[classes]] by class. */
-void place_keys(const items *from, int64_t classes, int64_t piece, int64_t pieces,
-                uint32_t *counts, int64_t *starts, uint64_t *keys, int threads) {
-    grouping g = {from, {classes, pieces, counts, starts}, piece, keys, 0};
-    team_for(threads, pieces, 1, group_pieces, &g);
+/* Write the keys that count_keys has counted. */
+void place_keys(grouping *g, int threads) {
+    team_for(threads, g->at.pieces, 1, group_pieces, g);
 }
 
 /* The keys of a bucket, and room for CACHED beside them; grown as need be. */

@@ -70,47 +70,44 @@ class Grouping:
     ) -> None:
         self._native, self._threads = native, threads
         deal, count = items.deal, len(items.u)
-        self._items = structure(SOURCE, "items")(
-            u=np.ascontiguousarray(items.u),
-            v=None if items.v is None else np.ascontiguousarray(items.v),
-            count=count,
-            n=deal.n if deal else 0,
-            way=items.way,
-            parts=deal.parts if deal else 1,
-            ranks=deal.ranks if deal else 1,
-            local=deal.local if deal else 0,
-            slots=deal.slots if deal else None,
-            bits=deal.form.bits if deal else HALF,
-            shift=shift,
-        )
         pieces = -(-count // PIECE)
-        self._counts = np.empty((pieces, classes), dtype=np.uint32)
+        counts = np.empty((pieces, classes), dtype=np.uint32)
         self.starts = np.empty(classes + 1, dtype=np.int64)
-        self._shape = [ctypes.c_int64(x) for x in (classes, PIECE, pieces)]
-        call = native.count_keys
-        call.restype = ctypes.c_int64
-        self.total = LongCall(native)(
-            call,
-            ctypes.byref(self._items),
-            *self._shape,
-            cc.pointer(self._counts),
-            cc.pointer(self.starts),
-            threads,
+        self._work = structure(SOURCE, "grouping")(
+            edges={
+                "u": np.ascontiguousarray(items.u),
+                "v": None if items.v is None else np.ascontiguousarray(items.v),
+                "count": count,
+                "n": deal.n if deal else 0,
+                "way": items.way,
+                "parts": deal.parts if deal else 1,
+                "ranks": deal.ranks if deal else 1,
+                "local": deal.local if deal else 0,
+                "slots": deal.slots if deal else None,
+                "bits": deal.form.bits if deal else HALF,
+                "shift": shift,
+            },
+            at={
+                "classes": classes,
+                "pieces": pieces,
+                "counts": counts,
+                "starts": self.starts,
+            },
+            piece=PIECE,
         )
-        if self.total < 0:
-            raise InputError(OUTSIDE.format(self._items.n - 1))
+        native.count_keys.restype = ctypes.c_int64
+        self.total = self._call(native.count_keys)
+        if deal and self.total < 0:
+            raise InputError(OUTSIDE.format(deal.n - 1))
+
+    def _call(self, kernel: Any) -> int:
+        work = ctypes.byref(self._work)
+        return int(LongCall(self._native)(kernel, work, self._threads))
 
     def place(self, keys: Array) -> None:
         """Write the keys by class to ``keys``, uint64 [total]; call it only once."""
-        LongCall(self._native)(
-            self._native.place_keys,
-            ctypes.byref(self._items),
-            *self._shape,
-            cc.pointer(self._counts),
-            cc.pointer(self.starts),
-            cc.pointer(keys),
-            self._threads,
-        )
+        self._work.set(keys=keys)
+        self._call(self._native.place_keys)
 
 
 def keys_by_rank(items: Items, ranks: int, threads: int) -> list[Array]:
