@@ -54,32 +54,6 @@ FEW_VERTICES = 16  # of a graph whose distances are shown
 FEW_LEVELS = 12  # that a line shows
 
 
-class LevelTable:
-    """Writes a line for each vertex of a search on rank 0; other ranks write nothing.
-
-    Columns are ``source``, ``vertex``, ``level`` and ``parent``, in the ids of the
-    file.  ``level`` or ``parent`` is left out if it was not asked for; ``paths``
-    follows if shortest paths were counted.  Level and parent of an unreached vertex are
-    -1; if ids are text, its parent is empty.  ``source`` is the smallest source if a
-    search has several.
-    """
-
-    def __init__(
-        self, world: Ranks, ids: IdMap | None, add: TakeColumns | None
-    ) -> None:
-        self._world, self._ids, self._add = world, ids, add
-
-    def write(self, result: Result, paths: Array | None) -> None:
-        """Add a search's lines (collective); paths: counts at this rank's vertices."""
-        level, parent = result.to_numpy()
-        columns = {"level": level, "parent": parent, "paths": paths}
-        gathered = {k: gather_on_first(self._world, x) for k, x in columns.items()}
-        if self._add is not None:
-            whole = {k: x for k, x in gathered.items() if x is not None}
-            source = name_of(int(result.roots.min()), self._ids)
-            add_vertices(self._add, whole, self._ids, source=source)
-
-
 @dataclass
 class PathsAsked:
     """The options of ``bfs`` about shortest paths, and their results (collective).
@@ -231,25 +205,38 @@ def levels_of(session: Session, result: Result, ids: IdMap | None) -> dict[str, 
 class Kept:
     """The place of results: an HDF5 file, a table, or none.
 
+    A table has a line for each vertex of a search, in the ids of the file: ``source``,
+    the smallest if there are several, ``vertex``, and what was asked for of ``level``,
+    ``parent`` and ``paths``.  Level and parent of an unreached vertex are -1; if ids
+    are text, its parent is empty.
+
     done: whether each search is kept already, bool [k]
     resumes: whether it is an HDF5 file; result: this file, on rank 0
+    table: whether it is a table; add: adds rows to it, on rank 0
     """
 
     done: Array
+    ids: IdMap | None
     resumes: bool = False
     result: ResultFile | None = None
-    table: LevelTable | None = None
+    table: bool = False
+    add: TakeColumns | None = None
 
     def write(
         self, session: Session, row: int, result: Result, paths: Array | None
     ) -> None:
         """Keep a search (collective); paths: counts at this rank's vertices."""
-        if self.resumes:
+        if self.resumes or self.table:
             level, parent = result.to_numpy()
             blocks = {"level": level, "parent": parent, "paths": paths}
+        if self.resumes:
             write_blocks(session.world, self.result, row, session.n, **blocks)
-        if self.table is not None:
-            self.table.write(result, paths)
+        if self.table:
+            whole = {k: gather_on_first(session.world, x) for k, x in blocks.items()}
+            columns = {k: x for k, x in whole.items() if x is not None}
+            if self.add is not None:
+                source = name_of(int(result.roots.min()), self.ids)
+                add_vertices(self.add, columns, self.ids, source=source)
         self.done[row] = True
 
     def finish(self) -> None:
@@ -268,14 +255,14 @@ def open_kept(
     view: View,
 ) -> Kept:
     """Open the output for results (collective)."""
-    kept, output = Kept(np.zeros(len(sources), dtype=bool)), asked.output
+    kept = Kept(np.zeros(len(sources), dtype=bool), graph.ids)
+    output = asked.output
     if output is None:
         return kept
     if is_table(output):
-        add = None
+        kept.table = True
         if terminal.world.rank == 0:
-            add = stack.enter_context(table_at(output, force=asked.force))
-        kept.table = LevelTable(terminal.world, graph.ids, add)
+            kept.add = stack.enter_context(table_at(output, force=asked.force))
         return kept
     kept.resumes = True
     if terminal.world.rank == 0:

@@ -36,7 +36,6 @@ from distbfs.search.graph_input import (
     csr_of,
     ends_of,
     matrix_part,
-    named_ends,
     named_part,
     on_device,
     read_ends,
@@ -249,7 +248,7 @@ class Graph:
         if not relabel:
             return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
         check_counted(n)
-        u, v, nodes = renumbered(*named_ends(src, dst))
+        u, v, nodes = renumbered(*ends_of(src, dst, text=True))
         return cls._of_ends(u, v, len(nodes), nodes, directed=directed)
 
     @classmethod

@@ -147,41 +147,43 @@ def on_host(values: Any) -> Ids:
     return np.ascontiguousarray(host_array(values), dtype=np.int64)
 
 
-def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return both ends of edges, integers [edges]; ``src`` alone holds pairs."""
-    if dst is not None:
-        return integers(src, "src"), integers(dst, "dst")
-    pairs = np.zeros((0, 2), np.int64)
-    array = array_of(src, "edges array")
-    if array.size or array.ndim == 2:
-        pairs = check_integers(array, "edges array", 2)
-    if pairs.shape[1] != 2:
-        raise InputError(f"edges have shape {pairs.shape}; allowed: pairs, [edges, 2]")
-    return pairs[:, 0], pairs[:, 1]
+def ends_of(src: Any, dst: Any, *, text: bool = False) -> tuple[Array, Array]:
+    """Return both ends of edges, integers [edges]; ``src`` alone holds pairs.
 
-
-def named_ends(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return both ends of edges as ``ends_of`` does; ids that are text are objects."""
+    text: whether ids may be text, which is returned as objects
+    """
     if dst is None:
-        pairs = src if is_array(src) else list(check_several("edges", src))
+        listed = text and not is_array(src)
+        pairs = list(check_several("edges", src)) if listed else src
         array = array_of(pairs, "edges array")
-        if array.dtype.kind in "iu" or not array.size:
-            return ends_of(array, None)
+        if not array.size and array.ndim != 2:
+            return integers(array[:0], "src"), integers(array[:0], "dst")
+        words = text and array.size and array.dtype.kind not in "iu"
+        if not words:
+            check_integers(array, "edges array", 2)
         if array.ndim != 2 or array.shape[1] != 2:
             raise InputError(
                 f"edges have shape {array.shape}; allowed: pairs, [edges, 2]"
             )
+        if not words:
+            return array[:, 0], array[:, 1]
         # NumPy makes text of numbers that stand beside text
-        src, dst = array.T if is_array(pairs) else zip(*pairs, strict=True)
-    return integers_or_text(src, "src"), integers_or_text(dst, "dst")
+        src, dst = zip(*pairs, strict=True) if listed else array.T
+    return integers(src, "src", text=text), integers(dst, "dst", text=text)
 
 
-def integers_or_text(values: Any, name: str) -> Array:
-    """Return a one-dimensional array of integers, or of texts as objects."""
-    values = values if is_array(values) else list(check_several(name, values))
+def integers(values: Any, name: str, *, text: bool = False) -> Array:
+    """Return a one-dimensional array of integers; an error for anything else.
+
+    text: whether texts are allowed, too, which are returned as objects
+    """
+    if text and not is_array(values):
+        values = list(check_several(name, values))
     array = array_of(values, name)
-    if array.dtype.kind in "iu" or not array.size:
-        return integers(array, name)
+    if not array.size and (array.ndim == 1 or text):
+        return np.zeros(0, dtype=np.int64)
+    if not text or array.dtype.kind in "iu":
+        return check_integers(array, name)
     items = array.tolist() if is_array(values) else values
     if array.ndim != 1 or not all(isinstance(item, str) for item in items):
         raise WrongTypeError(
@@ -189,14 +191,6 @@ def integers_or_text(values: Any, name: str) -> Array:
             "dimension of integers, or of text"
         )
     return np.array(items, dtype=object)
-
-
-def integers(values: Any, name: str) -> Array:
-    """Return a one-dimensional array of integers; an error for anything else."""
-    array = array_of(values, name)
-    if not array.size and array.ndim == 1:
-        return np.zeros(0, dtype=np.int64)
-    return check_integers(array, name)
 
 
 def check_integers(array: Any, name: str, dimensions: int = 1) -> Any:

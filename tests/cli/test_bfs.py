@@ -40,7 +40,7 @@ from launching import clean_environment, is_open_mpi, needs_mpi
 from shortest_paths import path_counts
 
 from distbfs.cli import shared as common
-from distbfs.cli.bfs import LevelTable
+from distbfs.cli.bfs import Kept
 from distbfs.search.result_file import ResultFile
 
 GRAPH = random_tuples(150, 260, seed=5)
@@ -973,10 +973,10 @@ def test_a_table_names_vertices_as_the_file(tmp_path):
 
 
 def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch):
-    def failing(self, result, paths):
+    def failing(self, *search):
         raise MemoryError
 
-    monkeypatch.setattr(LevelTable, "write", failing)
+    monkeypatch.setattr(Kept, "write", failing)
     assert here("bfs", stores[1], *ONE, "-o", tmp_path / "levels.csv").code == 3
     assert files_in(tmp_path) == []
 
