@@ -15,7 +15,7 @@ from distbfs.cli.command import input_path
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
+from distbfs.formats.ids import CountedIds, IdMap, name_of, unknown
 from distbfs.formats.inputs import data_files
 from distbfs.formats.lines import BLANKS, cut, quote_fault
 from distbfs.formats.numpy_pairs import mapped
@@ -70,23 +70,11 @@ class NamedVertices:
 
     def find(self, word: str, place: str, what: str = "source") -> int:
         """Return the vertex of an id; UsageError ``PLACE: …`` if there is none."""
-        first = first_of(self.ids)
-        if self.ids is not None and first is None:
-            vertex = self.ids.find(word)
-            if vertex < 0:
-                name = f"{what} {word[:SHOWN]!a}"
-                raise UsageError(f"{place}: {name} is not an id of the graph")
-            return vertex
-        first = first or 0
-        if not re.fullmatch(r"-?[0-9]{1,40}", word):
-            raise UsageError(
-                f"{place}: {word[:SHOWN]!a} is not a vertex id; allowed: {first} to "
-                f"{first + self.n - 1}, or other ids if the graph was read with "
-                "--relabel"
-            )
-        if not 0 <= int(word) - first < self.n:
-            raise UsageError(f"{place}: {what} {int(word)} {no_vertex(self.n, first)}")
-        return int(word) - first
+        ids = CountedIds(self.n, 0) if self.ids is None else self.ids
+        vertex = ids.find(word)
+        if vertex < 0:
+            raise UsageError(f"{place}: {what} {word[:SHOWN]!a} {unknown(ids)}")
+        return vertex
 
     def in_file(self, path: Path) -> list[int]:
         """Return the vertices that a file names, one per line."""

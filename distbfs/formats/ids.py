@@ -42,6 +42,12 @@ def no_vertex(n: int, first: int = 0) -> str:
     return f"is not a vertex; {allowed}"
 
 
+def unknown(ids: IdMap) -> str:
+    """Return the message for what is none of the ids."""
+    first = first_of(ids)
+    return "is not an id of the graph" if first is None else no_vertex(ids.count, first)
+
+
 class IntegerIds:
     """Ids that are whole numbers, int64 [n], ascending."""
 

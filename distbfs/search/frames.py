@@ -124,10 +124,10 @@ def ends_in(
     column_of, names = COLUMNS[library_of(table)], column_names(table)
     places = choose(names, column_pair(src, dst), "the table")
     columns = [column_of(table, place) for place in places]
-    words = WordTable.or_none() if relabel else None
-    if words is not None and not any(missing for _, _, missing in columns):
+    if relabel and not any(missing for _, _, missing in columns):
         texts = [text for column, *_ in columns if (text := text_of(column))]
         if len(texts) == len(columns):
+            words = WordTable()
             sides = [words.number(x, y[:-1], np.diff(y)) for x, y in texts]
             known, ranks = names_in(words)
             return ranks[sides[0]], ranks[sides[1]], known
@@ -211,10 +211,7 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
 
 def numbered(values: Array) -> tuple[list[Any], Ids]:
     """Return the distinct 64-bit integers, ascending, and the rank of each, [k]."""
-    table = WordTable.or_none()
-    if table is None:
-        ids, places = np.unique(values, return_inverse=True)
-        return ids.tolist(), places
+    table = WordTable()
     numbers = table.number(values)
     ids, ranks = ranked(table.numbers(values.dtype))
     return ids.tolist(), ranks[numbers]
@@ -225,12 +222,11 @@ def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
 
     Raises WrongTypeError if the words cannot be ordered.
     """
-    table = WordTable.or_none()
-    if table is not None and set(map(type, words)) == {str}:
+    if set(map(type, words)) == {str}:
         # a zero after each word, where none has zeros itself
         text = np.frombuffer("\0".join([*words, ""]).encode(errors=LONE), np.uint8)
         if len(ends := np.flatnonzero(text == 0)) == len(words):
-            begins = np.concatenate(([0], ends[:-1] + 1))
+            table, begins = WordTable(), np.concatenate(([0], ends[:-1] + 1))
             numbers = table.number(text, begins, ends - begins)
             names, ranks = names_in(table)
             return names, ranks[numbers]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.formats.ids import first_of, no_vertex
+from distbfs.formats.ids import unknown
 
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
@@ -71,11 +71,7 @@ class StoreNames:
         """Return the id of a vertex; UsageError for an unknown one."""
         place = self._place(vertex)
         if place < 0:
-            first = first_of(self._ids)
-            why = "is not an id of the graph"
-            if first is not None:
-                why = no_vertex(self._ids.count, first)
-            raise UsageError(f"{vertex!r:.60} {why}")
+            raise UsageError(f"{vertex!r:.60} {unknown(self._ids)}")
         return place
 
     def __contains__(self, vertex: object) -> bool:

@@ -122,9 +122,9 @@ def test_sets_of_sources(stores, output, tmp_path, ranks, parts):
             check_search(GRAPH, np.array(roots), level, parent)
             assert searches[row]["reached"] == (level >= 0).sum()
     for wrong, message in (
-        ("150", "source 150 is not a vertex; allowed: 0 to 149"),
+        ("150", "source '150' is not a vertex; allowed: 0 to 149"),
         (",", "',' names no vertex"),
-        ("1,x", "'x' is not a vertex id"),
+        ("1,x", "'x' is not a vertex;"),
         (f"@{tmp_path}/none", "No such file"),
     ):
         done = here("bfs", stores[parts], "--source-set", wrong)
@@ -178,7 +178,7 @@ def test_wrong_use_of_paths(stores, output):
     lost = int(np.flatnonzero(GRAPH.distances(3) < 0)[0])
     assert f"no path from 3 to {lost}" in here(*words, "--paths-to", lost).out
     for more, why in (
-        (("--paths-to", 150), "--paths-to: target 150 is not a vertex"),
+        (("--paths-to", 150), "--paths-to: target '150' is not a vertex"),
         (("--edges", "-", "--json"), "- is stdout, for one output alone"),
         (("--edges", "-", "--source", 4), "one source, not 2"),
         (("--edges", "-", "-o", output), "--edges goes without --output"),
@@ -728,12 +728,12 @@ def test_a_partial_file_that_another_run_writes(stores, output, interrupted):
 def test_sources_out_of_range(stores, output):
     file = output.with_name("sources.txt")
     for line, text in [
-        ("150", "2: source 150 is not a vertex; allowed: 0 to 149"),
-        ("-1", "2: source -1 is not a vertex"),
-        ("1.5", "2: '1.5' is not a vertex id"),
-        ("1 2", "2: '1 2' is not a vertex id"),
-        ("9" * 5000, "2: '999"),
-        ("\N{ARABIC-INDIC DIGIT ONE}", "is not a vertex id"),
+        ("150", "2: source '150' is not a vertex; allowed: 0 to 149"),
+        ("-1", "2: source '-1' is not a vertex"),
+        ("1.5", "2: source '1.5' is not a vertex;"),
+        ("1 2", "2: source '1 2' is not a vertex;"),
+        ("9" * 5000, "2: source '999"),
+        ("\N{ARABIC-INDIC DIGIT ONE}", "is not a vertex;"),
     ]:
         file.write_text(f"0\n{line}\n")
         refusal = here("bfs", stores[1], "--sources", file, "-o", output).refusal
@@ -748,7 +748,7 @@ def test_sources_out_of_range(stores, output):
         assert str(source) in text
     for source in ("one", "1.0", "", "-", "9" * 50):
         text = here("bfs", stores[1], "--source", source, "-o", output).refusal
-        assert f"--source: '{source[:40]}' is not a vertex id" in text
+        assert f"--source: source '{source[:40]}' is not a vertex;" in text
     assert "no source" in here("bfs", stores[1]).refusal
     assert "nowhere: No such" in here("bfs", stores[1], "--sources", "nowhere").refusal
     assert files_in(output.parent) == ["sources.txt"]
@@ -789,7 +789,7 @@ def test_options_of_another_kind(stores):
     ("parts", "more", "text"),
     [
         (2, ("--exchange", "solo"), "'solo' is not one of 'auto', 'host', 'nccl', "),
-        (2, ("--source", 150), "source 150 is not a vertex"),
+        (2, ("--source", 150), "source '150' is not a vertex"),
         (2, ("--method", "warp"), "allowed: fast, push, hybrid"),
         (2, ("--output", "no/out.h5"), "there is no folder no"),
     ],

@@ -388,7 +388,7 @@ def test_files_that_count_from_1(tmp_path, name):
         assert done.out.split() == TABLE.split()
         refused = here("bfs", graph, *more, "-s", 0)
         *_, line = refused.err.splitlines()
-        assert line == "distbfs: --source: source 0 is not a vertex; allowed: 1 to 4"
+        assert line == "distbfs: --source: source '0' is not a vertex; allowed: 1 to 4"
         assert refused.code == 2
         other = here("bfs", graph, *more, "-s", 0, "--first-id", 0, "-o", "-")
         assert other.out.split()[1:] == ["0,0,0,0", "0,1,1,0", "0,2,2,1", "0,3,3,2"]
@@ -430,7 +430,7 @@ def test_all_that_bfs_takes_and_gives_counts_from_1(from_1, tmp_path):
         assert found["level"][0].tolist() == [2, 1, 0, 1]
         assert ids[found["parent"][0]].tolist() == [2, 3, 3, 3]
     text = here("bfs", from_1, "-s", 4, "-o", out, "--first-id", 0).refusal
-    assert "source 4 is not a vertex; allowed: 0 to 3" in text
+    assert "source '4' is not a vertex; allowed: 0 to 3" in text
     edges = here("bfs", from_1, "-s", 1, "--depth-limit", 1, "--edges", "-").out.split()
     assert edges == ["u,v,level_u,level_v", "1,2,0,1"]
     seen = path_of(tmp_path, "1 2")
@@ -445,7 +445,7 @@ def test_other_commands_count_from_1(from_1, tmp_path):
     assert here(*words).code == 0
     assert out.read_text() == "1,4,1\n4,1,1\n"
     pairs.write_text("0 4\n")
-    assert "source 0 is not a vertex; allowed: 1 to 4" in here(*words[:5]).refusal
+    assert "source '0' is not a vertex; allowed: 1 to 4" in here(*words[:5]).refusal
     assert here(*words[:5], "--first-id", 0).refusal.endswith("allowed: 0 to 3")
     words = ("--sources", path_of(tmp_path, "4"), "-o", tmp_path / "out.h5")
     assert here("multisearch", "apsp", from_1, *words).code == 0

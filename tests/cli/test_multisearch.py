@@ -444,7 +444,7 @@ def test_refusals(stores, tmp_path, monkeypatch, words, text):
 def test_pairs_that_are_refused(stores, tmp_path):
     for text, reason in (
         ("1 2\n3\n", ":2: 1 words; allowed: two"),
-        ("1 x\n", ":1: 'x'"),
+        ("1 x\n", ":1: target 'x' is not a vertex;"),
     ):
         path = tmp_path / "pairs.txt"
         path.write_text(text)

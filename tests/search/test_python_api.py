@@ -178,7 +178,7 @@ def test_names_in_tables(name):
     assert graph.neighbors(5).tolist() == [7, 10**12]
 
 
-@pytest.mark.parametrize("lacking", ["", "pyarrow", "compiler"])
+@pytest.mark.parametrize("lacking", ["", "pyarrow"])
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
     words = ["b\0", "", "é", "b", "漢😀", "b", "", "a" * 3000]
@@ -193,8 +193,6 @@ def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
         return library(wanted)
 
     monkeypatch.setattr(frames, "library", partly)
-    if lacking == "compiler":
-        monkeypatch.setattr(frames.WordTable, "or_none", lambda **_: None)
     u, v, names = frames.ends_in(table, None, None, relabel=True)
     assert names == sorted(set(words))
     assert [names[k] for k in u] == words
@@ -208,15 +206,11 @@ def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
     | st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9))
     | st.lists(st.integers(0, 255)).map(lambda x: np.array(x, np.uint8))
     | st.lists(st.booleans() | st.integers(0, 3) | st.floats(0, 3)),
-    st.booleans(),
 )
-def test_any_ids_are_numbered_in_their_order(ids, compiled):
+def test_any_ids_are_numbered_in_their_order(ids):
     texts = len(ids) > 0 and isinstance(ids[0], str)
     ids = np.array(ids, dtype=object if texts else None)
-    with pytest.MonkeyPatch.context() as patch:
-        if not compiled:
-            patch.setattr(frames.WordTable, "or_none", lambda **_: None)
-        u, v, names = frames.renumbered(ids[1:], ids[:1])
+    u, v, names = frames.renumbered(ids[1:], ids[:1])
     assert names == sorted(set(ids.tolist()))
     assert [names[k] for k in (*v, *u)] == ids.tolist()
 
