@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import networkx as nx
@@ -57,8 +57,7 @@ def __getattr__(name: str) -> Any:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        taken = inspect.signature(function).parameters
-        values = arguments(name, args, kwargs)
+        values, (_, taken) = arguments(name, args, kwargs), signatures(name)
         return function(**{key: x for key, x in values.items() if key in taken})
 
     return call
@@ -69,11 +68,18 @@ def own(name: str) -> Callable[..., Any]:
     return next(getattr(home, name) for home in HOMES if hasattr(home, name))
 
 
+@cache
+def signatures(name: str) -> tuple[inspect.Signature, set[str]]:
+    """Return the signature of NetworkX's function, and what this backend's takes."""
+    theirs = inspect.signature(getattr(nx, name).orig_func)
+    return theirs, {*inspect.signature(own(name)).parameters}
+
+
 def arguments(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a call by name, with the defaults of NetworkX."""
-    theirs = inspect.signature(getattr(nx, name).orig_func)
+    theirs, _ = signatures(name)
     bound = theirs.bind_partial(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
@@ -114,12 +120,9 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     """
     if VERSION < (3, 4):
         return "NetworkX is older than 3.4"
-    values, taken = (
-        arguments(name, args, kwargs),
-        {*inspect.signature(own(name)).parameters},
-    )
+    values, (_, taken) = arguments(name, args, kwargs), signatures(name)
     if BEFORE_3_5 and name == "betweenness_centrality":
-        taken.remove("k")  # samples are scaled in another way
+        taken = taken - {"k"}  # samples are scaled in another way
     for option in values.keys() - taken:
         value = values[option]
         without = value is None or value is False
