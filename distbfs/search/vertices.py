@@ -20,7 +20,6 @@ from distbfs.exchange.router import Delivery, gather
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.delegates import DelegateNumbers
-from distbfs.partition.share import Share
 from distbfs.types import (
     UNREACHED,
     AnyArray,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
+    from distbfs.partition.share import Share
 
 ROWS_AT_ONCE = 1 << 24  # rows summed at once, to bound temporary memory
 
