@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,22 +19,6 @@ from distbfs.types import Array, Ids
 
 MANY_EDGES = 1 << 22  # from this number of edges on a search uses all threads
 FEW_CHECKS = 1 << 13  # edges checked one by one
-
-
-@dataclass
-class Neighbours:
-    """The neighbours of each node of a graph, as NetworkX's functions read them.
-
-    along: the graph whose edges lead to them
-    """
-
-    nodes: BackendGraph
-    along: Graph
-
-    def __getitem__(self, node: Any) -> list[Any]:
-        """Return the neighbours of a node."""
-        neighbours: list[Any] = self.along.neighbors(self.nodes.own(node)).tolist()
-        return neighbours
 
 
 class BackendGraph:
@@ -79,18 +62,6 @@ class BackendGraph:
     def _adj(self) -> dict[Any, None]:
         """The nodes, by the name that ``networkx.Graph.nbunch_iter`` reads."""
         return dict.fromkeys(self.nodes)
-
-    @property
-    def adj(self) -> Neighbours:
-        """The neighbours to which edges lead."""
-        return Neighbours(self, self.graph)
-
-    succ = adj
-
-    @property
-    def pred(self) -> Neighbours:
-        """The neighbours from which edges lead."""
-        return Neighbours(self, self.turned)
 
     @cached_property
     def turned(self) -> Graph:
@@ -160,6 +131,49 @@ class BackendGraph:
     def by_node(self, values: Array) -> dict[Any, Any]:
         """Return values [n], one per node, as a dictionary in the order of nodes."""
         return dict(zip(self.nodes, values.tolist(), strict=True))
+
+    def path_between(self, source: Any, target: Any) -> list[Any] | None:
+        """Return the shortest path that NetworkX's search from both ends finds.
+
+        The smaller frontier advances first; None if there is no path.
+        """
+        ends = self.id_of(source), self.id_of(target)
+        if ends[0] == ends[1]:
+            return [source]
+        sides = self.graph._host_part.nn, self.graph._host_part.pulled
+        before = [np.full(len(self), -1, dtype=np.int64) for _ in sides]
+        frontiers = [np.array([end]) for end in ends]
+        for side, end in enumerate(ends):
+            before[side][end] = end
+        while all(map(len, frontiers)):
+            side = int(len(frontiers[0]) > len(frontiers[1]))
+            index, columns = sides[side].edges_of(frontiers[side])
+            met = np.flatnonzero(before[1 - side][columns] >= 0)[:1]
+            looked = slice(int(met[0]) + 1 if len(met) else None)
+            index, columns = index[looked], columns[looked].astype(np.int64)
+            fresh = np.flatnonzero(before[side][columns] < 0)
+            _, place = np.unique(columns[fresh], return_index=True)
+            place = fresh[np.sort(place)]
+            before[side][columns[place]] = frontiers[side][index[place]]
+            if len(met):
+                return self._joined_at(int(columns[-1]), before, (source, target))
+            frontiers[side] = columns[place]
+        return None
+
+    def _joined_at(
+        self, middle: int, before: list[Array], ends: tuple[Any, Any]
+    ) -> list[Any]:
+        """Join the paths of two searches at a vertex; return the whole path."""
+        halves: list[list[Any]] = []
+        for parent, end in zip(before, ends, strict=True):
+            half = [middle]
+            while (step := int(parent[half[-1]])) != half[-1]:
+                half.append(step)
+            names = self.names(np.array(half))
+            if len(half) > 1:
+                names[-1] = end  # the caller's own object
+            halves.append(names)
+        return [*reversed(halves[0]), *halves[1][1:]]
 
     def levels(
         self,

@@ -87,7 +87,10 @@ def bidirectional_shortest_path(
     target: Any,
 ) -> list[Any]:
     """Return a path, see ``networkx.bidirectional_shortest_path``."""
-    path: list[Any] = nx.bidirectional_shortest_path.orig_func(G, source, target)
+    endpoint(G, source, "Source")
+    path = G.path_between(source, endpoint(G, target, "Target"))
+    if path is None:
+        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return path
 
 
