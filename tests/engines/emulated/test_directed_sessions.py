@@ -168,7 +168,8 @@ def test_stores_between_domains(device, devices, tmp_path, seed, reverse):
     """Of any number of parts, on any number of domains."""
     source = GRAPHS["kronecker"]
     devices[:], device.one_rank = [0] * 3, True
-    for parts, domain in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 2)):
+    cases = ((1, 2), (2, 1), (4, 2)) if seed else ((1, 1), (2, 2), (3, 1))
+    for parts, domain in cases:
         store = stored(tmp_path, source, seed, parts, None if parts == 1 else 5 * seed)
         with distbfs.open(store, reverse=reverse, domain=domain) as session:
             assert session.separated is not None
