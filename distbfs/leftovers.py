@@ -68,6 +68,10 @@ def held_folder(parent: Path, token: str = "") -> tuple[Path, int]:
         try:
             made.mkdir(mode=0o700, exist_ok=bool(token))
             handle = _held(made)
+        except FileExistsError:  # another process has made it, and a sweep removed it
+            # mutant: not made.is_dir() -> True : test_a_folder_that_is_swept_meanwhile
+            if made.exists() and not made.is_dir():
+                raise
         finally:
             if handle is None:
                 forget(made)
@@ -108,7 +112,7 @@ def _held(folder: Path) -> int | None:
         swept = True
     except OSError:
         pass  # there are no locks here, and so no sweeps
-    if not swept and folder.exists():
+    if not swept and os.fstat(handle).st_nlink and folder.exists():
         return handle
     os.close(handle)
     return None

@@ -1,7 +1,9 @@
 """What a killed process left is removed by a later one, and nothing else is."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from distbfs.formats.writing import placed
 
 WRITER = """
 import sys
+from pathlib import Path
 from pathlib import Path
 from distbfs import leftovers
 
@@ -81,3 +84,27 @@ def test_writing_a_file_removes_what_is_left(tmp_path):
     with pytest.raises(ZeroDivisionError), placed(tmp_path / "b", force=False) as at:
         at.write_text(f"{1 / 0}")
     assert names(tmp_path) == [long]
+
+
+def test_a_folder_that_is_swept_meanwhile(tmp_path, monkeypatch):
+    """Ranks make one folder; a sweep of one of them may see it without its lock."""
+    mkdir, calls, token = Path.mkdir, [], 16 * "0"
+
+    def late(path, *args, **named):
+        calls.append(path)
+        if len(calls) == 2:
+            mkdir(path)
+        if len(calls) < 3:
+            raise FileExistsError
+        mkdir(path, *args, **named)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    made, handle = leftovers.held_folder(tmp_path, token)
+    assert names(tmp_path) == [made.name]
+    leftovers.sweep(tmp_path)
+    assert made.is_dir()
+    os.close(handle)
+    leftovers.sweep(tmp_path)
+    made.write_text("a file")
+    with pytest.raises(FileExistsError):
+        leftovers.held_folder(tmp_path, token)
