@@ -38,7 +38,6 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.partition.share import Share
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:

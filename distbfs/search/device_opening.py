@@ -17,7 +17,6 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.partition.layout import Placement
-from distbfs.partition.share import Share
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import because, kind_of
