@@ -23,10 +23,11 @@ def calls_of(lists, marks=()):
     return calls
 
 
-def chosen(calls, marker=None, **options):
+def chosen(calls, marker=None, fixtures=(), **options):
     options = SimpleNamespace(**{"quick": False, "slice": None, **options})
     test = SimpleNamespace(
         config=SimpleNamespace(option=options),
+        fixturenames=fixtures,
         definition=SimpleNamespace(
             nodeid="test_it.py::test_some", get_closest_marker={marker: 1}.get
         ),
@@ -64,10 +65,23 @@ def test_each_value_of_few_parameters(lists):
     assert chosen(calls, "pairs", quick=True) == every
 
 
-def test_slices_have_all():
+def test_each_value_on_emulated_devices():
     calls = calls_of(LISTS)
-    quick = chosen(calls, quick=True)
-    slices = [set(chosen(calls, quick=True, slice=k)) for k in range(tiers.SLICES)]
+    quick = chosen(calls, fixtures=["device"], quick=True)
+    assert groups(quick, 1) == groups([x.id for x in calls], 1)
+    assert len(quick) == max(map(len, LISTS.values()))
+    pairs = chosen(calls, "pairs", ["device"], quick=True)
+    assert pairs == chosen(calls, quick=True)
+
+
+@pytest.mark.parametrize("fixtures", [[], ["device"]])
+def test_slices_have_all(fixtures):
+    calls = calls_of(LISTS)
+
+    def with_slice(k):
+        return chosen(calls, fixtures=fixtures, quick=True, slice=k)
+
+    quick, slices = with_slice(None), [{*with_slice(k)} for k in range(tiers.SLICES)]
     assert set.union(*slices) == set(chosen(calls))
     assert set.intersection(*slices) == set(quick)
     rest = len(chosen(calls)) - len(quick)

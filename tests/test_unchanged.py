@@ -265,6 +265,7 @@ def test_each(k):
 """
 
 
+@pytest.mark.thorough
 def test_runs(tree, monkeypatch):
     """One by itself, then by two processes."""
     for name in ("conftest", "tiers", "covering", "unchanged", "closures"):

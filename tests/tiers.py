@@ -1,12 +1,13 @@
 """Which cases of parametrized tests a run has.
 
 Usually: of each test so many that any three values of its parameters that meet in one
-case of the product do so in one of the run.  ``--quick``: any two, or each value where
-there are two parameters, as all pairs of these are all cases, unless the test is marked
-``pairs``; and none that is marked ``thorough``.  ``--slice K``: with these a quarter of
-the others, those whose name hashes to K, so that four runs see all.  Cases are left out
-before they are collected, which takes as long as small tests; then whole tests that are
-``thorough``.
+case of the product do so in one of the run.  ``--quick``: any two; or each value, of
+two parameters, as all pairs of these are all cases, and where the device is emulated,
+which takes long, but any two of a test that is marked ``pairs``; and none that is
+marked ``thorough``: it takes long, and no mutation needs it.  ``--slice K``: with these
+a quarter of the others, those whose name hashes to K, so that four runs see all.  Cases
+are left out before they are collected, which takes as long as small tests; then whole
+tests that are ``thorough``.
 """
 
 from hashlib import blake2b
@@ -14,6 +15,7 @@ from hashlib import blake2b
 from covering import covering
 
 SLICES = 4
+EMULATED = "device"  # fixture of tests whose device is the CPU
 
 
 def add_options(parser):
@@ -48,8 +50,9 @@ def choose(metafunc):
     if not options.quick:
         return
     short = [call for call in calls if not thorough(call)]
-    fewer = metafunc.definition.get_closest_marker("pairs") is None
-    quick = {id(call) for call in sampled(short, 2, fewer=fewer)}
+    pairs = metafunc.definition.get_closest_marker("pairs") is not None
+    size = 2 if pairs or EMULATED not in metafunc.fixturenames else 1
+    quick = {id(call) for call in sampled(short, size, fewer=not pairs)}
     name = metafunc.definition.nodeid
     calls[:] = [
         call

@@ -156,6 +156,7 @@ def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
     assert "host between domains of 4: search from root 3: rule 3" in err
 
 
+@pytest.mark.thorough
 def test_what_the_cells_tell(bench, tmp_path):
     words = ("--out", str(tmp_path), "--limit", "1.5", "--uses", "weak", "largest")
     assert bench.main((*words, "--budget", "2000")) == 0

@@ -316,6 +316,7 @@ def test_variants_of_the_exchange_on_ranks(stores, output):
     check_results(GRAPH, output, SOURCES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "n"), [("0 0\n", 1), ("2 2\n2 2\n", 3), ("0 1\n", 2)], ids=str
 )
@@ -537,6 +538,7 @@ def start_slow(ranks, words, output, rows, seconds=0.3):
     return process
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_stopped_and_resumed(searches, output, ranks, number):
@@ -569,6 +571,7 @@ def test_stopped_and_resumed(searches, output, ranks, number):
             assert np.array_equal(result, expected)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_signal_to_one_rank_stops_all(searches, output):
     process = start_slow(2, searches(2), output, 3)
@@ -579,6 +582,7 @@ def test_a_signal_to_one_rank_stops_all(searches, output):
     check_results(GRAPH, output, MANY)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_request_that_arrives_twice(searches, output):
     """Directly and through the launcher, the second when the ranks are leaving."""
@@ -592,6 +596,7 @@ def test_a_request_that_arrives_twice(searches, output):
     assert finish(process).code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_a_second_request_ends_at_once(searches, output, ranks):
     assert on(ranks, *searches(ranks)[:-4], "-o", output).code == 0
@@ -605,6 +610,7 @@ def test_a_second_request_ends_at_once(searches, output, ranks):
     check_results(GRAPH, output, MANY)  # what was there stays
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sync", [1, 2, 3, 4, 9])
 def test_killed_while_it_writes(searches, output, sync):
     env = injected(output.with_name("log"), kill_sync=sync)
@@ -622,6 +628,7 @@ def test_killed_while_it_writes(searches, output, sync):
     assert files_in(output.parent) == ["log.0", "out.h5", "whole.h5"][sync <= 2 :]
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_killed_rank_and_resumed(searches, output):
     process = start_slow(2, searches(2), output, 3)
@@ -651,6 +658,7 @@ def test_resumed_where_memory_ran_out(searches, output, monkeypatch):
     assert "continuing after 2 of" in here(*searches(1)).err
 
 
+@pytest.mark.thorough
 def test_resumed_on_another_number_of_ranks_and_engine(searches, output):
     process = start_slow(1, searches(2), output, 3)
     process.terminate()
@@ -784,6 +792,7 @@ def test_options_of_another_kind(stores):
         assert text in here(*words, *more).refusal
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(
     ("parts", "more", "text"),
@@ -853,6 +862,7 @@ def test_damaged_stores(stores, tmp_path, damage):
     assert not (tmp_path / "out.h5").exists()
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_damage_that_one_rank_sees(stores, tmp_path):
     store = tmp_path / "store"

@@ -262,6 +262,7 @@ def edges_of(store, folder):
     return np.unique(np.loadtxt(path, dtype=int, ndmin=2), axis=0)
 
 
+@pytest.mark.thorough
 def test_stores_of_several_parts(store, parts, tmp_path):
     """They are verified, shown, exported and searched as the store of one part."""
     manifest = open_store(parts).manifest
@@ -295,6 +296,7 @@ def test_stores_of_several_parts(store, parts, tmp_path):
         assert np.where(np.isinf(values), -1, values).tolist() == every[0][0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1, 2, 3, 40])
 def test_partition_of_a_directed_store(parts, tmp_path, count):
     new = tmp_path / "new"
@@ -566,6 +568,7 @@ def test_many_searches_along_reversed_edges(store, parts, tmp_path, form):
         np.testing.assert_allclose(file["value"][:], [*wanted.values()], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_service_along_reversed_edges(store):
     ask = json.dumps({"id": 1, "op": "path", "source": 2, "target": 5})
     answers = []

@@ -218,6 +218,7 @@ def test_without_compiler():
     assert "install gcc or clang" in problem
 
 
+@pytest.mark.thorough
 def test_compiler_without_openmp(tmp_path):
     toy = tmp_path / "toycc"
     toy.write_text(NO_C11)
@@ -328,6 +329,7 @@ def kernels(monkeypatch, tmp_path):
     return root
 
 
+@pytest.mark.thorough
 @needs_nvrtc
 def test_kernels_compile_for_all_architectures(kernels, tmp_path):
     done = here("doctor", "--compile", "all", "--compile", "sm_90")
@@ -338,6 +340,7 @@ def test_kernels_compile_for_all_architectures(kernels, tmp_path):
     assert len(list((tmp_path / "cache").glob("*.cubin"))) == 6
 
 
+@pytest.mark.thorough
 @needs_nvrtc
 def test_a_kernel_that_does_not_compile(kernels):
     (kernels / "bad.cu").write_text("int x = nowhere;\nint y = never;\n")
@@ -348,6 +351,7 @@ def test_a_kernel_that_does_not_compile(kernels):
     assert line.endswith('bad.cu(1): error: identifier "nowhere" is undefined')
 
 
+@pytest.mark.thorough
 @needs_nvrtc
 def test_compilations_as_json(kernels):
     values = here("doctor", "--compile", "sm_90", "--json").values
@@ -356,6 +360,7 @@ def test_compilations_as_json(kernels):
     assert values["nvrtc"].count(".") == 1
 
 
+@pytest.mark.thorough
 @needs_nvrtc
 def test_kernels_that_are_linked(kernels, monkeypatch):
     """They are compiled with NVSHMEM, and left out without it."""

@@ -318,6 +318,7 @@ def test_results_say_their_ids(store, tmp_path):
         assert "vertices" not in file
 
 
+@pytest.mark.thorough
 def test_tails_in_host_memory_are_planned():
     words = ("--scale", 28, "--devices", 4, "--device-memory")
     plan = here("plan", *words, "80GiB", "--json").values

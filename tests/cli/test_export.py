@@ -50,6 +50,7 @@ def test_edges_come_once(store):
     assert edges == sorted(x for x in pairs if x[0] < x[1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(WRITERS))
 def test_what_goes_out_comes_back_equal(store, tmp_path, name):
     file = tmp_path / f"out{ENDINGS[name]}"
@@ -74,6 +75,7 @@ def some_graph(seed):
     return n, list(zip(u.tolist(), v.tolist(), strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("parts", [0, 1, 3])
 @pytest.mark.parametrize("name", sorted(WRITERS))
@@ -128,6 +130,7 @@ def test_directed_stores_with_ids(tmp_path, name):
     assert edges_of(again) == edges_of(store) == (4, [(0, 1), (1, 2), (2, 0)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(WRITERS))
 def test_parts_that_hold_no_edge_from_its_smaller_end(tmp_path, name):
     (tmp_path / "graph.el").write_text("0 1\n")
@@ -161,6 +164,7 @@ def test_stores_with_ids(tmp_path, name):
     assert names == open_store(store).load_ids().names(every) == [*"abcd", "é"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(WRITERS))
 def test_ids_from_1_on_come_back(tmp_path, name):
     """The last vertex has no edges."""
@@ -201,6 +205,7 @@ def test_refused_and_nothing_left_behind(store, tmp_path):
     assert (tmp_path / "there.el").read_text() == "mine"
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_on_two_ranks(store, tmp_path):
     one, two = tmp_path / "one.el", tmp_path / "two.el"
@@ -211,6 +216,7 @@ def test_on_two_ranks(store, tmp_path):
     assert "exists; give --force" in on(2, "export", store, "-o", two).refusal
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store", [3], indirect=True)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_dash_is_stdout(store, tmp_path, name):

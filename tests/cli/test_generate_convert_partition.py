@@ -129,6 +129,7 @@ def test_generated_store_on_the_screen(tmp_path):
     assert ["parts", "3"] in [line.split() for line in parts.out.splitlines()]
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_generated_parts_are_the_same_for_every_number_of_ranks(make):
     words = ("generate", "kronecker", "-s", 9, "--seed", 2, "--parts", 4)
@@ -256,6 +257,7 @@ def test_other_families_are_the_same_for_every_number_of_ranks(make, words):
     assert manifest(one) == manifest(two)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
     [("uniform", "-n", 300), ("road", "-n", 900), ("small-world", "-n", 300)],
@@ -380,6 +382,7 @@ def test_partition_and_back(make, tmp_path, parts, other):
     check_results(tuples, second.with_suffix(".h5"), sources)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("parts", "other"), [(1, 2), (2, 1), (2, 2), (4, 3)])
 def test_partition_of_a_converted_graph(make, tmp_path, parts, other):
     file = write_edge_list(tmp_path / "graph.el", RANDOM)
@@ -493,6 +496,7 @@ def test_refused_and_nothing_left_behind(folder, monkeypatch, words, text):
     assert files_in(folder) == before
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(
     ("words", "text"),
@@ -543,6 +547,7 @@ def test_the_spool_of_a_file_is_removed(folder, monkeypatch, tmp_path):
     assert np.array_equal(counts_of(folder / "spooled"), counts(RANDOM))
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_full_disk_of_one_rank_is_what_is_said(tmp_path, rank):

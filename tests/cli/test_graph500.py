@@ -289,6 +289,7 @@ def test_stored_converted_graph(tmp_path, ranks, parts):
         assert search["nedge"] == nedge(GRAPH, search["root"])
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(("parts", "ranks"), [(1, 2), (3, 2), (2, 3)])
 def test_stored_parts_that_do_not_divide(tmp_path, parts, ranks):
@@ -390,6 +391,7 @@ def test_the_building_of_a_large_graph_is_announced(monkeypatch):
 # what stops a run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_stopped_run_reports_what_is_done(tmp_path, ranks, number):

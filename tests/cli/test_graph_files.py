@@ -114,6 +114,7 @@ def test_info_of_a_file(name, tmp_path, ranks, request):
     assert "on disk" not in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranks", "divide"),
     [(1, "auto"), *(pytest.param(2, x, marks=needs_mpi) for x in ("parts", "sources"))],
@@ -138,6 +139,7 @@ def test_many_searches_of_directed_and_named_files(named):
     assert divided.out == done.out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_a_service_of_a_file(named, tmp_path, ranks):
     lines = [

@@ -181,6 +181,7 @@ def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
     assert answer[8]["graph"]["ids"] == ("text" if type(source) is str else "integer")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_the_benchmark_and_comparisons_name_vertices(case, tmp_path, ranks):
     path, names = case
@@ -374,6 +375,7 @@ FROM_1 = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(FROM_1))
 def test_files_that_count_from_1(tmp_path, name):
     """The path 1 2 3 4, searched as a file and as a store; a part keeps the base."""
@@ -461,6 +463,7 @@ def test_other_commands_count_from_1(from_1, tmp_path):
     assert sorted(x["root"] for x in report["searches"]) == [1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_ranks_count_from_1(from_1):
     for graph in (from_1, from_1.with_name("a.mtx")):
@@ -479,6 +482,7 @@ def test_ids_of_a_store_have_no_first_one(case, tmp_path):
     assert "neither a base nor a size" in here(*again).refusal
 
 
+@pytest.mark.thorough
 def test_a_service_counts_from_1(from_1):
     asked = [{"op": "distances", "source": k, "targets": [4]} for k in (1, 0)]
     near, wrong, stats = served(1, from_1, [*asked, {"op": "stats"}])

@@ -204,6 +204,7 @@ def surveyed(values, source):
     return bound, max(widths)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "parts"), [*zip(NAMED, (1, 3) * len(NAMED), strict=False), ("grid", 3)]
 )

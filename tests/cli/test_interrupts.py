@@ -34,6 +34,7 @@ def path(tmp_path_factory):
     return store
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranks", "command", "module"),
     [
@@ -67,6 +68,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_ctrl_c_while_mpi_waits_for_a_rank_that_has_not_begun():
     """Also then threads run that hear of it."""
@@ -86,6 +88,7 @@ def test_ctrl_c_while_mpi_waits_for_a_rank_that_has_not_begun():
     assert done.err.strip() == "distbfs: interrupted"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "number", "ranks"),
     [
@@ -114,6 +117,7 @@ def test_a_search_ends_between_two_levels(tmp_path, path, command, number, ranks
         assert "stopped on request after 0 of" in done.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "code", "word"),
     [(signal.SIGTERM, 0, "stopped"), (signal.SIGINT, 130, "interrupted")],
@@ -134,6 +138,7 @@ def test_many_searches_say_what_is_lost(path, number, code, word):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("where", "line"),
     [

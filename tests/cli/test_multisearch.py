@@ -105,6 +105,7 @@ def centrality(name):
     return array
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranks", "parts", "divide", "apps"),
     [
@@ -158,6 +159,7 @@ def test_samples(stores, tmp_path, ranks, parts, divide, apps):
     assert files_in(tmp_path) == ["out.h5"]
 
 
+@pytest.mark.thorough
 @EVERY
 def test_radius_and_diameter(stores, ranks, parts, divide):
     graph = as_networkx()
@@ -260,6 +262,7 @@ def table_of(path):
         return {head: [*map(float, cells)] for head, *cells in columns}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".parquet"])
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_tables_of_results(stores, tmp_path, ending, ranks):

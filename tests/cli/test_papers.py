@@ -138,6 +138,7 @@ def test_every_entry_is_complete(papers, capsys):
             assert set(entry.rows_of) < set(names)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_rows_of_one_and_two_ranks_stand_together(papers, tmp_path):
     pytest.importorskip("matplotlib")

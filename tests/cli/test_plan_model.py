@@ -150,6 +150,7 @@ def test_tails_are_about_those_of_built_parts(threshold):
     assert split_part(*told, every, 0)["kept"] == 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("size", "fits"), [("141GB", True), ("141e9", True), ("1GiB", False)]
 )
@@ -255,6 +256,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_what_is_read_over_the_link_takes_time(name):
     words = LAYOUTS[name]

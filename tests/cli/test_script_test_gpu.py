@@ -106,6 +106,7 @@ def test_mps_is_for_tests_that_share_devices(tmp_path, serves):
     assert said.startswith("quit /")
 
 
+@pytest.mark.thorough
 def test_racecheck_leaves_out_what_has_races_as_published(tmp_path):
     listed = subprocess.run(
         [sys.executable, "tests/gpu/sanitize.py", "--list", "-bfs4k"],

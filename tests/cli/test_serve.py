@@ -89,6 +89,7 @@ def test_signals_end_it_with_0(ranks, number, stores, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_signal_at_another_rank(stores, tmp_path):
     with serving(2, stores, tmp_path) as (process, path):
@@ -136,6 +137,7 @@ def test_no_service(tmp_path):
     assert "No such file" in here("query", tmp_path / "s", "health").refusal
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", RANKS)
 def test_standard_streams(ranks, stores, tmp_path):
     lines = [
@@ -177,6 +179,7 @@ def test_log_lines_have_request_names(stores, tmp_path):
     assert line["message"].startswith("r1 distances: ok, waited ")
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(
@@ -191,6 +194,7 @@ def test_a_fault_ends_it_with_its_code(rank, what, code, stores, tmp_path):
         assert finish(process).code == code
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_rank_ends_it_and_it_starts_again(rank, stores, tmp_path):
@@ -215,6 +219,7 @@ run_program(lambda: main.run(sys.argv[1:]))
 """
 
 
+@pytest.mark.thorough
 def test_a_search_that_hears_nothing_ends_by_sigterm(stores, tmp_path):
     path = str(tmp_path / "s")
     words = ["serve", str(stores / "1"), "--socket", path, "--deadline", "0.2"]
@@ -339,6 +344,7 @@ def test_patience_ends_commands(rank, command, stores, tmp_path):
     ends_stuck(begin(2, arguments, env), rank)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_that_wait_leave_their_core(ranks, stores, tmp_path):
     """Processor time, not wall time, of two idle seconds: under 10 % of a core."""
@@ -352,6 +358,7 @@ def test_ranks_that_wait_leave_their_core(ranks, stores, tmp_path):
         assert max(np.subtract(after, before)) < 0.1 * 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", RANKS)
 def test_trace(ranks, stores, tmp_path):
     file = tmp_path / "trace.json"
@@ -381,6 +388,7 @@ def test_graph500_writes_a_trace(tmp_path):
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
 
 
+@pytest.mark.thorough
 def test_bfs_writes_a_trace(stores, tmp_path):
     file = tmp_path / "trace.json"
     ask = ("bfs", stores / "1", "-s", 3, "--stepwise", "--trace", file)
@@ -416,6 +424,7 @@ def test_http(ranks, stores, tmp_path):
         assert finish(process).code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends"])
 def test_no_more_descriptors(ends, stores, tmp_path):
     token = tmp_path / "token"

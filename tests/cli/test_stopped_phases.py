@@ -77,6 +77,7 @@ def test_a_phase_ends_with_sigterm(tmp_path, graphs, name, ranks):
     assert files_in(out) == []
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_rank_that_ends_first_lets_others_remove_their_files(tmp_path, graphs):
     if is_open_mpi():
@@ -104,6 +105,7 @@ def test_a_killed_convert_leaves_no_spool(tmp_path, graphs):
     assert files_in(folder) == []
 
 
+@pytest.mark.thorough
 def test_a_request_ahead_of_time_waits_for_loading(tmp_path, graphs):
     """SIGUSR1, which job managers send before a job's time is up; then SIGTERM."""
     where, line = PHASES["bfs loads"]

@@ -27,6 +27,7 @@ def run(monkeypatch, tmp_path):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.thorough
 def test_it_is_drawn_beside_its_numbers(run, tmp_path):
     pytest.importorskip("matplotlib")
     assert "commit" in run()

@@ -87,6 +87,7 @@ def test_ranks_with_unlike_commands(stores, name):
     assert not (stores / "x").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", ["bfs {A} --source", "bfs {none} -s 0"])
 def test_a_rank_that_cannot_begin_says_why(stores, line):
     done = together(stores, "bfs {A} -s 0", line)

@@ -300,6 +300,7 @@ def test_structures_are_read_as_a_compiler_reads_them(source, tmp_path):
 ENGINES = [x for x in SOURCES if x.is_relative_to(ROOT / "engines/cuda")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", ENGINES, ids=lambda x: x.name)
 def test_a_structure_serves_all_variants(source):
     """Engines read them without definitions, once for all kernels; but Edge.

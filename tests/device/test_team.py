@@ -49,6 +49,7 @@ def test_threads_come_and_are_waited_for(team):
     assert ids.max() == 1
 
 
+@pytest.mark.thorough
 def test_who_does_not_come_is_not_waited_for(team):
     """The caller alone does it all before a worker can have come."""
     for _ in range(200):

@@ -74,6 +74,7 @@ def large(name):
     return matrix_of(source.n, source.u, source.v)
 
 
+@pytest.mark.thorough
 @EACH_WAY
 @pytest.mark.parametrize("name", ["kronecker", "random"])
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])

@@ -80,6 +80,7 @@ def test_a_level_that_was_not_ended():
             check_arrays(matrix, last, *search(searches, last, ("push",)))
 
 
+@pytest.mark.thorough
 def test_offsets_of_64_bits_on_one_side():
     """As a part has them with 2^32 edges or more in one direction."""
     n, u, v = tuples(0)

@@ -239,6 +239,7 @@ def test_every_direction_on_a_larger_graph(other, threads, direction):
     lockstep(source, pairs, root, lambda _: directions, 2, counting=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("direction", ["push", "pull"])
 def test_bitmaps_that_threads_share(other, direction):
@@ -251,6 +252,7 @@ def test_bitmaps_that_threads_share(other, direction):
     lockstep(source, pairs, 7, lambda _: directions, 1, counting=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("other", OTHERS)
 def test_searches_do_not_leak(other):
     source = random_tuples(80, 100, seed=2)
@@ -274,6 +276,7 @@ def test_offsets_of_64_bits(other, wide, parts):
         lockstep(source, pairs, root, drawn(root), parts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threshold", [0, 8, 10**9])
 def test_ids_of_64_bits(monkeypatch, threshold):
     """As of graphs with 2^31 vertices or more."""

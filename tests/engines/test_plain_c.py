@@ -55,6 +55,7 @@ def generic_compiler(tmp_path_factory):
         function.cache_clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
@@ -74,6 +75,7 @@ def test_the_compiler_is_the_generic_one():
     assert re.search(r"/generic\d+/cc$", compiler.find_compiler())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_many_searches_at_once(name, width):

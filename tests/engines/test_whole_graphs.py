@@ -271,6 +271,7 @@ def bipartite(left, right):
     return part
 
 
+@pytest.mark.thorough
 @EACH
 def test_more_long_rows_than_are_set_aside(engine, method):
     left, right = 1100, 4100
@@ -284,6 +285,7 @@ def test_more_long_rows_than_are_set_aside(engine, method):
     assert (result.level[result.parent[level > 0]] == level[level > 0] - 1).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", lookup(ENGINES, "engine", "openmp").methods)
 def test_every_level_is_recorded(method):
     n = 66_000
@@ -355,6 +357,7 @@ def test_fast_searches_the_core_alone():
         assert not any(record.extra for record in limited)
 
 
+@pytest.mark.thorough
 @EACH_WAY
 def test_offsets_of_64_bits(engine, method, direction):
     """As a part with 2^32 edges or more has them."""

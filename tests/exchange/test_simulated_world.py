@@ -42,6 +42,7 @@ def test_a_rank_that_is_ahead_mixes_nothing_up():
     ]
 
 
+@pytest.mark.thorough
 def test_the_measurement_of_a_level():
     head, *rows = run(BENCH, "--worlds", 8, 32, "--searches", 1).splitlines()
     assert "exchange" in head

@@ -134,6 +134,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "way"),
     [
@@ -156,6 +157,7 @@ def test_a_rank_that_fails_in_a_search(tmp_path, what, way):
     assert "done" not in out
 
 
+@pytest.mark.thorough
 def test_rank_0_of_four_fails_in_a_search(tmp_path):
     argv = command_line("module", tmp_path, 8)
     run = Run(4, argv, tmp_path / "log", fault="error:0:20")

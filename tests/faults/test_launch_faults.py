@@ -18,6 +18,7 @@ GUARDED = [sys.executable, str(HERE / "guarded.py"), "none", "0"]
 pytest.importorskip("mpi4py")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("argv", [PROGRAM, GUARDED], ids=["script", "command"])
 @pytest.mark.parametrize(
     "env",
@@ -48,6 +49,7 @@ def without_mpi4py(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{tmp_path}:{HERE.parents[1]}"}
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_without_mpi4py_under_a_launcher(without_mpi4py: dict[str, str]) -> None:
     done = run_ranks(2, PROGRAM, env=without_mpi4py)

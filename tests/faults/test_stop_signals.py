@@ -86,6 +86,7 @@ def test_two_signals_of_one_request(tmp_path: Path) -> None:
     assert finish(process)[0] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_second_signal_ends_at_once(tmp_path: Path, ranks: int) -> None:
     process = start(ranks, tmp_path / "ready", "stuck")
@@ -99,6 +100,7 @@ def test_second_signal_ends_at_once(tmp_path: Path, ranks: int) -> None:
     assert "stopped" not in out
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_signal_in_a_blocked_call(tmp_path: Path) -> None:
     process = start(2, tmp_path / "ready", "stuck")

@@ -49,6 +49,7 @@ def test_one_rank_of_a_script_ends_all(what: str, code: int | None, text: str) -
     assert not text or done.stderr.count(text) == 1
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("what", ["raise", "kill"])
 def test_rank_0_of_four_ends_all(what: str) -> None:
@@ -57,6 +58,7 @@ def test_rank_0_of_four_ends_all(what: str) -> None:
     assert done.returncode != 0
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("what", ["all-raise", "all-raise-late", "all-exit-2"])
 def test_what_all_ranks_do_is_said_once(what: str) -> None:
@@ -81,6 +83,7 @@ def test_clean_end() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_ranks_end_at_different_times_after_finish() -> None:
     done = run_ranks(2, [*PROGRAM, "end-late", "0", "1"])
@@ -88,6 +91,7 @@ def test_ranks_end_at_different_times_after_finish() -> None:
     assert "wrote the results" in done.stdout
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(
     ("what", "code", "error"),
@@ -109,6 +113,7 @@ def test_command_under_guard(what: str, code: int, error: str) -> None:
         assert done.stdout == "results of 2\n"
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(
     ("what", "text"), [("bug", "KeyError: 'bug'"), ("exit-0", "still worked")]
@@ -135,6 +140,7 @@ def test_command_without_launcher(what: str, code: int, error: str) -> None:
     assert (done.returncode, done.stderr) == (code, error)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_device_that_fails_while_others_wait_for_its_tuples() -> None:
     if shutil.which("g++") is None:

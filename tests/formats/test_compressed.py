@@ -43,6 +43,7 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("packed")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ENDINGS)
 @FUZZ
 @given(
@@ -98,6 +99,7 @@ def test_every_flipped_byte_of_the_data_is_seen(tmp_path, ending):
     assert refused > 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_bomb_is_read_in_bounded_memory(tmp_path, ending, monkeypatch):
     """4 MiB of lines from some kilobytes, in blocks of 64 KiB."""

@@ -123,6 +123,7 @@ def sg_bytes(pairs, n, directed, weighted):
     return out
 
 
+@pytest.mark.thorough
 @FUZZ
 @given(PAIRS, st.booleans(), st.booleans(), st.sampled_from([1, 2, 5, 1 << 18]))
 def test_gap_round_trip(scratch, pairs, directed, weighted, size):
@@ -549,6 +550,7 @@ def test_npz_columns_round_trip(scratch, pairs, first, second, compressed, size)
     assert edge_file.n == 50
 
 
+@pytest.mark.thorough
 @FUZZ
 @given(
     st.sets(st.tuples(ID, ID), max_size=30),

@@ -72,6 +72,7 @@ def read(path, **options):
     return edge_file, edges
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", sorted(WRITERS))
 @FUZZ
 @given(
@@ -104,6 +105,7 @@ def test_integer_columns(scratch, kind, pairs, first, second, one_based, rows, b
     assert edge_file.unread == "columns beside the two ids"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", sorted(WRITERS))
 @FUZZ
 @given(

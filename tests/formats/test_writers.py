@@ -75,6 +75,7 @@ def write(graph, path, name="", force=True):
     assert not list(path.parent.glob(".*"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(KINDS))
 @FUZZ
 @given(graphs(), st.integers(1, 9))

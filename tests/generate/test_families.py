@@ -85,6 +85,7 @@ def test_what_no_family_makes(description):
     assert from_description(description) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SOURCES)
 @settings(max_examples=15, deadline=None)
 @given(cuts=st.lists(st.integers(0, 1 << 16), max_size=5))

@@ -80,6 +80,7 @@ def test_offsets_of_64_bits(name, buffer_bytes):
     check(graph, expected(GRAPHS[name]), wide=True)
 
 
+@pytest.mark.thorough
 def test_offsets_are_narrow_where_repeats_made_them_wide(monkeypatch):
     wanted = expected(GRAPHS["kronecker-13"])
     monkeypatch.setattr(device_rows, "WIDE", wanted["m"] + 1)
@@ -130,6 +131,7 @@ def simple(source):
     return Tuples(source.n, keys >> 32, keys & (1 << 32) - 1)
 
 
+@pytest.mark.thorough
 def test_rows_give_the_graph_of_their_tuples(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 777)
     source = simple(GRAPHS["kronecker-13"])

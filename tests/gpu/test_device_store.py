@@ -101,6 +101,7 @@ def test_parts_are_those_of_the_host(tmp_path, monkeypatch, parts, threshold):
             assert not columns[rows.edges :].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 3])
 def test_devices_build_and_search_stores(tmp_path, parts):
     source = kronecker(12)
@@ -135,6 +136,7 @@ def test_arrays_of_many_edges(monkeypatch):
     assert 2 * graph.num_edges == device_build.build(source).m
 
 
+@pytest.mark.thorough
 def test_directed_arrays_and_matrices_of_many_edges(monkeypatch):
     monkeypatch.setattr(arrays, "MANY", 100)
     source = kronecker(12)

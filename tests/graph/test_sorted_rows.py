@@ -140,6 +140,7 @@ def test_keys_for_ranks(seed, size, ranks, devices, threads):
     same(work(), without_compiler(work))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_runs")
 @FAST
 @given(SEEDS, SIZES, st.integers(1, 300), THREADS, st.sampled_from([BOTH, FORTH, BACK]))

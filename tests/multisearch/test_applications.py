@@ -34,6 +34,7 @@ def results(name, engine, **own):
     return distbfs.search_many(graph, name, taken, engine, **own)
 
 
+@pytest.mark.thorough
 @EACH
 def test_engines_agree(name):
     one, other = (results(name, engine) for engine in ("reference", "openmp"))

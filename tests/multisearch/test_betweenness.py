@@ -87,6 +87,7 @@ def by_fractions(edges, source):
     return [sums[k] for k in range(len(graph))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("count", "tail"), [(1100, 0), (1520, 3060)])
 def test_more_paths_than_float64_has(count, tail):
     """The path has one each, where the diamonds beside it have 2^1500."""

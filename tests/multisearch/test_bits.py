@@ -67,6 +67,7 @@ def test_named_graphs(name, direction):
     check_pairs(search, wanted, roots, np.indices(wanted.shape).reshape(2, -1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LARGER)
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("threads", [1, 3])

@@ -43,6 +43,7 @@ def every_problem():
     return {x.name: x for x in [*PROBLEMS.values(), *own]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", portable.ARCHITECTURES)
 @pytest.mark.parametrize("problem", every_problem().values(), ids=lambda x: x.name)
 def test_problems_compile(problem, arch):
@@ -92,6 +93,7 @@ def test_the_text_is_part_of_the_key():
     assert len(names) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("dtype", "fill", "wanted"),
     [

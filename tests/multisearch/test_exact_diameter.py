@@ -72,12 +72,14 @@ def test_any_directed_graph(source):
             assert (radius, longest) == (min(far), max(far))
 
 
+@pytest.mark.thorough
 def test_few_searches_are_enough():
     """Bounds stop early: a small part of the vertices is searched from."""
     assert check(grid(20), 3) < 40
     assert check(random_tuples(400, 900, 5), 1) < 150
 
 
+@pytest.mark.thorough
 def test_a_road_like_graph():
     source = Road(1 << 12)
     u, v = source.tuples_at(np.arange(source.tuples))

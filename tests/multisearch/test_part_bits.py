@@ -158,6 +158,7 @@ def test_edges_in_alone(tmp_path, direction):
         assert levels.tolist() == [1, 1, 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("direction", ["auto", "pull"])
@@ -265,6 +266,7 @@ def test_memory_is_what_was_counted(ends, threshold, least, width, levels, sums)
     assert least * need <= held <= need
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranks", "batch"),
     [(1, 0), (3, 0), (1, 7), (2, 64), (1, 100), (3, 100), (2, 600)],

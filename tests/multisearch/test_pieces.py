@@ -266,6 +266,7 @@ def test_times_are_readable():
     assert {seconds: readable_time(seconds) for seconds in times} == times
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("edges", [60, 140, 600])
 def test_bounds_of_samples_hold(edges, directed):
@@ -418,6 +419,7 @@ def test_samples_of_an_error_by_hand():
     assert Estimate(None, 1e-9, 0.95).count(999, failure) >= 999
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("edges", [500, 2000])
 def test_an_error_of_closeness_is_kept(edges):
     """Mean distances are off by a share of the diameter in the largest component."""

@@ -204,6 +204,7 @@ def test_views_and_changes(kind, seed):
             same(name, view, *args, **options)
 
 
+@pytest.mark.thorough
 @needs_entry_points
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("named", [False, True])

@@ -63,6 +63,7 @@ def pulls(source, root):
     return looks
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("source", "close"),
     [(random_tuples(4000, 32_000, seed=3), 0.05), (kronecker(12), 0.4)],

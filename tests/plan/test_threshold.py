@@ -61,6 +61,7 @@ def many_degrees():
     return histogram(kronecker(16).degrees)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [2, 8, 64])
 def test_classes_of_degrees_hide_no_better_threshold(parts):
     counts = many_degrees()

@@ -20,6 +20,7 @@ VALUES = {
 HEADS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", plots.KINDS)
 def test_bars_from_a_result_file(kind, tmp_path):
     pytest.importorskip("matplotlib")
@@ -78,6 +79,7 @@ def boxes(figure):
             yield [x.get_window_extent() for x in shown]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "degrees", [{1: 2, 2: 5, 3: 3, 4: 1}, {7: 9}, {1: 10**6, 40_000: 3}, {0: 3}]
 )

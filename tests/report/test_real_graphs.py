@@ -89,6 +89,7 @@ def test_rivers_that_meet_at_a_border(graphs, tmp_path):
     assert pairs[1, 1] == pairs[2, 0]
 
 
+@pytest.mark.thorough
 def test_a_run(graphs, tmp_path):
     """A file that lies in the folder is converted, checked and measured."""
     name = graphs.GRAPHS["wiki-vote"].address.rpartition("/")[2].removesuffix(".gz")
@@ -105,6 +106,7 @@ def test_a_run(graphs, tmp_path):
     assert "geometric mean" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("graph", ["nothing", "rivers"])
 def test_what_cannot_be_measured_is_said(graphs, tmp_path, graph):
     """A name that is none of the graphs; a file that is not a package."""

@@ -299,6 +299,7 @@ def int32(*values):
     return np.array(values, dtype=np.int32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("form", "change"),

@@ -23,6 +23,7 @@ def graphs():
     yield Graph.from_edges([("b", "a"), ("a", "é"), ("c", "é")], relabel=True)
 
 
+@pytest.mark.thorough
 def test_a_saved_graph_is_the_same_when_it_is_opened(tmp_path):
     for k, graph in enumerate(graphs()):
         place = tmp_path / f"{k}"

@@ -44,6 +44,7 @@ def test_one_part(name, engine, method):
     session.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
 @pytest.mark.parametrize("parts", [2, 3])
 def test_parts(parts, engine):

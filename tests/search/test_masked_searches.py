@@ -21,6 +21,7 @@ HOST = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 def test_whole_graphs(directed):
     for seed in range(1, 24):

@@ -50,6 +50,7 @@ def pairs_of(graph):
     return {tuple(pair) for pair in graph.edges().tolist()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @settings(max_examples=20, deadline=None)
 @given(source=sources(12, 40))
@@ -199,6 +200,7 @@ def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
     assert [names[k] for k in v] == words[::-1]
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.text(max_size=9) | st.text("ab\0\udc80", max_size=9))

@@ -125,6 +125,7 @@ def answering(reply, listening):
         thread.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["http", "socket"])
 @pytest.mark.parametrize(
     ("reply", "text"),

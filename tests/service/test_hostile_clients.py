@@ -30,6 +30,7 @@ def test_idle_clients_keep_nobody_out(half, tmp_path):
             assert client.distances(3, [3]) == [0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("half", HALVES)
 def test_idle_clients_are_dropped(half, tmp_path):
     """Also one that goes on with its line all the time."""
@@ -61,6 +62,7 @@ def test_clients_may_wait_between_requests(tmp_path):
         assert talker.ask(HEALTH)["ok"]
 
 
+@pytest.mark.thorough
 def test_a_line_has_its_time_from_its_beginning(tmp_path):
     """Others have come whole before it and, in one piece with it, after it."""
     whole = b'{"op": "health"}\n'

@@ -268,6 +268,7 @@ REFUSED = b"POST /v1/bfs HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
 HEADS = {"nothing": b"", "half a head": b"GET / HTTP/1.1\r\nHost:", "body": REFUSED}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("head", HEADS)
 def test_idle_connections_keep_nobody_out(head):
     with serving(clients=8) as (_, address), ExitStack() as stack:
@@ -278,6 +279,7 @@ def test_idle_connections_keep_nobody_out(head):
             assert client.distances(3, [3]) == [0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("head", HEADS)
 def test_idle_connections_end(head):
     with serving(patience=0.4) as (_, address), dial(address) as talker:
@@ -285,6 +287,7 @@ def test_idle_connections_end(head):
         wait_for(lambda: ended(talker, b"x" if HEADS[head] else b""))
 
 
+@pytest.mark.thorough
 def test_a_client_that_takes_no_answer():
     with serving(patience=0.4) as (service, address), dial(address) as talker:
         ask = b"GET /page.js HTTP/1.1\r\nHost: x\r\n\r\n" * 100

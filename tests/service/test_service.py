@@ -561,6 +561,7 @@ def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd)
         assert other.ask({"op": "health"})["ok"]
 
 
+@pytest.mark.thorough
 def test_answers_stay_whole_however_late_a_client_reads(tmp_path):
     rng = np.random.default_rng(3)
     with serving(tmp_path, inline=1 << 20) as (_, path), Talker(path) as talker:

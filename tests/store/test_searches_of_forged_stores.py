@@ -32,6 +32,7 @@ def outcomes(folder, **options):
     return seen
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"levels": False}, {"engine": "reference"}])
 def test_parents_that_lead_nowhere(tmp_path, options):
     rng, n = np.random.default_rng(0), 30

@@ -207,6 +207,7 @@ def test_kill_at_every_event(tmp_path, name):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 def test_file_size_limit(tmp_path):
     done = run("file_size_limits", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -83,6 +83,7 @@ def test_missing_truncated_and_other_files(store):
     refused(store, "a symbolic link")
 
 
+@pytest.mark.thorough
 def test_every_flipped_byte_is_seen_or_harmless(store):
     path = store.folder / "ids.h5"
     body, wanted = path.read_bytes(), store.load_ids().names(np.arange(N))
@@ -136,6 +137,7 @@ def test_forged_files(store, change, match):
     refused(store, match)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -166,6 +166,7 @@ def test_user_block(store):
 # One flipped byte
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["part-00000.h5", "manifest.h5"])
 def test_flipped_bytes(store, name):
     """Anywhere in the file: refused, or it makes no difference at all."""
@@ -497,6 +498,7 @@ FORGED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("forge", FORGED, ids=lambda forge: forge.__name__)
 def test_forged_part(store, forge):
     reconcile(store, forge)

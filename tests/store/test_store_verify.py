@@ -113,6 +113,7 @@ def test_nn_edge_one_way_between_parts(tmp_path, parts, tuples):
     assert "part 0: 1 vertices have another degree than their rows" in lines
 
 
+@pytest.mark.thorough
 def test_loops_and_repeats(tmp_path, parts, tuples):
     def loop(pairs):
         pairs[0] = (pairs[0][0], pairs[0][0])

@@ -58,6 +58,7 @@ def measured(device, monkeypatch, out, *words, ranks=2):
     return json.loads((out / "bench_searches_devices.json").read_text())
 
 
+@pytest.mark.thorough
 def test_ways(device, monkeypatch, tmp_path, capsys):
     ways = list(script.WAYS)
     words = ["--roots", "140", "--counts", "--ways", *ways]
@@ -78,6 +79,7 @@ def test_four_devices(device, monkeypatch, tmp_path):
     assert (values["devices"], values["must"]) == (4, None)
 
 
+@pytest.mark.thorough
 def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
     at = domain_bits.DomainBitSearches.levels_at
 

@@ -440,6 +440,7 @@ def relayed(world, placement, *form, **facts):
     )
 
 
+@pytest.mark.thorough
 @each_pair(
     "short_boxes, threshold, direction, sizes, name",
     *((3, 12), (0, 5, LARGE), ("auto", "push", "pull"), ((1,) * 5, (2, 1, 1))),
@@ -531,6 +532,7 @@ SEVERAL_A_RANK = {
 }
 
 
+@pytest.mark.thorough
 @each_pair(
     "how, name, threshold, limit",
     *(list(SEVERAL_A_RANK), ("kronecker", "random"), (0, 6, LARGE), (1, 1 << 14)),
@@ -576,6 +578,7 @@ def test_several_devices_search_each_way(device, id_bits, domains, way):
     streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["push", "pull"])
 @pytest.mark.parametrize(
     ("name", "sizes", "threshold"),
@@ -613,6 +616,7 @@ def test_ends_and_records_of_several_devices(device, sizes):
         streamed(GRAPHS["kronecker"], sizes, **form)
 
 
+@pytest.mark.thorough
 @each_pair(
     "short_boxes, sizes, direction, threshold, records, name",
     *((1, 3, 12), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),

@@ -125,6 +125,7 @@ def test_blocks_hold_as_many_codes_as_they_have_room_for():
     assert f"#define HELD_CODES {between_leaves.HELD_CODES} " in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("threshold", [0, 1, LARGE])
@@ -212,12 +213,14 @@ def test_a_last_level_of_leaves_alone(device, run):
     run(source, 2, roots=[0, 7], threshold=4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_levels_beyond_a_byte(device, run):
     source = chained(path(130), star(4500))
     run(source, 2, roots=[0], threshold=4)
 
 
+@pytest.mark.thorough
 @each_pair("form, parts, name", FORMS, [2, 3], ["apart", "stars", "deep"])
 def test_forms(device, id_bits, run, name, parts):
     source, threshold = GRAPHS[name](), THRESHOLDS[name]
@@ -237,6 +240,7 @@ def test_records(device, run, parts):
     run(source, parts, threshold=threshold, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["random", "stars"])
 @pytest.mark.parametrize(
     ("form", "parts"),
@@ -327,6 +331,7 @@ def test_most_of_what_is_searched_is_on_one_device(device):
     by_domains(source, (3,), roots=[0, *leaves_of(source, 20, 2)], threshold=20)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["pairs", "uneven", "one rank, pairs"])
 def test_devices_of_a_rank(device, how):
     """One rank ends the searches of its devices, which meet, one after the other."""

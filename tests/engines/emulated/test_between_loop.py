@@ -73,6 +73,7 @@ def test_domains_of_several_devices(device, id_bits, sizes, threshold, direction
     looped(GRAPHS[name], sizes, threshold=threshold, direction=direction)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wide", [0, 3, 50])
 def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
     device, monkeypatch, wide
@@ -194,6 +195,7 @@ def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
         looped(kronecker(9), 2, threshold=threshold, room=split)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (1, 3)])
 def test_few_columns_and_marks(device, sizes):
     """Levels by marking, and pulls at once."""
@@ -347,6 +349,7 @@ class Absent:
         return 0.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sizes", "lost", "parts"),
     [((1, 1), 1, {0: "1"}), ((2, 1), 1, {0: "2", 2: "[02]"})],

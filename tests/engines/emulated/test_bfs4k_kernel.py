@@ -95,6 +95,7 @@ def sizes_of(made, number):
     return np.bincount(level[level >= 0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("named", KNOBS)
 def test_records_are_the_histogram_of_levels(device, named):
     seen = set()
@@ -169,6 +170,7 @@ def test_repeats_beyond_the_room_of_the_queue(device):
     assert over
 
 
+@pytest.mark.thorough
 def test_sizes_at_the_borders_of_words_and_warps(device):
     for n in (2, 32, 33, 1024, 1026):
         for source in (path(min(n, 12)), star(n - 1), random_tuples(n, 3 * n, seed=n)):

@@ -67,6 +67,7 @@ def test_parts(device, id_bits, name, parts, threshold):
     assert summary.passes == 2 * parts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("buffer_bytes", [1, 5000, 60_000])
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
 def test_ranges(device, id_bits, monkeypatch, parts, buffer_bytes):
@@ -148,6 +149,7 @@ def test_ranks(device, id_bits, monkeypatch, parts, ranks):
             check(source, [made for made, _ in found], summary, threshold)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("parts", "ranks"), [(1, 1), (3, 1), (4, 2)])
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_a_store_of_parts_from_devices(

@@ -66,6 +66,7 @@ def test_parts(device, id_bits, name, parts, threshold):
     check_parts(source_of(name), made)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("making", ["all", "share"])
 def test_parts_made_in_passes(device, id_bits, monkeypatch, making):
     """By ranks, some rows at a time; and where subgraphs wait in host memory."""
@@ -109,6 +110,7 @@ def test_domains_of_several_devices(device, id_bits, name, sizes, threshold):
     look(source_of(name), sizes, threshold)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("way", "sizes", "threshold", "name"),
     covered(
@@ -122,6 +124,7 @@ def test_each_way(device, way, sizes, threshold, name):
     look(source_of(name), sizes, threshold, overrides=EACH_WAY[way])
 
 
+@pytest.mark.thorough
 @each_pair(
     "sizes, threshold, name",
     *([(1, 1), (1, 1, 1), (2, 2), (1, 3), (3, 2)], [0, 8, LARGE], FEW),
@@ -132,6 +135,7 @@ def test_one_launch(device, id_bits, sizes, threshold, name):
     looped(source, sizes, threshold=threshold, **form)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (1, 1, 1)])
 @pytest.mark.parametrize(
     "name", ["kronecker", "dead-ends", "layers", "acyclic", "star-out"]
@@ -168,6 +172,7 @@ def test_sets_of_roots(device, sizes, name):
         look(source, sizes, threshold, roots=roots)
 
 
+@pytest.mark.thorough
 @each_pair(
     "short_boxes, sizes, direction, threshold, name",
     *((1, 3, 12), ((1, 1, 1), (2, 1)), ("auto", "push", "pull"), (5, LARGE)),
@@ -188,6 +193,7 @@ def test_rounds(
     look(source, sizes, threshold, **form)
 
 
+@pytest.mark.thorough
 @pytest.mark.full_blocks
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
 def test_full_blocks(device, sizes):
@@ -252,6 +258,7 @@ def test_masks(device, name, sizes):
             look(source, sizes, LARGE, records=True, **form)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threshold", [6, LARGE])
 def test_the_memory_of_searches_is_known(device, id_bits, threshold):
     """At least what there is, and little more."""
@@ -271,6 +278,7 @@ def test_the_memory_of_searches_is_known(device, id_bits, threshold):
     assert used <= planned <= 1.05 * used + 16_384 + parts * SLACK
 
 
+@pytest.mark.thorough
 def test_an_arc_turned_round(device):
     """Checks that pass for a graph fail for its arcs the other way."""
     source = source_of("acyclic")

@@ -119,6 +119,7 @@ def test_domains(least_kept, short_rows, parts, pull_edges, tails):
             members = [member.turned() for member in members]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL, None])
 def test_a_whole_graph_in_host_memory(short_rows, pull_edges):
     """Its levels are led by the host; rows out and rows in have tails."""
@@ -158,6 +159,7 @@ def test_between_domains(short_rows, name, threshold, kind, owners, pull_edges):
         check_all(results, wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("owners", ["two ranks", "two and one", "pairs of ranks"])
 @pytest.mark.parametrize("threshold", [12, LARGE])
 def test_between_domains_in_host_memory(
@@ -237,6 +239,7 @@ SMALL = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("form", "name", "kind", "threshold"),
     [
@@ -264,6 +267,7 @@ def test_applications(ranks, monkeypatch, form, name, kind, threshold):
     on_ranks(len(names), rank)
 
 
+@pytest.mark.thorough
 def test_applications_in_host_memory(least_kept):
     """Betweenness needs all columns, and says so."""
     source = source_of("uniform")

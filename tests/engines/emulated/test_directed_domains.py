@@ -77,6 +77,7 @@ def test_directed_shapes(device, way, internal):
         driver.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.full_blocks
 @pytest.mark.parametrize("way", ["plain", "mark", "pull-at-once"])
 def test_full_blocks(device, way):
@@ -86,6 +87,7 @@ def test_full_blocks(device, way):
             look(driver, source_of(name), root)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
 def test_rows_of_both_directions(device, id_bits, monkeypatch, parts):
     """One pass or several, and ranks that make a share each."""
@@ -105,6 +107,7 @@ def test_rows_of_both_directions(device, id_bits, monkeypatch, parts):
         check_rows(source, sorted(made, key=lambda part: part.index))
 
 
+@pytest.mark.thorough
 @INTERNAL
 @pytest.mark.parametrize("parts", [2, 3, 4])
 @pytest.mark.parametrize("way", ["plain", "pull-at-once", "pull"])
@@ -136,6 +139,7 @@ def test_sets(device, way, internal):
         look(driver, source, roots_of(source)[0])
 
 
+@pytest.mark.thorough
 @INTERNAL
 def test_levels_of_vertices_without_edges_out(device, internal):
     """The last level may have no vertex with edges out, on any device or on all."""
@@ -149,6 +153,7 @@ def test_levels_of_vertices_without_edges_out(device, internal):
                 look(driver, source, root)
 
 
+@pytest.mark.thorough
 @INTERNAL
 def test_many_levels(device, internal):
     """Levels that need more than a byte, of which the last ones lead nowhere."""
@@ -161,6 +166,7 @@ def test_many_levels(device, internal):
         look(driver, source, length)
 
 
+@pytest.mark.thorough
 def test_what_was_found_before_is_no_component(device):
     """Half of the vertices may be reached from here, and others from there."""
     source = source_of("acyclic")

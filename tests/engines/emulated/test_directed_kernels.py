@@ -106,6 +106,7 @@ def test_vertices_that_no_edge_enters_come_last(device, name):
     faults.tell()
 
 
+@pytest.mark.thorough
 @pytest.mark.full_blocks
 @pytest.mark.parametrize("way", ["plain", "mark", "pull-at-once"])
 def test_full_blocks(device, way):
@@ -134,6 +135,7 @@ def test_records(device, way, in_ids):
     faults.tell()
 
 
+@pytest.mark.thorough
 @IN_IDS
 @pytest.mark.parametrize("way", ["plain", "pull-early", "pull"])
 @pytest.mark.parametrize(
@@ -271,6 +273,7 @@ def split_graph(source, share, **options):
     return build(source, directed=True, room=room, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["kronecker", "hubs", "layers"])
 def test_rows_in_two_pieces(device, name):
     """Edges out and in, of which rows on the device keep as many columns."""

@@ -142,6 +142,7 @@ def test_domains_that_cannot_be_one(monkeypatch):
         distbfs.open(source, directed=True, engine="pan")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_between_domains(device, devices, name, reverse):
@@ -162,6 +163,7 @@ def test_between_domains(device, devices, name, reverse):
             assert "not on several devices" in session.paths.refusal
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_stores_between_domains(device, devices, tmp_path, seed, reverse):
@@ -191,6 +193,7 @@ def test_masks(k):
             look_through(session, seed, directed=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [0, 1])
 def test_masks_between_domains(k):
     for seed in range(1 + 4 * k, 5 + 4 * k):

@@ -33,6 +33,7 @@ SAID = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("together", [0, 1])
 @pytest.mark.parametrize("what", range(len(SAID)), ids=lambda k: SAID[k] or "nothing")
 def test_faults(device, tmp_path, monkeypatch, what, together):

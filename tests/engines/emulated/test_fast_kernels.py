@@ -187,6 +187,7 @@ def test_tails_in_host_memory(device, kept):
     faults.tell()
 
 
+@pytest.mark.thorough
 @DIRECTION
 def test_records_are_the_histogram_of_levels(device, direction):
     faults = Faults()
@@ -212,6 +213,7 @@ def graphs_of_size(n):
     return {name: HostGraph(source) for name, source in shapes.items()}
 
 
+@pytest.mark.thorough
 @DIRECTION
 def test_sizes_at_the_borders_of_words_and_tiles(device, direction):
     """By id and by number in turns."""
@@ -281,6 +283,7 @@ def test_the_last_few_are_listed(device, in_ids):
         assert "pull-last" in steps
 
 
+@pytest.mark.thorough
 def test_pulls_are_counted_from_what_was_not_visited(device):
     """No level is told for a marking push or a pull that has found nothing."""
     made = host("tree")
@@ -321,6 +324,7 @@ def test_levels_pass_one_byte(device, in_ids):
     faults.tell()
 
 
+@pytest.mark.thorough
 @IN_IDS
 def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
     for deepest, way in product((1, 125, 126, 127, 128, 150), ("push", "pull")):
@@ -335,6 +339,7 @@ def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
         assert found.parent.min() == -1
 
 
+@pytest.mark.thorough
 @IN_IDS
 def test_many_searches_leave_clean_bitmaps(device, in_ids):
     """Also after roots without edges, and records."""
@@ -361,6 +366,7 @@ def test_a_launch_that_meets_nowhere_ends(device, in_ids):
         assert fault(made, root, search.search(root), in_ids=in_ids) is None
 
 
+@pytest.mark.thorough
 @IN_IDS
 @WIDE
 def test_rows_at_the_border_of_the_hubs(device, wide, in_ids):

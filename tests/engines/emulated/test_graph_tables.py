@@ -96,6 +96,7 @@ def test_a_device_of_a_domain(device, source, parts, directed):
         assert len(rows.ended) == rows.active
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2), (1,)])
 @pytest.mark.parametrize("threshold", [0, 5, 10_000])
 @pytest.mark.parametrize("source", GRAPHS[:2])

@@ -47,6 +47,7 @@ def test_the_link_is_measured_by_reads_of_all_of_a_buffer(monkeypatch):
     assert totals[-1].get().tolist() == [count * (count - 1) // 2]
 
 
+@pytest.mark.thorough
 def test_limits_count_what_searches_read_of_tails(monkeypatch):
     state = device_holding.Room
     monkeypatch.setattr(device_holding, "Room", lambda a, b, _: state(a, b, NOTHING))

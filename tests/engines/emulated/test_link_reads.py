@@ -81,6 +81,7 @@ def test_reads_of_a_kronecker_graph(kept):
     assert reads.lines >= reads.columns / 32
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scale", "kept"), COUNTED)
 def test_reads_of_larger_kronecker_graphs(scale, kept):
     """From the degrees that ``plan`` expects, nothing of the graph itself."""
@@ -90,6 +91,7 @@ def test_reads_of_larger_kronecker_graphs(scale, kept):
     assert 1 / 2 < reads.bytes / size < 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kept", [8, 16, 32])
 def test_reads_of_a_graph_without_hubs(kept):
     source = uniform(1 << 13, 16 << 13)

@@ -41,6 +41,7 @@ def test_one_domain(device, monkeypatch, name, parts):
         look(driver, source, roots[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [2, 3])
 def test_one_domain_with_tails_in_host_memory(device, monkeypatch, parts):
     for k, name in enumerate(("kronecker", "long-rows")):
@@ -84,6 +85,7 @@ def test_between_domains_of_one_device(device, monkeypatch, name, direction):
         check(driver, source, roots[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["auto", "pull"])
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 2), (1, 1, 1, 1)])
 def test_between_domains_on_streams(device, sizes, direction):

@@ -97,6 +97,7 @@ def test_one_domain(devices, k, count):  # noqa: F811
             look_through(session, seed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize(("count", "size"), [(3, 1), (4, 2), (3, 2)])
 @pytest.mark.parametrize("seed", [1, 7, 11])
@@ -117,6 +118,7 @@ RANKS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.thorough
 @RANKS
 def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
     """One rank a device, or several devices; of tuples, and of a store of two parts."""
@@ -156,6 +158,7 @@ def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
         assert np.array_equal(levels[0], light)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 3])
 def test_stores(devices, tmp_path, parts):  # noqa: F811
     for seed in (2, 4):
@@ -177,6 +180,7 @@ def test_stores(devices, tmp_path, parts):  # noqa: F811
         assert levels[0] == levels[1]
 
 
+@pytest.mark.thorough
 def test_room_for_bits(devices, monkeypatch):  # noqa: F811
     """Where rows are split, more of them is held back if searches will be masked."""
     monkeypatch.setattr(XbfsEngine, "search_bytes", lambda *_, **__: 0)

@@ -99,6 +99,7 @@ def test_betweenness(device, method, warp_degree):
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["hybrid", "edge-parallel"])
 def test_other_applications(device, method):
     options = {"method": method, "threshold": 2, "block": 256}

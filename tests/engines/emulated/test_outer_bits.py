@@ -107,6 +107,7 @@ def test_domains_of_all_kinds(name, owners, threshold, pull_edges, kind):
         check(results, levels_of(source)[roots])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("count", "lanes"), [(1, 1), (64, 2), (200, 2), (512, 4)])
 @pytest.mark.parametrize("owners", ["two of one rank", "two and one"])
 def test_words_of_every_width(owners, count, lanes):
@@ -149,6 +150,7 @@ def test_a_last_level(limit):
         check(results, level)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threshold", [1, LARGE])
 def test_levels_beyond_a_byte(threshold):
     """Planes and counts grow while levels are searched."""
@@ -251,6 +253,7 @@ def test_applications(ranks, monkeypatch, form, name, kind, threshold):
     on_ranks(len(names), rank)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("batch", [0, 40, 129, 600])
 def test_batches_of_any_size(ranks, monkeypatch, batch):
     """Fewer traversals than sources."""

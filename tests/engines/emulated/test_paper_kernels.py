@@ -62,6 +62,7 @@ def test_directed_graphs(device, frontier, direction):
             check(matrix, root, search.search(root))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("balance", paper.BALANCES)
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 def test_balances_of_pulls(device, balance, asynchronous):
@@ -114,6 +115,7 @@ def test_directions_follow_edges_out(device):
     assert pulled == [True, False, True, False]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_symmetric_graphs(device, name):
     host = HostGraph(SYMMETRIC[name], wide=name == "random")

@@ -54,6 +54,7 @@ def counted(graph, level, dtype="uint64"):
 WAYS = [("i1", "uint64", False), ("i4", "uint64", True), ("i4", "float64", False)]
 
 
+@pytest.mark.thorough
 @pytest.mark.full_blocks(levels="i1")
 @pytest.mark.parametrize(("levels", "dtype", "wide"), WAYS)
 def test_counts(device, levels, dtype, wide, monkeypatch):

@@ -97,6 +97,7 @@ def searches(monkeypatch):
     return roots
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("one_way", "form"),
     [(x, form) for x in (False, True) for form in ("ids", "internal")]
@@ -155,6 +156,7 @@ def test_ends_of_paths(device):
         assert not session.both_ends
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("domain", [None, 1])
 @pytest.mark.parametrize("one_way", [False, True])
 def test_paths_on_several_devices(device, monkeypatch, domain, one_way):

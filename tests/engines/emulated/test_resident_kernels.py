@@ -92,6 +92,7 @@ def test_thresholds_that_force_each_way(device, named):
         driver.close()
 
 
+@pytest.mark.thorough
 @INTERNAL
 @pytest.mark.parametrize("fetch_edges", [0, HUGE])
 def test_marks_by_short_and_long_ranges(device, monkeypatch, internal, fetch_edges):
@@ -267,6 +268,7 @@ def test_steps_are_those_of_one_device(device):
         assert kinds[0] == kinds[1] == kinds[2]
 
 
+@pytest.mark.thorough
 def test_many_searches_leave_nothing_behind(device):
     rng = np.random.default_rng(3)
     for name in ("tiny", "two-big", "kronecker"):
@@ -279,6 +281,7 @@ def test_many_searches_leave_nothing_behind(device):
                 look(driver, source, root, records=k % 4 == 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("internal", BOTH)
 def test_a_part_that_does_not_answer(device, internal):
     """All others give up and say so, and so does every search after that."""

@@ -657,6 +657,7 @@ HOST = "exchange host: no NCCL here"
 SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "names", "counts", "asked", "made", "why"),
     [
@@ -759,6 +760,7 @@ def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", ["aa", "ab"])
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("room", [True, False])
@@ -964,6 +966,7 @@ def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
         distbfs.open(graph, devices=2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("words", "directed"), [(None, 0), (90, 0), (None, 1)])
 @pytest.mark.parametrize("parents", [False, True])
 @pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 0), (3, 12), (2, 10_000)])
@@ -1029,6 +1032,7 @@ def test_the_plan_knows_what_is_allocated(
     runner.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("levels", "parents"), [(True, True), (True, False), (False, True)]
 )
@@ -1058,6 +1062,7 @@ def test_memory_of_a_domain_is_planned(device, id_bits, count, levels, parents):
     driver.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threshold", [0, 6, 1 << 30])
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("source", [SOURCE, random_tuples(411, 1200, seed=3)])

@@ -76,6 +76,7 @@ def test_between_domains():
         check(opened(source, request=request, threshold=threshold), source)
 
 
+@pytest.mark.thorough
 def test_on_streams(device, id_bits):
     for name, threshold in (("kronecker", 4), ("sparse", LARGE)):
         roots = [*some_sets(GRAPHS[name]), 0]

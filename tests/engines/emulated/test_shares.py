@@ -119,6 +119,7 @@ def test_both_ways(id_bits, make, ranks, devices, buffer_bytes):
     assert buffer_bytes is None or told[0].passes > 2 * parts // (ranks * devices)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [x for x in NAMED if NAMED[x].n <= 20])
 def test_shares_without_tuples_and_parts_without_vertices(name):
     source = NAMED[name]

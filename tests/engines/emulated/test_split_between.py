@@ -178,6 +178,7 @@ def test_views_of_split_rows(split, sizes):
         streamed(source, sizes, before=before, left=left, **form)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("ranks", "size"), [(1, 1), (3, 1), (2, 2)])
 def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     """Domains of devices of one process, and of ranks; and what is refused."""
@@ -247,6 +248,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
             all_ranks(**limits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("id_bits", "sizes"), [(32, (2, 1)), (64, (1, 1, 1))], indirect=["id_bits"]
 )
@@ -327,6 +329,7 @@ def test_outer_edges_in_host_memory(monkeypatch, id_bits, sizes):
         shares_of(placed, sizes, Room(few, None, NOTHING))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
 def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
     """With nearly all that they may have in use."""
@@ -361,6 +364,7 @@ def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
     assert used <= limit * len(parts) <= 1.25 * used + len(parts) * SLACK
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 2, 2)])
 @pytest.mark.parametrize("threshold", [12, 60, LARGE])
 def test_the_plan_knows_domains_of_several_devices(device, id_bits, sizes, threshold):

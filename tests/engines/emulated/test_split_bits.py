@@ -112,6 +112,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     assert kept[-1] == 1 << 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("owners", "name", "threshold", "pull_edges", "kind"),
     [
@@ -147,6 +148,7 @@ def test_between_domains(
         assert counts["tail_bytes"] % 128 == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1, 3])
 def test_applications_of_sessions(monkeypatch, least_kept, count):
     """None takes turns; betweenness is refused, in one line."""

@@ -223,6 +223,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
             all_ranks(**limits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 2])
 def test_devices_keep_to_their_limit(device, monkeypatch, parts):
     """With nearly all that they may have in use."""

@@ -137,6 +137,7 @@ def test_pinned_memory_lives_as_long_as_arrays_of_it(monkeypatch):
     assert pinned(0, np.uint32, "a test").size == 0
 
 
+@pytest.mark.thorough
 def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
     """By tuples, by a Graph and by a store; other engines refuse such a graph."""
     source = kronecker(10)
@@ -162,6 +163,7 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
         ).on_graph(held.shares[0])
 
 
+@pytest.mark.thorough
 def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
     """Edges out and in; of tuples, of a store, and of a graph of Python's."""
     monkeypatch.setattr(device_holding.Room, "split", at_eight)

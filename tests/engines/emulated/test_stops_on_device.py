@@ -204,6 +204,7 @@ def test_by_a_cluster(device, in_ids, capability):
         assert isinstance(search._cluster, ClusterSearch)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("named", WAYS)
 def test_parts_end_at_the_same_level(device, parts, named):

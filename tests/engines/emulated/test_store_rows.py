@@ -121,6 +121,7 @@ def one_way(folder, source, seed=SEED, parts=1, threshold=None):
     return open_store(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("parts", "threshold"), [(1, None), (1, 6), (3, 6), (2, 0)])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_parts_of_arcs_on_devices(tmp_path, monkeypatch, name, parts, threshold):
@@ -131,6 +132,7 @@ def test_parts_of_arcs_on_devices(tmp_path, monkeypatch, name, parts, threshold)
     check_parts(source, [part_of_store(store, index) for index in range(parts)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 6), (2, 1 << 30)])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_graph_of_directed_parts(tmp_path, name, parts, threshold):
@@ -257,6 +259,7 @@ def load_each(store):
     return [store.load_part(index) for index in range(store.manifest.parts)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("load", [graph_of_store, all_parts, load_each])
 @pytest.mark.parametrize(
     ("case", "parts"),
@@ -287,6 +290,7 @@ def test_altered_edges_in(tmp_path, case, parts, load):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.thorough
 def test_flipped_bytes(tmp_path):
     """Anywhere in a part: refused, or it makes no difference at all."""
     source = GRAPHS["random"]
@@ -412,6 +416,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("case", MATRICES)
 @pytest.mark.parametrize("name", ["random", "one edge"])
@@ -479,6 +484,7 @@ def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
         Graph.from_dlpack(u, v, n=200, directed=directed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("again", ["convert", "partition"])
 def test_stores_that_devices_build(tmp_path, monkeypatch, again, directed):

@@ -313,6 +313,7 @@ def test_memory(form, device, parts, monkeypatch):
         assert 0 < max(copied) <= max(arriving)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("wanted", WANTED)
 def test_ranks(form, ranks, wanted):
@@ -377,6 +378,7 @@ def test_ranks_that_copy(form, id_bits, ranks, wanted, copied):
         assert same(verdicts, *values).valid or not right
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", [WHOLE], indirect=True)
 @pytest.mark.parametrize("which", ["level", "parent"])
 def test_one_wrong_value_of_another_rank(form, which, copied):
