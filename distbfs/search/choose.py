@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.engines.streamed import launch_problem, several
+from distbfs.engines.streamed import launch_problem
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.graph.device_graph import MAX_VERTICES
@@ -338,10 +338,8 @@ def _separated(
     problem = launch_problem(
         placement, streamed=options.engine == "xbfs", stepwise=options.stepwise
     )
-    # launches of domains of several devices are not known to be faster than nccl
-    one_launch = not problem and not several(placement.domains)
     name, chosen = choose_exchange(
-        hosts.world, options.exchange.name, hosts.devices, one_launch=one_launch
+        hosts.world, options.exchange.name, hosts.devices, one_launch=not problem
     )
     reasons = because(*why, sizes, chosen)
     return SearchChoice("separated", options, hosts.devices, name, reasons, placement)

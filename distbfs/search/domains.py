@@ -269,12 +269,11 @@ def choose_exchange(
     """Return (registry name, reason) of the exchange between domains (collective).
 
     devices: the devices of this rank, none where arrays are in host memory
-    one_launch: whether a search may be one launch on each device, of domains of one
+    one_launch: whether a search may be one launch on each device
 
     ``auto`` means host for one rank and for arrays in host memory. Otherwise it means
     nvshmem if ``one_launch``, all devices map each other's memory and NVSHMEM is
-    installed; nccl if CuPy has it and every rank has its own device; else
-    host.
+    installed; nccl if CuPy has it and no two ranks share a device; else host.
     """
     if name != "auto":
         if exchange_kind(name).needs_devices and not devices:
@@ -291,12 +290,10 @@ def choose_exchange(
         return name, f"exchange {name} as requested"
     if world.size == 1 or not devices:
         return "host", "arrays are in host memory" if world.size > 1 else "one rank"
-    several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
-    reason = first_reason(world, several) or nccl_link.nccl_problem(world)
-    if reason:
+    if reason := nccl_link.nccl_problem(world, devices):
         return "host", f"exchange host: {reason}"
     if one_launch and not (
         peer_memory.peer_problem(world, devices) or symmetric.nvshmem_problem(world)
     ):
         return "nvshmem", "exchange nvshmem: the devices map each other's memory"
-    return "nccl", "exchange nccl: every rank has a device of its own"
+    return "nccl", "exchange nccl: no two ranks share a device"

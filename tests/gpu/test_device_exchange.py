@@ -107,7 +107,7 @@ def test_nccl_refuses_a_device_that_two_ranks_share():
 def test_auto_between_ranks():
     done = run_ranks(2, [*RANKS, "choose"], timeout=60)
     assert done.returncode == 0, done.stderr
-    wanted = "nccl: exchange nccl: every rank has a device of its own"
+    wanted = "nccl: exchange nccl: no two ranks share a device"
     if devices() < 2:
         wanted = "host: exchange host: ranks 0 and 1 use the same device"
     assert done.stdout.startswith(wanted)

@@ -588,11 +588,9 @@ def test_domains_of_hosts(hosts, asked):
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
-@pytest.mark.parametrize(("asked", "wanted"), [(1, True), (2, False)])
-def test_auto_knows_one_launch_for_domains_of_one_device(
-    hosts, monkeypatch, asked, wanted
-):
-    """That of several devices is taken by name only."""
+@pytest.mark.parametrize(("asked", "stepwise"), [(1, False), (2, False), (1, True)])
+def test_auto_knows_one_launch(hosts, monkeypatch, asked, stepwise):
+    """For domains of one device or several, but not where the host leads levels."""
     noted = []
 
     def choose(world, name, devices, *, one_launch):
@@ -600,11 +598,13 @@ def test_auto_knows_one_launch_for_domains_of_one_device(
         return "host", ""
 
     monkeypatch.setattr(choosing, "choose_exchange", choose)
-    source, request = GRAPHS["hub"], Request(domain=asked)
+    source, form = GRAPHS["hub"], {"request": Request(domain=asked)}
     searched_by_ranks(
-        hosts, source, lambda world: opened(source, world=world, request=request)
+        hosts,
+        source,
+        lambda world: opened(source, world=world, stepwise=stepwise, **form),
     )
-    assert set(noted) == {wanted}
+    assert set(noted) == {not stepwise}
 
 
 @pytest.mark.parametrize("share_device", [False, True])
