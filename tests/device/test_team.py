@@ -86,9 +86,9 @@ def test_several_callers_at_once(team):
 
 
 def large_graph():
-    """A graph whose searches are shared out."""
+    """A graph whose searches are shared out, also the first ones."""
     rng = np.random.default_rng(5)
-    ends = rng.integers(0, 1 << 15, (2, 1 << 20))
+    ends = rng.integers(0, 1 << 15, (2, 5 << 19))
     return distbfs.Graph.from_edges(*ends)
 
 

@@ -3,8 +3,8 @@
 import networkx as nx
 import numpy as np
 import pytest
-from graphs import NAMED, grid, random_tuples, sources
-from hypothesis import given, settings
+from graphs import NAMED, Tuples, grid, random_tuples, sources
+from hypothesis import example, given, settings
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
@@ -58,6 +58,7 @@ def test_any_graph(source):
 
 @settings(max_examples=40, deadline=None)
 @given(source=sources(max_n=25))
+@example(source=Tuples(3, [0, 1, 2, 2], [1, 2, 0, 1]))
 def test_any_directed_graph(source):
     """Distances to a vertex, and from it, bound the eccentricities of the others."""
     graph = nx.DiGraph(zip(source.u.tolist(), source.v.tolist(), strict=True))

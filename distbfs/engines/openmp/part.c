@@ -404,7 +404,7 @@ void part_answer(part_state *s, int64_t rank, const uint64_t *items, int64_t cou
     const uint64_t each = (uint64_t)(s->parts / s->ranks);
     for (int64_t k = 0; k < count; k++) {
         const uint32_t v = (uint32_t)(normals_from(s) + (int64_t)(items[k] >> NUMBER_AT));
-        /* mutant: < s->state -> <= s->state : test_part_pairs::test_any_graph */
+        /* mutant: < s->state -> <= s->state : test_part_pairs::test_named_graphs */
         if (!test(g->visited, v) || !(g->level[g->vertices[v]] < s->state.level)) continue;
         const uint64_t place = (uint32_t)items[k];
         int64_t *at = s->counts + rank + s->ranks * (int64_t)(place % each);

@@ -4,7 +4,6 @@ import addresses
 import pytest
 
 
-@pytest.mark.thorough
 def test_searches_of_parts():
     if addresses.runtime() is None:
         pytest.skip("no AddressSanitizer")

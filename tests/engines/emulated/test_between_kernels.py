@@ -73,6 +73,7 @@ def test_directions(device, id_bits, threshold, direction, name):
         check(driver, source, root)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("name", ["tree", "grid"])
 @pytest.mark.parametrize("threshold", [0, LARGE])
@@ -150,6 +151,7 @@ def short_boxes(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.pairs
 @each_pair(
     "short_boxes, threshold, direction, name",
     *((1, 3, 12), (0, 5, LARGE), ("auto", "push", "pull")),
@@ -464,6 +466,7 @@ def test_ends_and_records_on_the_stream(device):
         streamed(GRAPHS["kronecker"], (1, 1), **options)
 
 
+@pytest.mark.pairs
 @each_pair(
     "domains, name",
     [((2, 2), 4), ((3,), LARGE), ((2, 1), 4), ((1, 3), 0), ((3, 2, 1), 6)],

@@ -295,6 +295,7 @@ def by_domains(source, sizes, **options):
     assert min(counts) > 0
 
 
+@pytest.mark.pairs
 @pytest.mark.full_blocks(name="random", way="marks")
 @each_pair(
     "parts, way, name", ["2", "2+1", "3"], list(WAYS), ["random", "apart", "kronecker"]

@@ -433,8 +433,9 @@ def test_roots_without_edges(device):
         assert int(found.parent[root]) == root
 
 
-def test_a_queue_holds_what_pulls_leave_for_it(device):
+def test_a_queue_holds_what_pulls_leave_for_it(device, monkeypatch):
     """More vertices than one block pushes, less than 1/8 of those that are left."""
+    monkeypatch.setattr(arrays, "PUSHED", 64)  # or a graph has to be larger
     core, middle, each = 300, 2500, 12
     inside = complete(core)
     stems = np.arange(core, core + middle)
@@ -461,6 +462,7 @@ def hung_trees():
     return HostGraph(shuffled(Tuples(n, u, v, size=1 << 20)))
 
 
+@pytest.mark.pairs
 @IN_IDS
 @DIRECTION
 @pytest.mark.parametrize("form", ["many", "few", "coded"])

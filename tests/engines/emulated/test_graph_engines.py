@@ -93,6 +93,7 @@ def look_at_records(made, root, found):
             assert record.found <= record.checks <= degrees[unvisited].sum()
 
 
+@pytest.mark.pairs
 @EACH
 @pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 def test_shapes(device, engine, method, in_ids):

@@ -86,6 +86,7 @@ def figure_7(host, root, frontier, direction):
     return modes, reasons
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize(("frontier", "direction"), PAIRS)
 def test_records_add_up(frontier, direction, asynchronous):

@@ -53,6 +53,7 @@ def test_levels_are_pulled_from_a_32nd_of_the_vertices_on(
     assert {True, False} == set(pulled)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize(
     ("engine", "method", "direction"),
     [
