@@ -15,6 +15,7 @@ from distbfs.ranks.agreement import first_reason
 from distbfs.search.domains import HostDevices, choose_exchange, counted, described
 
 if TYPE_CHECKING:
+    from distbfs.partition.layout import Placement
     from distbfs.ranks.world import Ranks
 
 
@@ -31,15 +32,18 @@ def own_devices(world: Ranks) -> tuple[list[int], str]:
         return [], str(error)
 
 
-def domain_facts(world: Ranks, devices: Sequence[int]) -> str:
-    """Return which domains the devices of all ranks form (collective)."""
+def domain_facts(world: Ranks, devices: Sequence[int]) -> tuple[str, Placement | None]:
+    """Return which domains the devices of all ranks form (collective).
+
+    Second: where they are, if there are several.
+    """
     kind = registry.lookup(registry.ENGINES, "engine", "xbfs")
     hosts, options = HostDevices(world, tuple(devices), kind), SearchOptions()
     whole = hosts.whole_problem(options, 1)
     if not whole:
-        return f"one domain of {counted(hosts.total)}"
+        return f"one domain of {counted(hosts.total)}", None
     placement, why = hosts.choose_domains(options, 1, None, free=True, whole=whole)
-    return why or described(placement.domains)
+    return why or described(placement.domains), placement
 
 
 def link_facts(world: Ranks) -> dict[str, str | None]:
@@ -52,9 +56,10 @@ def link_facts(world: Ranks) -> dict[str, str | None]:
     reason: why this exchange was chosen
     """
     devices, why = own_devices(world)
-    exchange, reason = choose_exchange(world, "auto", devices)
+    domains, placement = domain_facts(world, devices) if devices else (None, None)
+    exchange, reason = choose_exchange(world, "auto", devices, placement)
     return {
-        "domains": domain_facts(world, devices) if devices else None,
+        "domains": domains,
         "exchange": exchange,
         "reason": f"{reason}: {why}" if why else reason,
     }

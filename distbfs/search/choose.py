@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.engines.streamed import launch_problem
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.graph.device_graph import MAX_VERTICES
@@ -335,11 +334,12 @@ def _separated(
     """Choose the search between domains (collective); whole: see ``choose_domains``."""
     free = request.parts in (None, 1)
     placement, sizes = hosts.choose_domains(options, n, request.domain, free, whole)
-    problem = launch_problem(
-        placement, streamed=options.engine == "xbfs", stepwise=options.stepwise
-    )
+    streams = options.engine == "xbfs" and not options.stepwise
     name, chosen = choose_exchange(
-        hosts.world, options.exchange.name, hosts.devices, one_launch=not problem
+        hosts.world,
+        options.exchange.name,
+        hosts.devices,
+        placement if streams else None,
     )
     reasons = because(*why, sizes, chosen)
     return SearchChoice("separated", options, hosts.devices, name, reasons, placement)

@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device import cuda
+from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import UsageError
 from distbfs.exchange import nccl_link, peer_memory, symmetric
 from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
@@ -264,16 +265,20 @@ def exchange_kind(name: str) -> Any:
 
 
 def choose_exchange(
-    world: World, name: str, devices: Sequence[int] = (), *, one_launch: bool = False
+    world: World,
+    name: str,
+    devices: Sequence[int] = (),
+    streams: Placement | None = None,
 ) -> tuple[str, str]:
     """Return (registry name, reason) of the exchange between domains (collective).
 
     devices: the devices of this rank, none where arrays are in host memory
-    one_launch: whether a search may be one launch on each device
+    streams: the domains, if levels may run on streams of devices
 
     ``auto`` means host for one rank and for arrays in host memory. Otherwise it means
-    nvshmem if ``one_launch``, all devices map each other's memory and NVSHMEM is
-    installed; nccl if CuPy has it and no two ranks share a device; else host.
+    nvshmem if a search may be one launch on each device, these map each other's memory
+    and NVSHMEM is installed; nccl if CuPy has it, no two ranks share a device, and each
+    has one or levels run on streams; else host.
     """
     if name != "auto":
         if exchange_kind(name).needs_devices and not devices:
@@ -290,8 +295,11 @@ def choose_exchange(
         return name, f"exchange {name} as requested"
     if world.size == 1 or not devices:
         return "host", "arrays are in host memory" if world.size > 1 else "one rank"
-    if reason := nccl_link.nccl_problem(world, devices):
+    streamed = streams is not None and has_streams(streams)
+    own = "" if streamed or len(devices) == 1 else f"it has {len(devices)} devices"
+    if reason := first_reason(world, own) or nccl_link.nccl_problem(world, devices):
         return "host", f"exchange host: {reason}"
+    one_launch = streams and not launch_problem(streams, streamed=True, stepwise=False)
     if one_launch and not (
         peer_memory.peer_problem(world, devices) or symmetric.nvshmem_problem(world)
     ):

@@ -89,7 +89,8 @@ def test_auto_where_a_search_may_be_one_launch(
     monkeypatch.setattr(peers, "peer_problem", lambda *_: some["peers"])
     monkeypatch.setattr(symmetric, "nvshmem_problem", lambda _: some["library"])
     taken = "nccl" if missing else "nvshmem"
-    assert choose_exchange(world, "auto", [0], one_launch=True)[0] == taken
+    streams = Placement(world.size, world.size)
+    assert choose_exchange(world, "auto", [0], streams)[0] == taken
     assert choose_exchange(world, "auto", [0])[0] == "nccl"
 
 
@@ -97,10 +98,14 @@ def test_auto_where_a_search_may_be_one_launch(
 def test_auto_where_one_rank_has_several_devices(
     world: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NCCL serves them, and all ranks know it alike."""
+    """Levels on streams use all of them, and all ranks know it alike."""
     install(world, monkeypatch, uuid=world.rank)
     devices = [0, 1] if world.rank == 1 else [0]
-    assert choose_exchange(world, "auto", devices)[0] == "nccl"
+    owners = [(rank,) * (1 + (rank == 1)) for rank in range(world.size)]
+    streams = Placement.of_domains(owners, world.size)
+    assert choose_exchange(world, "auto", devices, streams)[0] == "nccl"
+    wanted = ("host", "exchange host: rank 1: it has 2 devices")
+    assert choose_exchange(world, "auto", devices) == wanted
     world.barrier()
 
 
