@@ -237,19 +237,21 @@ def take_turns(
 ) -> list[int]:
     """Search, engines taking turns; return the tuples traversed from each source.
 
-    The engine that begins changes with every source.  Levels of all searches are
-    compared.  Collective.
+    Their order is drawn anew for each turn, so that none always begins with the caches
+    that the same other one has filled.  Levels of all searches are compared.
+    Collective.
     """
     nedge: list[int] = []
+    drawn = np.random.default_rng(1)  # the same on all ranks
     for entry in entries:
         entry.open.search(int(sources[0]))
     for index, source in enumerate(sources.tolist()):
         for entry in entries:
             entry.seconds.append([])
-        turn = index % len(entries)
         for _ in range(repeats):
             levels: dict[str, Array] = {}
-            for entry in [*entries[turn:], *entries[:turn]]:
+            for place in drawn.permutation(len(entries)):
+                entry = entries[place]
                 outcome = entry.open.search(source)
                 entry.seconds[-1].append(outcome.seconds)
                 levels[entry.label] = outcome.to_numpy()[0]

@@ -6,9 +6,11 @@
     python scripts/real/run.py --gap ~/gapbs/bfs     GAP, too, where it is built
 
 Levels of all engines and libraries are compared by ``distbfs compare``; a difference
-ends the run.  The table has the time of each library over that of the first engine,
-medians of the same sources, in turns.  GAP finds parents alone and repeats searches by
-itself, with warm caches: its time is over that of an engine that does so, too.
+ends the run.  Each library takes turns with the engines in a run of its own, so that
+none begins with caches that a third one has filled.  The table has its time over that
+of the first engine in that run, medians of the same sources.  GAP finds parents alone
+and repeats searches by itself, with warm caches: its time is over that of an engine
+that does so, too.
 """
 
 from __future__ import annotations
@@ -86,19 +88,21 @@ def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     for threads in args.threads.split(","):
         words = ["compare", store, "--engines", args.engines, "--threads", threads]
         words += ["--sources", str(args.sources), "--repeats", str(args.repeats)]
-        peers = ["--peers", ",".join(args.peers)] if args.peers else []
-        compared = json.loads(distbfs(*words, *peers, "--json"))
+        compared = json.loads(distbfs(*words, "--json"))
+        calls = {x["engine"]: x["search"] for x in compared["engines"]}
         seconds = {x["engine"]: x["median_seconds"] for x in compared["engines"]}
         first = next(iter(seconds))
         over = {x: seconds[x] / seconds[first] for x in seconds if x != first}
+        for peer in args.peers:
+            pair = json.loads(distbfs(*words, "--peers", peer, "--json"))["engines"]
+            ours, others = pair[0], pair[-1]
+            seconds[peer], calls[peer] = others["median_seconds"], others["search"]
+            seconds[f"{first}, {peer} in turns"] = ours["median_seconds"]
+            over[peer] = others["median_seconds"] / ours["median_seconds"]
         if args.gap:
             sources = compared["sources"]
-            seconds["gap"] = gap_seconds(
-                args.gap, store, sources, args.repeats, threads
-            )
-            alone = json.loads(distbfs(*words, "--json"))["engines"][0]
-            seconds[f"{first}, alone"] = alone["median_seconds"]
-            over["gap"] = seconds["gap"] / alone["median_seconds"]
+            gap = gap_seconds(args.gap, store, sources, args.repeats, threads)
+            seconds["gap"], over["gap"] = gap, gap / seconds[first]
         rows.append(
             {
                 "graph": name,
@@ -108,7 +112,7 @@ def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
                 "threads": int(threads),
                 "median_seconds": seconds,
                 "over": over,
-                "calls": {x["engine"]: x["search"] for x in compared["engines"]},
+                "calls": calls,
             }
         )
     return rows

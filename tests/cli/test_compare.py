@@ -240,12 +240,12 @@ def test_engines_take_turns(monkeypatch, small):
 
     monkeypatch.setattr(comparing.Session, "search", noted)
     values = here("compare", *small, "--json").values
-    a, b = values["sources"][:2]
     timed = [(name, root) for name, root, records in order if not records]
-    timed = timed[len(timed) - 12 :]
+    rounds = np.array(timed, dtype=object)[len(timed) - 12 :].reshape(6, 2, 2)
     pair = ["openmp", "reference"]
-    assert timed[:4] == [(name, a) for name in [*pair, *pair]]
-    assert timed[4:8] == [(name, b) for name in [*pair[::-1], *pair[::-1]]]
+    assert [{*names} for names in rounds[:, :, 0]] == [{*pair}] * 6
+    assert {names[0] for names in rounds[:, :, 0]} == {*pair}, "both begin"
+    assert rounds[:, 0, 1].tolist() == [x for x in values["sources"] for _ in "12"]
     counted = [root for _, root, records in order if records]
     assert counted == [x for x in values["sources"] for _ in pair]
 

@@ -101,7 +101,8 @@ def test_a_run(graphs, tmp_path):
     assert done.returncode == 0, done.stderr
     [row] = json.loads((tmp_path / "real.json").read_text())["rows"]
     assert (row["n"], row["m"], row["directed"]) == (4, 4, True)
-    assert set(row["median_seconds"]) == {"openmp", "scipy"}
+    assert set(row["median_seconds"]) == {"openmp", "scipy", "openmp, scipy in turns"}
+    assert set(row["over"]) == {"scipy"}
     assert "wiki-vote, directed" in done.stdout
     assert "geometric mean" in done.stdout
 

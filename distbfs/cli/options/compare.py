@@ -16,8 +16,8 @@ class CompareOptions(EnergyOption, Speech):
 
     An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
     frontier, balance, async (yes, no), direction, parents (yes, no), stepwise (yes,
-    no), threads, k1 to k7 and ext.  The engines take turns on the same sources.  If
-    they find different levels, the exit code is 1.
+    no), threads, k1 to k7 and ext.  The engines take turns on the same sources, each
+    time in another order.  If they find different levels, the exit code is 1.
 
     Times are measured by events on a device, by the clock on CPUs.  A speed-up is a
     ratio of median times; an efficiency is the speed-up over the fewest threads,
