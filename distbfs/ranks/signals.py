@@ -43,7 +43,7 @@ SAME_REQUEST = 1.0
 INTERRUPT_SECONDS = 0.5  # that the main thread may take to hear of Ctrl-C
 WAITING_SECONDS = 10.0  # that it may take where Ctrl-C waits
 PATIENCE_CHANGED = b"\0"  # no signal has number 0
-REMOVAL_SECONDS = 0.5  # that other ranks have to remove their files, too
+REMOVAL_SECONDS = 1.0  # that other ranks have to remove their files, too
 
 
 class StopFlag:
