@@ -41,6 +41,7 @@ INLINE u64 look(const u64 *p) {
     return x;
 }
 INLINE u64 look_acquire(const u64 *p) { return look(p); }
+INLINE void store_relaxed(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
 INLINE int load_cached(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE int load_relaxed(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE void store_relaxed(int *p, int x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }

@@ -5,7 +5,16 @@ from functools import cache
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from fast_graphs import HUGE, beside, chained, fault, path, shuffled, wanted_levels
+from fast_graphs import (
+    HUGE,
+    beside,
+    chained,
+    fault,
+    path,
+    shuffled,
+    star,
+    wanted_levels,
+)
 from graphs import Tuples, complete, kronecker, uniform
 
 from distbfs.engines.cuda.xbfs import arrays
@@ -103,11 +112,46 @@ def strip():
     return HostGraph(shuffled(Tuples(n, np.concatenate(u), np.concatenate(v))))
 
 
+@cache
+def spiral():
+    """Return a long ring with chords, whose frontiers have four vertices at most."""
+    at = np.arange(900)
+    u, v = np.concatenate([at, at]), np.concatenate([(at + 1) % 900, (at + 3) % 900])
+    # the clique, which is not reached, keeps it from the cluster
+    return HostGraph(shuffled(beside(Tuples(900, u, v), complete(12))))
+
+
 def test_frontiers_that_do_not_grow_are_pushed(device):
     made = strip()
     one = Searched(made, int(made.vertices[0]))
     assert max(one.edges) > 2 * one.params.mark_edges
     assert {kind.partition("-")[2] for kind in one.kinds} <= {"", "block"}
+
+
+@pytest.mark.parametrize("near", [None, 20, 3])
+@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+def test_narrow_frontiers(device, monkeypatch, in_ids, near):
+    """Blocks that keep what they find, down to so little room that they seldom can."""
+    limits, narrow = {} if near is None else {"near": near}, set()
+    for few in (True, False):
+        if not few:
+            monkeypatch.setattr(arrays.Arrays, "forms_of_few", lambda *_, **__: {})
+        for made in (strip(), spiral()):
+            search = FastSearch(made.whole, in_ids=in_ids, overrides=limits)
+            said = search.params.held["said"]
+            for root in np.flatnonzero(made.source.degrees < 9)[[0, 7, -1]]:
+                said[:] = 0
+                one = search.search(int(root))
+                assert fault(made, int(root), one, in_ids=in_ids) is None
+                narrow |= {few} if said.any() else set()
+    assert narrow == {True, False}
+
+
+def test_graphs_whose_frontiers_are_not_narrow(device):
+    """Of vertices with many neighbours, and of some with very many."""
+    for source in (uniform(600, 6000), shuffled(beside(strip().source, star(300)))):
+        search = FastSearch(HostGraph(source).whole)
+        assert not search.params.near
 
 
 def test_wide_frontiers_that_do_not_grow(device, monkeypatch):

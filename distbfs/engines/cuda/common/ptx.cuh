@@ -65,6 +65,9 @@ INLINE u64 look_acquire(const u64 *p) {
     asm volatile("ld.acquire.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
     return x;
 }
+INLINE void store_relaxed(u64 *p, u64 x) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
+}
 INLINE int load_cached(const int *p) {
     int x;
     asm volatile("ld.global.ca.s32 %0,[%1];" : "=r"(x) : "l"(p));

@@ -37,8 +37,10 @@ from distbfs.engines.cuda.xbfs.search_table import (
     BLOCK_EDGES,
     HUB_DEGREE,
     LISTS,
+    MOST_BLOCKS,
     MOST_HUBS,
     MOST_SHARED,
+    NEAR_ROOM,
     PUSHED,
     QUEUE_SHARE,
     RESULT_BLOCKS,
@@ -59,6 +61,7 @@ FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
+LONGEST_NEAR, MEAN_NEAR = 255, 16  # degrees of graphs that narrow.cuh pushes, at most
 GROWTH = 2  # see ``PushLimits``
 ROWS = 1 << 16  # of counters, by level, and of traces
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
@@ -307,6 +310,15 @@ class Arrays:
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         self.params.set(**self._overrides)
+
+    def take_near(self) -> None:
+        """Let plain searches push narrow frontiers by blocks, if degrees are small."""
+        g, p = self.graph, self.params
+        small = self.longest <= LONGEST_NEAR and g.m <= MEAN_NEAR * g.active
+        if small and self.grid <= MOST_BLOCKS and p.growth and self.offset == "u32":
+            most = NEAR_ROOM // max(self.longest, 1)
+            p.near = self._overrides.get("near", most)
+            p.lanes = (-(-g.m // max(g.active, 1)) - 1).bit_length()
 
     def end_with(self, last: int, targets: Ids | None) -> None:
         """Set the end of searches: a last level, or all targets found.
@@ -628,6 +640,7 @@ class Arrays:
             "parent",
             "direct",
             "hub_queue",
+            "said",
         )
         if self._shape.parents and not self._shape.in_ids:
             self.parent = made["parent"].view(np.int32)

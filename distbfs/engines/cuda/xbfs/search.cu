@@ -13,13 +13,14 @@
  * costs small graphs a twentieth.  With AT_ONCE all results are written here, by id, too, without
  * another meeting; where levels need more than a byte, a launch of the other form goes on.
  * It also ends, without results, after a level in which block 0 sees the host's word.
+ * Plain searches of meshes have a form with levels for narrow frontiers (NEAR, narrow.cuh).
  * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).  The form
  * that counts is one of these, and serves searches of all edges, too.
  * Where edges lead one way (DIRECTED), pushes follow edges out and pulls look at edges in.
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0,1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 MASKED=1 | OFFSET=u32 COUNT=1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 WINDOWS=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 WINDOWS=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u32 COUNT=1 IN_IDS=0,1 SPLIT=0 MASKED=1 DIRECTED=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 DIRECTED=1 | OFFSET=u64 COUNT=1 IN_IDS=0,1 SPLIT=1 MASKED=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 PLAIN=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 PLAIN=1 WINDOWS=1 DIRECTED=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0,1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 MASKED=1 | OFFSET=u32 COUNT=1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 WINDOWS=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 WINDOWS=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u32 COUNT=1 IN_IDS=0,1 SPLIT=0 MASKED=1 DIRECTED=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 DIRECTED=1 | OFFSET=u64 COUNT=1 IN_IDS=0,1 SPLIT=1 MASKED=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 PLAIN=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 PLAIN=1 WINDOWS=1 DIRECTED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 NEAR=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 NEAR=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 NEAR=1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -27,6 +28,7 @@
 #include "pull.cuh"
 #include "pull_last.cuh"
 #include "pull_windows.cuh"
+#include "narrow.cuh"
 #include "push.cuh"
 #include "results_by_id.cuh"
 #include "seeds.cuh"
@@ -56,6 +58,12 @@ INLINE bool pulls(const Params &p, const State &s) {
 INLINE bool marks(const Params &p, const State &s) {
     /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
     return s.grows && s.edges >= p.mark_edges;
+}
+
+/* Whether narrow.cuh pushes the frontier: no block has more than p.near of its vertices, so that
+ * what it finds has room. */
+INLINE bool is_narrow(const Params &p, const State &s) {
+    return NEAR && !s.grows && s.count <= p.near * gridDim.x;
 }
 
 /* A pull is done and leaves `left` vertices. */
@@ -128,6 +136,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     __shared__ Mail own;     /* of block 0's queue */
     __shared__ u32 stop;     /* the host's word, as all have learnt it, or block 0 alone */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
+#if NEAR
+    __shared__ Finds near[2]; /* of this block, of two levels */
+    if (threadIdx.x < 2) p.said[threadIdx.x * grid + blockIdx.x] = 0; /* no level has 0 */
+#endif
     Run r = {*p.state, 0, 0, {0, 0}};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used;
@@ -227,6 +239,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.k = 1, s.phase = ends(p, s) ? FINISHING : PULLING;
                 s.step = MARK_PUSH;
                 NOTE(MARK_PUSH, s.count, s.edges)
+#if NEAR
+            } else if (is_narrow(p, s)) {
+                u32 count = take_piece(p.queue[now], s.count, room + now * NEAR_ROOM);
+                if (threadIdx.x == 0) near[now ^ 1] = {0, 0, 0};
+                __syncthreads();
+                while (true) {
+                    const u32 odd = s.depth & 1;
+                    push_near(p, room + odd * NEAR_ROOM, count, visited, s.depth + 1,
+                              room + (odd ^ 1) * NEAR_ROOM, &near[odd ^ 1], lane);
+                    s.depth++, s.step = GRID_PUSH;
+                    const Finds all = meet_near(p, s.depth, near, lane);
+                    count = near[odd ^ 1].count;
+                    take(p, s, (u64)all.checks << 32 | all.count, all.checks, 0);
+                    /* mutant: all.most > p.near -> false : test_narrow_frontiers */
+                    if (!s.count || all.most > p.near) break;
+                    if (all.most << p.lanes > THREADS && all.most > 2 * (s.count / grid)) break;
+                    if (marks(p, s) || pulls(p, s)) break;
+                }
+                if (!s.count) break;
+                if (lead) later->size = later->edges = later->hubs = 0;
+                used++;
+                put_piece(p, room + (s.depth & 1) * NEAR_ROOM, count,
+                          Queue{p.queue[s.depth & 1], p.hub_queue[s.depth & 1], mail}, lane);
+                const u16 grows = s.grows;
+                grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
+                take(p, s, news[0], news[1], news[2]);
+                s.grows = grows;
+#endif
             } else {
                 /* small frontiers are pushed by block 0, level after level */
                 /* mutant: s.edges <= SMALL -> false
@@ -261,6 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         __syncthreads();
                         /* mutant: SMALL || (host && stop) -> SMALL : test_every_kind_of_level */
                         if (!s.count || s.edges > SMALL || (host && stop)) break;
+                        if (is_narrow(p, s)) break;
                         if (ends(p, s) || ASKED(p.targets)) break;
                         if (may_pull && (marks(p, s) || pulls(p, s))) break;
                     }

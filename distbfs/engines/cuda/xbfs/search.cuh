@@ -104,6 +104,7 @@ struct Params {
     uint2 *code;              /* [words], with trees: trees.cuh; of a part by position */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
+    u64 *said;                /* [2][blocks of the grid]: narrow.cuh */
     u8 *level_out;            /* [n or active], -1 as a signed byte: unreached; null: parents
                                  alone are wanted */
     int *level_wide;          /* [n or active], instead where levels pass NARROW */
@@ -139,6 +140,8 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, rows, push_only, pull_only;
     u32 queue_room;           /* vertices */
+    u32 near, lanes;          /* with NEAR: vertices of a block, at most; lanes of each where there
+                                 are many, log2 */
     u32 growth;               /* from a frontier to one that is worth a pull; 0: any */
     u32 last, sought;         /* the last level that is searched; how many targets */
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
@@ -177,6 +180,9 @@ struct Params {
 #define PLAIN 0 /* nothing is asked of a search but all levels from one root */
 #endif
 #define ASKED(what) (PLAIN ? 0 : (what)) /* code that nobody needs would still be fetched */
+#ifndef NEAR
+#define NEAR 0 /* narrow frontiers are pushed by blocks that keep what they find: narrow.cuh */
+#endif
 #ifndef CODES
 #define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
 #endif

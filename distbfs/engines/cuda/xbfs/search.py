@@ -73,6 +73,8 @@ class FastSearch(ShareSearch):
                 if levels:
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
+        if not graph.directed:
+            a.take_near()
         self._reset()
         self.by_number, self._results_taken = not in_ids, False
         self._results = a.results_launch() if in_ids else None
@@ -94,9 +96,9 @@ class FastSearch(ShareSearch):
         if self.graph.directed:
             some = form.masked or not self.in_ids or self.arrays.offset != "u32"
             plain = plain and not some
-        if self._only_plain:
-            windows = windows and plain
-        return form._replace(plain=plain, few=few, windows=windows)
+        near = plain and bool(self.params.near)
+        windows = windows and not near and (plain or not self._only_plain)
+        return form._replace(plain=plain, few=few, windows=windows, near=near)
 
     def _serves_few(self, *, records: bool = False, plain: bool = True) -> bool:
         """Return whether a search may begin in the form for few vertices."""

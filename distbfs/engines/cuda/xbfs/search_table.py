@@ -26,6 +26,7 @@ RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multipro
 CLASSES = 128  # of vertices by degree, at most: runs of ids that a block writes
 MOST_SHARED = 210 << 10  # the rest is L1
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
+MOST_BLOCKS, NEAR_ROOM = 256, 8192  # as in narrow.cuh
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 PUSHED = 1 << 24  # edges of a frontier that one device pushes though it could pull it
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
@@ -176,6 +177,7 @@ class SearchShape:
             "parent": ArrayPlan(u32, self.room),
             "direct": ArrayPlan(u32, self.room),
             "hub_queue": [ArrayPlan(u32, self.hubs + 1)] * 2,
+            "said": ArrayPlan(np.uint64, 2 * self.grid),
             "queue": [ArrayPlan(u32, 4 * (self.queue + 64))] * 2,
             "code": ArrayPlan(u32, 2 * self.code),
             "more": ArrayPlan(u32, self.words),

@@ -60,6 +60,7 @@ class Form(NamedTuple):
     plain: bool = False
     few: bool = False
     windows: bool = False
+    near: bool = False
 
 
 def tail_counts(counts: Ids) -> dict[str, list[int]]:
@@ -176,6 +177,7 @@ class ShareSearch:
                 **ways(self.graph),
                 **({"PLAIN": 1} if form.plain else {}),
                 **({"WINDOWS": 1} if form.windows else {}),
+                **({"NEAR": 1} if form.near else {}),
                 **(self._few if form.few else {}),
             )
             self._launches[form] = module.kernel("search").prepare(
