@@ -23,9 +23,8 @@ from distbfs.search.vertices import (
     VertexMap,
     count_reached,
     row_slices,
-    values_of,
 )
-from distbfs.types import AnyArray, Array, Ids, Levels, Root, Take
+from distbfs.types import AnyArray, Array, Ids, Levels, Root
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -92,12 +91,11 @@ class ResultArrays:
         names: VertexNames | None = None,
         lock: ForkLock | None = None,
         valid: Callable[[], bool] = always,
-        take: Take = values_of,
         paths: PathFinder = NO_PATHS,
     ) -> None:
         self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
-        self._lock, self._valid, self._take = lock, valid, take
+        self._lock, self._valid = lock, valid
         self._kept: dict[str, Any] = {}
         self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
         self.root = int(self.roots[0])
@@ -207,7 +205,7 @@ class ResultArrays:
             self._outcome.give()
         self._kept = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         self._outcome = self._outcome.copy_with(level, parent)
-        self._lock, self._valid, self._take = None, always, values_of
+        self._lock, self._valid = None, always
 
     def _save(self) -> None:
         """Own the arrays unless they have been overwritten; the lock is held."""
@@ -399,7 +397,6 @@ class ResultArrays:
             level if self.has_levels else None,
             parent if self.has_parents else None,
             ids,
-            self._take,
         )
 
     def _of_reached(self) -> Sequence[Any]:

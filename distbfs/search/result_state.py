@@ -9,7 +9,7 @@ from distbfs.partition.layout import Layout
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.paths import NoPaths
 from distbfs.search.store_names import NodeNames
-from distbfs.search.vertices import Shard, VertexMap, values_of
+from distbfs.search.vertices import Shard, VertexMap
 
 if TYPE_CHECKING:
     from distbfs.types import Array, Ids
@@ -41,6 +41,5 @@ def without_graph(n: int, names: Array | None) -> dict[str, Any]:
         "_names": None if names is None else NodeNames(names),
         "_lock": None,
         "_valid": always,
-        "_take": values_of,
         "_paths": NO_GRAPH,
     }
