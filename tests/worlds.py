@@ -161,9 +161,5 @@ class ThreadExchange:
     def finish_normals(self):
         return self._arrived
 
-    def max_delegates(self, values):
-        mine = np.max([np.asarray(value) for value in values], axis=0)
-        return self._here(self._world.allreduce(mine, "max"))
-
     def close(self):
         pass

@@ -356,14 +356,14 @@ class DomainSearch(Protocol):
     ) -> None:
         """Merge the items received in a round, as in ``accept``."""
 
-    def delegate_parents(self) -> Any:
+    def delegate_parents(self) -> Array:
         """Return the parents (vertex ids) of delegates that this part found, [d].
 
-        Delegates that it did not find have -1; int32 or int64.
+        Delegates that it did not find have -1; int32 or int64, in host memory.
         """
 
-    def take_delegate_parents(self, parents: Any) -> None:
-        """Set the parents of all reached delegates, as in ``delegate_parents``."""
+    def take_delegate_parents(self, parents: Array) -> None:
+        """Set the parents of all reached delegates, in host memory."""
 
     parent_rounds: int
     """Number of rounds of questions for parents, equal on all parts."""

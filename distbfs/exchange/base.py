@@ -133,18 +133,6 @@ class Exchange(ABC):
                 received[index][self._local.rank] = self._local.collect(index, arrays)
         return [sorted(by_rank.items()) for by_rank in received]
 
-    def max_delegates(self, values: Sequence[Array]) -> Array:
-        """Return the element-wise maximum over all parts of all ranks, a new array [d].
-
-        ``values[i]``: the array [d] of the i-th part of this rank; int32, int64, uint32
-        or uint64, the same on all ranks. It is called once per search, for the parents
-        of delegates.
-        """
-        result = self._local.reduce_max(values)
-        if self._alone or not result.size:
-            return result
-        return self._max_between(result)
-
     def streams(self, devices: Sequence[int]) -> NcclStreams:
         """Return the streams (collective); devices: one for each part of this rank."""
         raise NotImplementedError
@@ -172,7 +160,3 @@ class Exchange(ABC):
     @abstractmethod
     def _finish_normals_between(self) -> list[dict[int, Array]]:
         """Return each part's items from other ranks, by rank."""
-
-    @abstractmethod
-    def _max_between(self, array: Array) -> Array:
-        """Return the element-wise maximum over all ranks; the array may be changed."""

@@ -92,7 +92,7 @@ class HostExchange(Exchange):
                 self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(wire, self._mpi.BOR, "masks")
+            self._reduce(wire)
         return self._masks.back()
 
     def _start_normals_between(self, leaving: Sequence[tuple[Pair, Array]]) -> None:
@@ -102,13 +102,6 @@ class HostExchange(Exchange):
         self._sender.begin([array for _, array in leaving])
         self._leaving = [pair for pair, _ in leaving]
         self._progress()
-
-    def _max_between(self, array: Array) -> Array:
-        """Return the maximum over all ranks."""
-        self._masks.begin([array])
-        wire = self._masks.wires()[0]
-        self._reduce(wire, self._mpi.MAX, "parents")
-        return self._masks.back()
 
     def close(self) -> None:
         """Free buffers and communicator; never wait, so that errors are not held up.
@@ -139,12 +132,13 @@ class HostExchange(Exchange):
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
-    def _reduce(self, wire: Array, operation: Any, kind: str) -> None:
-        """Reduce an array between ranks, in place; kind: its kind in ``Traffic``."""
+    def _reduce(self, wire: Words) -> None:
+        """OR masks between ranks, in place."""
+        mpi = self._mpi
         for piece in pieces(wire.size, self._options.chunk_elements):
-            self.traffic.count(wire[piece].nbytes, kind)
+            self.traffic.count(wire[piece].nbytes, "masks")
             with self._ranks.waits("exchange of masks"):
-                self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
+                self._comm.Allreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
 
     def _start_reduction(self) -> None:
         """Start the nonblocking reduction of the masks unless it has started."""

@@ -109,13 +109,6 @@ class LocalPhase:
             self.xp.bitwise_or(result, self.near(mask), out=result)
         return result
 
-    def reduce_max(self, values: Sequence[Array]) -> Array:
-        """Return the element-wise maximum of this rank's parts, a new array [d]."""
-        result = values[0].copy()
-        for value in values[1:]:
-            self.xp.maximum(result, self.near(value), out=result)
-        return result
-
     def deal(
         self, bins: Sequence[Bins], options: ExchangeOptions, *, repeats: bool = False
     ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:

@@ -75,8 +75,8 @@ class NcclExchange(Exchange):
             length = whole if self._sliced else words
             self._results = [cp.empty(length, np.uint64) for _ in range(2)]
         self._or_rows = programs.Module(REDUCE).kernel("or_rows")
-        self._mask_given, self._masks_done, self._normals_done, self._max_done = (
-            cp.cuda.Event(disable_timing=True) for _ in range(4)
+        self._mask_given, self._masks_done, self._normals_done = (
+            cp.cuda.Event(disable_timing=True) for _ in range(3)
         )
         self._mask: Any = None  # of this rank, until the reduction between ranks ends
         self._waits = False  # the reduction has not started
@@ -160,16 +160,6 @@ class NcclExchange(Exchange):
             {rank: self._local.bring(index, array) for rank, array in of_part.items()}
             for index, of_part in enumerate(received)
         ]
-
-    def _max_between(self, array: Array) -> Array:
-        """Return the maximum over all ranks."""
-        self.traffic.count(array.nbytes, "parents")
-        self._link.follow()
-        with self._link.group():
-            self._end.maximum(array)
-        self._max_done.record(self._end.stream)
-        self._link.wait(self._max_done)
-        return array
 
     def close(self) -> None:
         """Free the buffers without waiting, so that an error is not held up.

@@ -236,7 +236,6 @@ class End:
         cp = cuda.cupy()
         self._cp, self.comm, self.number = cp, comm, number
         self.device = cp.cuda.Device(device)
-        self._largest = nccl.NCCL_MAX
         self._types = {
             np.dtype(name): getattr(nccl, f"NCCL_{name.upper()}") for name in DTYPES
         }
@@ -280,11 +279,6 @@ class End:
         """
         kind, stream = self._types[mine.dtype], self.stream.ptr
         self.comm.allGather(self._at(mine), self._at(whole), mine.size, kind, stream)
-
-    def maximum(self, array: Array) -> None:
-        """Replace an array by its element-wise maximum over all devices."""
-        kind, stream, at = self._types[array.dtype], self.stream.ptr, self._at(array)
-        self.comm.allReduce(at, at, array.size, kind, self._largest, stream)
 
     @staticmethod
     def _at(array: Any) -> int:

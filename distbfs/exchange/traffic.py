@@ -38,10 +38,6 @@ class Traffic:
         """
         return np.stack([self._bytes, self._messages], axis=1)
 
-    def total(self) -> tuple[int, int]:
-        """Return (bytes, messages) so far, of all kinds and parts."""
-        return sum(map(sum, self._bytes)), sum(map(sum, self._messages))
-
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
         """Count the items sent in a ``with`` block under a kind."""

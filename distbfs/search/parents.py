@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from distbfs.engines.base import ASKED, OWN
 
 if TYPE_CHECKING:
     from distbfs.engines.base import DomainSearch
     from distbfs.exchange.base import Exchange
+    from distbfs.exchange.traffic import Traffic
     from distbfs.search.runners.streamed import StreamedLevels
+    from distbfs.types import World
 
 
 @dataclass
@@ -31,27 +35,33 @@ class ParentCost:
 
 
 def complete_parents(
+    world: World,
     exchange: Exchange,
     searches: Sequence[DomainSearch],
     streamed: StreamedLevels | None,
-) -> ParentCost:
+) -> None:
     """Set the parent of every reached delegate of this rank (collective)."""
     first = searches[0]
     if first.parents == OWN or not first.part.delegate_count:
-        return ParentCost()
-    sent_before, messages_before = exchange.traffic.total()
+        return
     if streamed is not None:
         streamed.complete()
     elif first.parents == ASKED:
         _ask(exchange, searches)
     else:
-        largest = exchange.max_delegates([x.delegate_parents() for x in searches])
-        for search in searches:
-            search.take_delegate_parents(largest)
-    sent, messages = exchange.traffic.total()
-    return ParentCost(
-        bytes_sent=sent - sent_before, messages_sent=messages - messages_before
-    )
+        _share_largest(world, exchange.traffic, searches)
+
+
+def _share_largest(
+    world: World, traffic: Traffic, searches: Sequence[DomainSearch]
+) -> None:
+    """Give all parts the largest parent that any of them knows (collective)."""
+    largest = np.maximum.reduce([x.delegate_parents() for x in searches])
+    if world.size > 1:
+        traffic.count(largest.nbytes, "parents")
+    largest = world.allreduce(largest, "max")
+    for search in searches:
+        search.take_delegate_parents(largest)
 
 
 def _ask(exchange: Exchange, searches: Sequence[DomainSearch]) -> None:

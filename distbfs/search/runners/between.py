@@ -185,9 +185,14 @@ class BetweenDomains(Runner):
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
-    def _complete_parents(self) -> ParentCost:
+    def _complete_parents(self) -> None:
         """Set the parents that parts did not find themselves (collective)."""
-        return complete_parents(self._exchange, self._searches, self._streamed)
+        complete_parents(self._world, self._exchange, self._searches, self._streamed)
+
+    def _parent_cost(self, before: Ids) -> ParentCost:
+        """Return what was sent for parents; before: the traffic before the search."""
+        sent = (self._exchange.traffic.sent - before).sum(axis=0)
+        return ParentCost(*sent[:, KINDS.index("parents")].tolist())
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
@@ -213,7 +218,7 @@ class BetweenDomains(Runner):
         stop: passed on all ranks or on none, called before each level; if it returns
         True on one, all ranks raise SearchStopped
         """
-        clock = Stopwatch(self.trace)
+        clock, before = Stopwatch(self.trace), self._exchange.traffic.sent
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
         timed = clock if records or self.trace is not None else untimed
@@ -239,16 +244,16 @@ class BetweenDomains(Runner):
         results: list[tuple[Any, Any]] = []
         if self._streamed is not None:  # they are corrected by ``wait``
             results = self._finish(clock)
-        cost = ParentCost()
         # mutant: parents: -> parents and levels > 2:
         #   : test_levels_parents_and_where_searches_end
         if parents:
             with clock("parents"):
-                cost = self._complete_parents()
-            if log:
-                # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
-                log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
-                log[-1]["messages_sent"]["parents"] += cost.messages_sent
+                self._complete_parents()
+        cost = self._parent_cost(before)
+        if log:
+            # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
+            log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
+            log[-1]["messages_sent"]["parents"] += cost.messages_sent
         if self._streamed is None:
             results = self._finish(clock)
         else:
@@ -275,7 +280,7 @@ class BetweenDomains(Runner):
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
-        sent = traffic.sent
+        before = traffic.sent
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -283,15 +288,13 @@ class BetweenDomains(Runner):
         with clock("finish"):
             level, parent = search.finish()
         self._world.doing = ""
-        at = KINDS.index("parents")
-        own = (traffic.sent - sent).sum(axis=0)[:, at].tolist()
         return Found(
             [level],
             [parent if parents else None],
             levels,
             seconds,
             phases=clock.seconds,
-            parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
+            parent_cost=self._parent_cost(before),
         )
 
     def describe(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from distbfs.exchange.bins import Bins
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
-from distbfs.types import Choice, DirectionName, Ids, Root
+from distbfs.types import Array, Choice, DirectionName, Ids, Root
 
 SOURCE = Path(__file__).with_name("search.cu")
 THREADS = 256
@@ -371,17 +371,19 @@ class CudaPart:
             p.depth += 1
             self._advance(main)
 
-    def delegate_parents(self) -> Any:
+    def delegate_parents(self) -> Array:
         """Return the parents of delegates that this part found, vertex ids [d].
 
         Other delegates have -1.
         """
-        return self._held["dparent"]
+        with self._device:
+            parents: Array = self._held["dparent"].get()
+        return parents
 
-    def take_delegate_parents(self, parents: Any) -> None:
+    def take_delegate_parents(self, parents: Array) -> None:
         """Set the parents of all reached delegates."""
         with self._device:
-            self._held["dparent"][...] = brought_here(parents)
+            self._held["dparent"].set(parents)
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels and parents by local id, CuPy arrays."""
