@@ -50,7 +50,7 @@ class CudaAwareExchange(HostExchange):
         """Return slots that copy nothing."""
         if self._options.mask_reduce == "blocking":
             return DeviceSlot(), DeviceSlot(), DeviceSlot()
-        stream = self._local.xp.cuda.Stream(non_blocking=True)
+        stream = self.xp.cuda.Stream(non_blocking=True)
         return PinnedSlot(stream), DeviceSlot(), DeviceSlot()
 
 

@@ -31,17 +31,14 @@ from distbfs.ranks.mpi import pieces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.local_phase import Pair
+    from distbfs.exchange.partners import Pair
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
 
 class HostExchange(Exchange):
-    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
-
-    Returned arrays stay valid until the level after the next one.
-    """
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective."""
 
     name = "host"
 
@@ -72,7 +69,7 @@ class HostExchange(Exchange):
 
     def _start_masks_between(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank; start IR between ranks."""
-        self._mask = self._local.reduce_masks(masks)
+        self._mask = self._reduce_own(masks)
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
@@ -118,17 +115,16 @@ class HostExchange(Exchange):
                 self._partners.free()
                 for slot in slots:
                     slot.free()
-            self._alone = True
         self._leaving, self._mask_waits = [], False
         self._sends, self._sent, self._mask_requests = [], [], []
-        self._local.free()
+        super().close()
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
         """Return the slots for masks, sent items and received items."""
         if not self.on_device:
             return HostSlot(), HostSlot(), HostSlot()
         # masks do not queue behind numbers
-        streams = [self._local.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
+        streams = [self.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
@@ -195,10 +191,10 @@ class HostExchange(Exchange):
         counts: dict[tuple[int, int], int] = {}
         for here, rank, _, _, count in messages:
             counts[here, rank] = counts.get((here, rank), 0) + count
-        received: list[dict[int, Array]] = [{} for _ in self._local.parts]
+        received: list[dict[int, Array]] = [{} for _ in self._homes]
         requests = []
         if messages:
-            self._receiver.space(self._local.arrivals(sum(counts.values())))
+            self._receiver.space(self._arrivals(sum(counts.values())))
             (wire,) = self._receiver.wires()
             start = 0
             for *_, message, count in messages:
@@ -212,7 +208,7 @@ class HostExchange(Exchange):
             whole, start = self._receiver.back(), 0
             for (index, rank), count in counts.items():
                 array = whole[start : start + count]
-                received[index][rank] = self._local.bring(index, array)
+                received[index][rank] = self._bring(index, array)
                 start += count
         self._normals_wait = False
         return received

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.exchange.buffer import Buffer
-from distbfs.exchange.local_phase import device_empty
+from distbfs.exchange.buffer import Buffer, device_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

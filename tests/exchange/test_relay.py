@@ -116,7 +116,7 @@ class Network:
 class Wire:
     """The end of one rank; what has not been sent yet does not come."""
 
-    name, on_device, needs_devices = "wire", False, False
+    name, on_device, needs_devices, xp = "wire", False, False, np
     start_masks = finish_masks = close = None
 
     def __init__(self, network, rank):
