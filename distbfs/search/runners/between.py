@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from distbfs.search.runners.streamed import StreamedLevels
     from distbfs.types import Array, Root, Stop, Words, World
 
+    Received = list[list[tuple[int, Array]]]  # of each domain: source rank, items
+
 UNTIMED = nullcontext()
 WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
@@ -118,9 +120,10 @@ class BetweenDomains(Runner):
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
-        self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        self._nothing: Received = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found yet
         self._ahead = False  # may levels be launched before their counts?
+        self._timed: Callable[[str], AbstractContextManager[None]] = untimed
         self._streamed: StreamedLevels | None = None
         self._loop: BetweenLoop | None = None
         self.why = ""
@@ -144,20 +147,15 @@ class BetweenDomains(Runner):
         """Whether the first search captures launches for the later ones."""
         return self._streamed is not None
 
-    def _can_stream(self) -> bool:
-        """Return whether levels can run ahead on streams, and that pays.
-
-        They require a device for each part, and not too many parts.
-        """
-        streamed = self._searches[0].streamed and self._exchange.streamed
-        return bool(streamed and has_streams(self._placement))
-
     def _stream(self) -> None:
         """Let levels run ahead on streams, if they can, from now on (collective).
 
-        This connects the devices, which takes seconds.
+        They require a device for each part, and not too many parts. This connects the
+        devices, which takes seconds.
         """
-        if self._streamed is not None or not self._can_stream():
+        streamed = self._searches[0].streamed and self._exchange.streamed
+        streamed = streamed and has_streams(self._placement)
+        if self._streamed is not None or not streamed:
             return
         from distbfs.search.runners.streamed import (  # noqa: PLC0415 - of CUDA
             StreamedLevels,
@@ -221,9 +219,10 @@ class BetweenDomains(Runner):
         clock, before = Stopwatch(self.trace), self._exchange.traffic.sent
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
-        timed = clock if records or self.trace is not None else untimed
+        every = records or self.trace is not None
+        self._timed = clock if every else untimed
         to_the_end = until.depth is None and until.targets is None
-        self._ahead = timed is untimed and stop is None and to_the_end
+        self._ahead = not every and stop is None and to_the_end
         whole = self._loop if self._ahead else None
         if whole is not None and not whole.serves:
             whole = None
@@ -234,12 +233,11 @@ class BetweenDomains(Runner):
             self._start(root, until, starts, counting=records)
         if whole is not None:
             return self._whole(whole, clock, parents=parents)
-        every = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
             stream = self._streamed.levels()
-        with every, stream:
-            levels = self._levels(until, stop, timed, clock, log)
+        with UNTIMED if every else clock("levels"), stream:
+            levels = self._levels(until, stop, clock, log)
         self._world.doing = "parents"
         results: list[tuple[Any, Any]] = []
         if self._streamed is not None:  # they are corrected by ``wait``
@@ -310,7 +308,6 @@ class BetweenDomains(Runner):
         self,
         until: Until,
         stop: Stop | None,
-        timed: Callable[[str], AbstractContextManager[None]],
         clock: Stopwatch,
         log: list[dict[str, Any]] | None,
     ) -> int:
@@ -333,7 +330,7 @@ class BetweenDomains(Runner):
             world.doing = f"level {levels}"
             if log is not None:
                 before = dict(clock.seconds)
-            work, stopped = self._all_work(stop, timed, first=not levels, aimed=aimed)
+            work, stopped = self._all_work(stop, first=not levels, aimed=aimed)
             if not work.normals + work.delegates:
                 return levels
             # mutant: levels == -> levels - 1 ==
@@ -348,10 +345,10 @@ class BetweenDomains(Runner):
             levels += 1
             self._hidden -= work.delegates
             choice = policy.choose(work)
-            if timed is not untimed:
+            if self._timed is clock:
                 sent = traffic.sent
             with kept(self.trace, "level", level=levels) as span:
-                checks = self._level(work, choice, timed, counting=log is not None)
+                checks = self._level(work, choice, counting=log is not None)
                 if span is not None:
                     span.update(by_kind((traffic.sent - sent).sum(axis=0)))
             if log is not None:
@@ -376,19 +373,14 @@ class BetweenDomains(Runner):
                 )
 
     def _all_work(
-        self,
-        stop: Stop | None,
-        timed: Callable[[str], AbstractContextManager[None]],
-        *,
-        first: bool,
-        aimed: bool,
+        self, stop: Stop | None, *, first: bool, aimed: bool
     ) -> tuple[Work, bool]:
         """Return (work of all domains, whether a rank requests a stop).
 
         first: whether no level has run yet, so that levels on streams need not count
         the root; aimed: whether targets are counted
         """
-        world, counts = self._world, self._counts
+        world, counts, timed = self._world, self._counts, self._timed
         # mutant: stop is not None and stop() -> 0
         #   : test_a_stopped_search_harms_no_later_one
         counts[-1] = stop is not None and stop()
@@ -511,19 +503,14 @@ class BetweenDomains(Runner):
         return distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
 
     def _level(
-        self,
-        work: Work,
-        choice: dict[str, Any],
-        timed: Callable[[str], AbstractContextManager[None]],
-        *,
-        counting: bool,
+        self, work: Work, choice: dict[str, Any], *, counting: bool
     ) -> list[Sequence[int]]:
         """Run one level; return edge checks and ``extras`` of each domain of this rank.
 
         work: summed over all ranks, so that all agree when there is nothing to exchange
         counting: whether to count edge checks
         """
-        pulls = bool(work.nn) and choice.get(OUTER) == "pull"
+        timed, pulls = self._timed, bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
             with timed("advance"):
                 return self._streamed.level(
@@ -541,29 +528,37 @@ class BetweenDomains(Runner):
             checks = [search.advance(choice, board) for search in self._searches]
         with timed("exchange"):
             mask = exchange.finish_masks() if board.reduces else None
-            arrived = exchange.finish_normals() if board.sends else self._nothing
+            arrived = self._nothing
             if board.sends:
-                arrived = self._rest(arrived)
+                arrived = self._last_round(exchange.finish_normals(), self._rest)
         if pulls:
             with timed("pull"):
-                self._pull(mask)
-            return checks
+                arrived = self._last_round(self._answered(), self._answered)
         with timed("accept"):
-            for search, normals in zip(self._searches, arrived, strict=True):
-                search.accept(mask, normals)
+            for search, items in zip(self._searches, arrived, strict=True):
+                search.accept(mask, items)
         return checks
 
-    def _pull(self, mask: Words | None) -> None:
-        """Exchange questions of unvisited vertices, and answers; accept the results."""
-        searches, arrived = self._searches, self._answered()
-        while self._more():
-            for search, replies in zip(searches, arrived, strict=True):
-                search.take((), replies)
-            arrived = self._answered()
-        for search, replies in zip(searches, arrived, strict=True):
-            search.accept(mask, (), replies)
+    def _last_round(self, arrived: Received, again: Callable[[], Received]) -> Received:
+        """Exchange items for which boxes had no room; return those of the last round.
 
-    def _answered(self) -> list[list[tuple[int, Array]]]:
+        arrived: items of the first round; again: exchanges those of a further one
+        """
+        while self._searches[0].in_rounds:
+            more = np.array([max(search.more() for search in self._searches)])
+            if not self._world.allreduce(more, "max")[0]:
+                break
+            for search, items in zip(self._searches, arrived, strict=True):
+                search.take(items)
+            arrived = again()
+        return arrived
+
+    def _rest(self) -> Received:
+        """Send items that have not fitted; return those that each domain received."""
+        self._exchange.start_normals([search.rest() for search in self._searches])
+        return self._exchange.finish_normals()
+
+    def _answered(self) -> Received:
         """Exchange questions and answers; return those that each domain received."""
         searches, exchange = self._searches, self._exchange
         with exchange.traffic.of("questions"):
@@ -574,27 +569,6 @@ class BetweenDomains(Runner):
         with exchange.traffic.of("answers"):
             exchange.start_normals(answers)
             return exchange.finish_normals()
-
-    def _rest(
-        self, arrived: list[list[tuple[int, Array]]]
-    ) -> list[list[tuple[int, Array]]]:
-        """Send items for which boxes had no room; return those of the last round.
-
-        arrived: items that were received in the first round
-        """
-        while self._more():
-            for search, normals in zip(self._searches, arrived, strict=True):
-                search.take(normals)
-            self._exchange.start_normals([search.rest() for search in self._searches])
-            arrived = self._exchange.finish_normals()
-        return arrived
-
-    def _more(self) -> bool:
-        """Return whether a domain of any rank has more to send in this level."""
-        if not self._searches[0].in_rounds:
-            return False
-        left = [search.more() for search in self._searches]
-        return bool(self._world.allreduce(np.array([max(left)]), "max")[0])
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

@@ -351,7 +351,7 @@ class CudaPart:
         starts = self._boxes_at[:-1]
         return starts, starts + self._control.box_sizes()
 
-    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+    def accept(self, bits: Any, items: Sequence[tuple[int, Any]]) -> None:
         """Merge the vertices that all parts found into the next level's frontier."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
@@ -362,8 +362,8 @@ class CudaPart:
                 self._events[name].record(stream)
                 main.wait_event(self._events[name])
             p = self.params
-            for rank, items in normals:
-                near = brought_here(items)
+            for rank, some in items:
+                near = brought_here(some)
                 p.items, p.item_count = near.data.ptr, len(near)
                 p.senders = self._held["senders"][rank].data.ptr
                 self._run("take_normals", main)
