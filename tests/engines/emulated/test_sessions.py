@@ -15,10 +15,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
-from thread_peers import ThreadPeers
+from thread_peers import ThreadLink, ThreadPeers
 from worlds import on_ranks
 
 import distbfs
+from distbfs.benchmark import device_validation
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda.inner import InnerSide
 from distbfs.device import cuda
@@ -34,8 +35,6 @@ from distbfs.engines.cuda.xbfs.memory import (
     part_bytes,
 )
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
-from distbfs.exchange import device_copies
-from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
 from distbfs.generate.derived import Turned
 from distbfs.generate.kronecker import Kronecker
@@ -611,21 +610,19 @@ def test_auto_knows_one_launch(hosts, monkeypatch, asked, stepwise):
 @pytest.mark.parametrize("domain", [1, 2])
 def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
     """Ranks of a host copy parents from each other, or, on one device, through it."""
-    forms, ended = [], []
+    forms, linked = [], []
 
     def noted(device, form, *known, **options):
         forms.append(form.copied)
         return take(device, form, *known, **options)
 
-    def close(copies):
-        ended.append(copies)
-        close_mailboxes(copies)
+    def link_between(world, devices):
+        linked.append(world.rank)
+        return ThreadLink(world, devices)
 
-    take, close_mailboxes = CheckingDevice.take, MailboxCopies.close
+    take = CheckingDevice.take
     monkeypatch.setattr(CheckingDevice, "take", noted)
-    monkeypatch.setattr(MailboxCopies, "close", close)
-    monkeypatch.setattr(device_copies, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(device_copies, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(device_validation, "link_between", link_between)
 
     def rank(world):
         request = Request(domain=domain)
@@ -650,7 +647,7 @@ def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
 
     on_ranks(2, rank)
     assert set(forms) == {4}, "bytes of a parent that is copied"
-    assert len(ended) == (0 if share_device else 2)
+    assert len(linked) == (0 if share_device else 2)
 
 
 HOST = "exchange host: no NCCL here"
