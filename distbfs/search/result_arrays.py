@@ -180,7 +180,9 @@ class ResultArrays:
         return {
             **vars(self),
             "_kept": {x: getattr(self, x) for x in ("reached", "depth", "nedge")},
-            "_outcome": replace(self._outcome.copy_with(*held), give=None),
+            "_outcome": replace(
+                self._outcome, level=held[0], parent=held[1], give=None
+            ),
             **without_graph(len(ids), None if self._names is None else self.named(ids)),
         }
 
@@ -204,7 +206,7 @@ class ResultArrays:
         else:
             self._outcome.give()
         self._kept = {k: v for k, v in self._kept.items() if isinstance(v, int)}
-        self._outcome = self._outcome.copy_with(level, parent)
+        self._outcome = replace(self._outcome, level=level, parent=parent)
         self._lock, self._valid = None, always
 
     def _save(self) -> None:
@@ -221,7 +223,7 @@ class ResultArrays:
         """Free the levels, but keep their number (collective)."""
         _ = self.depth
         none = [None] * len(self._outcome.level)
-        self._outcome = self._outcome.copy_with(none, self._outcome.parent)
+        self._outcome = replace(self._outcome, level=none)
         self.has_levels = False
 
     @reading
