@@ -59,7 +59,7 @@ class StreamedLevels:
         streams.connect([seat.others for seat in self._seats])
         self._first = self._seats[0].search  # every part has the counts of all
         captured = streams.streams if streams.captures else ()
-        self._replays = Replays(captured, streams.here, streams.wait)
+        self._replays = Replays(captured, streams.here, streams.link.wait)
         # what boxes may contain: pushed vertices, questions
         self._pushes, self._asks = policy.forced != "pull", policy.forced != "push"
         self._counted = self._first.counted(self._seats[0].reports[0])
@@ -71,7 +71,7 @@ class StreamedLevels:
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Run the enclosed calls on the exchange's streams, in the callers' order."""
-        self._exchange.follow()
+        self._exchange.link.follow()
         yield
         for seat in self._seats:
             seat.done.record(seat.stream)
@@ -265,7 +265,7 @@ class StreamedLevels:
                 self._each(lambda seat: seat.search.learn(replied[seat.place]))
         self._prepare()
         for seat in self._seats:
-            self._exchange.wait(seat.done)
+            self._exchange.link.wait(seat.done)
 
     def _prepare(self) -> None:
         """Capture all launches that may follow."""
@@ -330,6 +330,6 @@ class StreamedLevels:
         """Wait for a level; return its counts."""
         self._slot = slot
         for seat in self._seats:
-            self._exchange.wait(seat.reads[slot])
+            self._exchange.link.wait(seat.reads[slot])
         self._counted = self._first.counted(self._report(self._seats[0]))
         return self._counted
