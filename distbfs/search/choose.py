@@ -94,10 +94,6 @@ class Request:
     beside: Beside = nothing_beside
 
 
-def silent(message: str) -> None:
-    """Say nothing."""
-
-
 def choose(
     world: World,
     options: SearchOptions,
