@@ -133,9 +133,6 @@ class BetweenDomains(Runner):
             self.mode = "resident"
         else:
             self._stream()
-        leaves = any(search.leaves is not None for search in searches)
-        leaves = bool(world.allreduce(np.array([leaves], np.int64), "max")[0])
-        self._leaves_out = leaves  # in any domain
 
     @property
     def exchange(self) -> Exchange:
@@ -466,41 +463,32 @@ class BetweenDomains(Runner):
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns (collective).
 
+        Of targets that are leaves, their delegates are counted instead, wherever these
+        are owned.
+
         ids: the targets, int64 [k], each once, without roots
         """
-        owners, delegates = self._layout.part_of(ids), self._delegates.of(ids)
-        numbers = []
-        for search in self._searches:
-            own = (owners == search.part.index) & (delegates < 0)
-            numbers.append(search.part.numbers_of(self._layout.local_of(ids[own])))
-        on = np.zeros(0, np.int64)  # delegates of targets that are left out
-        if self._leaves_out:
-            on = self._hung(numbers)
-        of_leaves, owners_on = self._delegates.of(on), self._layout.part_of(on)
-        targets: list[Targets | None] = []
-        for search, some in zip(self._searches, numbers, strict=True):
-            own = (owners == search.part.index) & (delegates >= 0)
-            hung = of_leaves[owners_on == search.part.index]
-            # mutant: some, delegates[own], hung -> numbers, delegates[:0]
-            #   : test_levels_parents_and_where_searches_end
-            targets.append(Targets(some, delegates[own], hung))
-        return targets
-
-    def _hung(self, numbers: list[Ids]) -> Ids:
-        """Remove targets that are leaves; return their delegates' ids (collective).
-
-        The ids are those of all ranks.
-
-        numbers: targets of each domain of this rank, changed in place
-        """
-        hung = [np.zeros(0, np.int64)]
-        for k, search in enumerate(self._searches):
+        layout, parts = self._layout, [search.part for search in self._searches]
+        owners, delegates = layout.part_of(ids), self._delegates.of(ids)
+        numbers, hung = [], [np.zeros(0, np.int64)]
+        for search, part in zip(self._searches, parts, strict=True):
+            own = (owners == part.index) & (delegates < 0)
+            some = part.numbers_of(layout.local_of(ids[own]))
             if search.leaves is not None:
-                numbers[k], on = search.leaves.hung(numbers[k])
+                some, on = search.leaves.hung(some)
                 hung.append(on)
+            numbers.append(some)
         # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
         #   : test_ends
-        return distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
+        on = distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
+        of_leaves, owners_on = self._delegates.of(on), layout.part_of(on)
+        targets: list[Targets | None] = []
+        for part, some in zip(parts, numbers, strict=True):
+            own = delegates[(owners == part.index) & (delegates >= 0)]
+            # mutant: some, own, of_leaves -> some, own[:0], of_leaves
+            #   : test_levels_parents_and_where_searches_end
+            targets.append(Targets(some, own, of_leaves[owners_on == part.index]))
+        return targets
 
     def _level(
         self, work: Work, choice: dict[str, Any], *, counting: bool
