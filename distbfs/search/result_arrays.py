@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.locks import ForkLock
-    from distbfs.search.parents import ParentCost
     from distbfs.search.paths import PathFinder
-    from distbfs.search.runners.base import Found
+    from distbfs.search.runners.base import Found, ParentCost
     from distbfs.search.store_names import VertexNames
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import SearchStopped
-from distbfs.search.parents import ParentCost
 
 if TYPE_CHECKING:
     from distbfs.engines.base import FindPath, LevelRecord
@@ -20,6 +19,17 @@ if TYPE_CHECKING:
     from distbfs.types import Root, Stop, World
 
 MakeArrays: TypeAlias = Callable[[], tuple[list[Any], list[Any]]]
+
+
+@dataclass
+class ParentCost:
+    """Cost of completing the parents of a search on this rank.
+
+    bytes_sent, messages_sent: sent to other ranks; a reduction or gather counts once
+    """
+
+    bytes_sent: int = 0
+    messages_sent: int = 0
 
 
 @dataclass

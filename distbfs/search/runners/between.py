@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.base import COUNTS, OUTER, WHOLE, Targets, Until, Work
+from distbfs.engines.base import (
+    ASKED,
+    COUNTS,
+    OUTER,
+    OWN,
+    WHOLE,
+    Targets,
+    Until,
+    Work,
+)
 from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
@@ -22,8 +31,7 @@ from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.ranks.agreement import first_reason
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentCost, complete_parents
-from distbfs.search.runners.base import Found, Runner
+from distbfs.search.runners.base import Found, ParentCost, Runner
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
@@ -181,8 +189,43 @@ class BetweenDomains(Runner):
             return None, f"levels by NCCL: {error}"
 
     def _complete_parents(self) -> None:
-        """Set the parents that parts did not find themselves (collective)."""
-        complete_parents(self._world, self._exchange, self._searches, self._streamed)
+        """Set the parents that parts did not find themselves (collective).
+
+        A vertex found inside a part has its parent there; a vertex that is sent carries
+        its parent. A delegate has an owner like any vertex; if the owner did not find
+        it, the parts that found it know its parent. Source: Pan, Pearce, Owens 2018,
+        Section VI-A3.
+        """
+        first = self._searches[0]
+        if first.parents == OWN or not first.part.delegate_count:
+            return
+        if self._streamed is not None:
+            self._streamed.complete()
+        elif first.parents == ASKED:
+            for turn in range(first.parent_rounds):
+                self._ask_parents(turn)
+        else:
+            self._share_largest_parents()
+
+    def _ask_parents(self, turn: int) -> None:
+        """Ask the parts that found delegates which their owner did not find."""
+        searches, exchange = self._searches, self._exchange
+        with exchange.traffic.of("parents"):
+            exchange.start_normals([x.ask_parents(turn) for x in searches])
+            asked = zip(searches, exchange.finish_normals(), strict=True)
+            exchange.start_normals([x.answer_parents(some) for x, some in asked])
+            answers = exchange.finish_normals()
+        for search, arrived in zip(searches, answers, strict=True):
+            search.take_parents(arrived)
+
+    def _share_largest_parents(self) -> None:
+        """Give all parts the largest parents that any of them knows (collective)."""
+        largest = np.maximum.reduce([x.delegate_parents() for x in self._searches])
+        if self._world.size > 1:
+            self._exchange.traffic.count(largest.nbytes, "parents")
+        largest = self._world.allreduce(largest, "max")
+        for search in self._searches:
+            search.take_delegate_parents(largest)
 
     def _parent_cost(self, before: Ids) -> ParentCost:
         """Return what was sent for parents; before: the traffic before the search."""
