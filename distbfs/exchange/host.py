@@ -58,8 +58,7 @@ class HostExchange(Exchange):
         self._mask_requests: list[Any] = []
         self._normals_wait = False  # between their start and their finish
         self._leaving: list[Pair] = []
-        self._sends: list[Any] = []
-        self._sent: list[Array] = []
+        self._sends: list[Any] = []  # requests, which keep what they send
         if not self._alone:
             from mpi4py import MPI  # noqa: PLC0415
 
@@ -108,7 +107,7 @@ class HostExchange(Exchange):
         if not self._alone:
             slots = (self._masks, self._sender, self._receiver)
             if self._normals_wait or self._mask_requests or self._mask_waits:
-                held = (self._sends, self._sent, self._mask_requests, self._mask, slots)
+                held = (self._sends, self._mask_requests, self._mask, slots)
                 self._ranks.hold(held)
             else:
                 self._comm.Free()
@@ -116,7 +115,7 @@ class HostExchange(Exchange):
                 for slot in slots:
                     slot.free()
         self._leaving, self._mask_waits = [], False
-        self._sends, self._sent, self._mask_requests = [], [], []
+        self._sends, self._mask_requests = [], []
         super().close()
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
@@ -165,7 +164,6 @@ class HostExchange(Exchange):
             self._partners.announce(pair.rank)
             # mutant: pair.here -> 0 : test_traffic
             self.traffic.count(piece.nbytes, part=pair.here)
-        self._sent.append(array)
 
     def _probe(self) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
@@ -203,7 +201,7 @@ class HostExchange(Exchange):
         if requests or self._sends:
             with self._ranks.waits("exchange of vertices"):
                 self._mpi.Request.Waitall(requests + self._sends)
-        self._sends, self._sent = [], []
+        self._sends = []
         if messages:
             whole, start = self._receiver.back(), 0
             for (index, rank), count in counts.items():
