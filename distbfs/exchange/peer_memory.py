@@ -156,9 +156,8 @@ def peer_problem(world: World, devices: Sequence[int]) -> str:
     devices: the device of each part of this rank. Collective; all ranks return the same
     text.
     """
-    hosts = getattr(world, "hosts", [""] * world.size)
-    if len(set(hosts)) > 1:
-        return f"the ranks are on {len(set(hosts))} hosts"
+    if (hosts := len(set(world.hosts))) > 1:
+        return f"the ranks are on {hosts} hosts"
     reason, names = "", ""
     try:
         uuids = []
