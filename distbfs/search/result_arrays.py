@@ -7,19 +7,22 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from threading import active_count
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from distbfs.device.arrays import device_of, host_array, is_of_device
 from distbfs.device.reached import value_counts
 from distbfs.errors import UsageError, WrongTypeError
+from distbfs.partition.layout import Layout
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.frames import html_table
-from distbfs.search.paths import NO_PATHS
+from distbfs.search.paths import NO_PATHS, NoPaths
 from distbfs.search.program_arrays import array_of, each_of
-from distbfs.search.result_state import always, without_graph
 from distbfs.search.sources import described
+from distbfs.search.store_names import NodeNames, VertexNames
 from distbfs.search.vertices import (
+    Shard,
     VertexMap,
     count_reached,
     row_slices,
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from distbfs.locks import ForkLock
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found, ParentCost
-    from distbfs.search.store_names import VertexNames
 
 
 Owner = TypeVar("Owner", bound="ResultArrays")
@@ -71,6 +73,37 @@ def once(method: Callable[[ResultArrays], Value]) -> Callable[[ResultArrays], Va
         return value
 
     return call
+
+
+NO_GRAPH = NoPaths(
+    "counts and sets of shortest paths, and edges within hops, need the graph, which a "
+    "pickled result lacks; call them where the search was made"
+)
+
+
+def always() -> bool:
+    """Return True: no session overwrites the result."""
+    return True
+
+
+def no_rows(_: Ids) -> NoReturn:
+    """Raise UsageError: a pickled result has no graph."""
+    raise UsageError(NO_GRAPH.refusal)
+
+
+def without_graph(n: int, names: Array | None) -> dict[str, Any]:
+    """Return attributes of a result that need no graph, session or device.
+
+    names: names of all n vertices, None if vertices are named by id
+    """
+    shard = Shard(0, None, None, no_rows)
+    return {
+        "_vertices": VertexMap(SoloWorld(), Layout(n, 1), [shard]),
+        "_names": None if names is None else NodeNames(names),
+        "_lock": None,
+        "_valid": always,
+        "_paths": NO_GRAPH,
+    }
 
 
 class ResultArrays:
