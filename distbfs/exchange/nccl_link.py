@@ -111,6 +111,7 @@ def link_between(world: World, devices: Sequence[int]) -> Link | None:
     lacks = not devices
     for device in devices:
         with cuda.cupy().cuda.Device(device):
+            cuda.release()  # NCCL does not take memory from the pool
             lacks |= cuda.free_bytes() < LEAST_FREE
     if world.allreduce(np.array([int(lacks)]), "max")[0]:
         return None

@@ -25,6 +25,7 @@ def install(world: Ranks, monkeypatch: pytest.MonkeyPatch, uuid: int = -1) -> An
     uuid = world.rank if uuid < 0 else uuid
     cp = device_stand_in.install(monkeypatch, comm, uuid)
     monkeypatch.setattr(cuda, "free_bytes", lambda: LEAST_FREE)
+    monkeypatch.setattr(cuda, "release", lambda: None)
     return cp
 
 
