@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
     from distbfs.search.runners.seat import Boxes
-    from distbfs.types import Array
 
     Piece = tuple[int, int, Any]  # place, part, array
 
@@ -116,7 +115,7 @@ class StreamedLevels:
             self._wait(self._mark())
         if not counting:
             return [()] * len(self._seats)
-        return [seat.search.checks(self._report(seat)) for seat in self._seats]
+        return [x.search.checks(x.reports[self._slot]) for x in self._seats]
 
     def forget(self) -> None:
         """Drop captured levels, since parts see other edges from now on."""
@@ -131,10 +130,6 @@ class StreamedLevels:
         for seat in self._seats:
             with self._here(seat.place):
                 do(seat)
-
-    def _report(self, seat: Seat) -> Array:
-        """Return the last level's report of a part."""
-        return seat.reports[self._slot]
 
     def _start(self, *, masks: bool) -> tuple[bool, int]:
         """Launch a level; return whether masks are exchanged, and its report's slot."""
@@ -331,5 +326,5 @@ class StreamedLevels:
         self._slot = slot
         for seat in self._seats:
             self._exchange.link.wait(seat.reads[slot])
-        self._counted = self._first.counted(self._report(self._seats[0]))
+        self._counted = self._first.counted(self._seats[0].reports[slot])
         return self._counted
