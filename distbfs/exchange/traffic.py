@@ -38,6 +38,11 @@ class Traffic:
         """
         return np.stack([self._bytes, self._messages], axis=1)
 
+    def total(self, kind: str) -> tuple[int, int]:
+        """Return (bytes, messages) of a kind so far, of all parts."""
+        at = KINDS.index(kind)
+        return sum(x[at] for x in self._bytes), sum(x[at] for x in self._messages)
+
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
         """Count the items sent in a ``with`` block under a kind."""

@@ -26,7 +26,7 @@ from distbfs.engines.base import (
 )
 from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
-from distbfs.exchange.traffic import KINDS, by_kind
+from distbfs.exchange.traffic import by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.ranks.agreement import first_reason
@@ -227,10 +227,10 @@ class BetweenDomains(Runner):
         for search in self._searches:
             search.take_delegate_parents(largest)
 
-    def _parent_cost(self, before: Ids) -> ParentCost:
-        """Return what was sent for parents; before: the traffic before the search."""
-        sent = (self._exchange.traffic.sent - before).sum(axis=0)
-        return ParentCost(*sent[:, KINDS.index("parents")].tolist())
+    def _parent_cost(self, before: tuple[int, int]) -> ParentCost:
+        """Return what was sent for parents; before: the same before the search."""
+        sent, messages = self._exchange.traffic.total("parents")
+        return ParentCost(sent - before[0], messages - before[1])
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
@@ -256,7 +256,7 @@ class BetweenDomains(Runner):
         stop: passed on all ranks or on none, called before each level; if it returns
         True on one, all ranks raise SearchStopped
         """
-        clock, before = Stopwatch(self.trace), self._exchange.traffic.sent
+        clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
         every = records or self.trace is not None
@@ -318,7 +318,7 @@ class BetweenDomains(Runner):
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
-        before = traffic.sent
+        before = traffic.total("parents")
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
