@@ -130,8 +130,3 @@ class Stopwatch:
     def get(self, phase: str) -> float:
         """Return the seconds of a phase so far."""
         return self.seconds.get(phase, 0.0)
-
-    def reset(self) -> dict[str, float]:
-        """Return the seconds so far and reset them."""
-        taken, self.seconds = self.seconds, {}
-        return taken

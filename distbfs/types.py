@@ -40,7 +40,6 @@ EngineName: TypeAlias = (
 ExchangeName: TypeAlias = Literal["auto", "host", "nccl", "nvshmem", "cuda_aware"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # called between levels; True aborts the search
-Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host
 Root: TypeAlias = int | Ids  # an id, or those of a set: int64 [k], ascending, each once
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")

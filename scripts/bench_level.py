@@ -31,11 +31,10 @@ import numpy as np
 from simulated_world import Simulated
 
 from distbfs.exchange.bins import Bins
-from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.partners import Partners
 from distbfs.generate.formula import Path
 from distbfs.generate.road import Road
-from distbfs.options import BuildOptions, ExchangeOptions, SearchOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.launcher import RankLaunch
 from distbfs.ranks.mpi import load_mpi
 from distbfs.ranks.world import run_guarded, start
@@ -127,7 +126,6 @@ def world_row(size: int, searches: int) -> list[Any]:
 def sizes_seconds(simulated: Simulated) -> float:
     """Return the median time of one level of ``Partners.sizes``."""
     world, part = simulated.world, simulated.part
-    local, options = LocalPhase(world, simulated.placement, 0), ExchangeOptions()
     partners = Partners(world)
     ends = np.zeros(world.size + 1, np.int64)
     ends[1 + (part.nn.columns[: part.nn.offsets[1]] >> np.uint64(32))] = 1
@@ -136,8 +134,8 @@ def sizes_seconds(simulated: Simulated) -> float:
     seconds = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        _, leaving = local.deal(bins, options)
-        partners.sizes(leaving, local.most)
+        leaving = simulated.exchange._deal(bins)
+        partners.sizes(leaving, simulated.placement.per_rank)
         seconds.append(time.perf_counter() - began)
     partners.free()
     return statistics.median(seconds)

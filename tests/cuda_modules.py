@@ -8,7 +8,6 @@ import distbfs
 NAMES = r"cuda(_\w+)?|\w+_cuda|nccl(_\w+)?|nv(ml|rtc|shmem)|peers|peer_memory|symmetric"
 PLACES = (
     r"device\.(gate|host_memory|programs|stop_word|take|timed_graph)",
-    r"exchange\.device_copies",
     r"search\.(device_\w+|domain|masked_rows|shared_tuples)",
     r"search\.runners\.(clock|replays|seat|streamed)",
     r"multisearch\.(domain_\w+|outer_bits)",

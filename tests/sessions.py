@@ -3,13 +3,14 @@
 from types import SimpleNamespace
 
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.progress import unsaid
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import Request, silent
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source, held_graph, held_parts
 from distbfs.search.open import open_source
 
 
-def open_parts(world, parts, options, permutation=None, say=silent):
+def open_parts(world, parts, options, permutation=None, say=unsaid):
     """The session of parts in host memory (collective)."""
     held = held_parts(world, parts, permutation)
     first = parts[0]
@@ -47,7 +48,7 @@ def open_tuples(
     build = BuildOptions(threshold=threshold, directed=directed)
     graph = Source(source.n, parts, directed, tuples=source, build=build)
     chosen = SearchOptions.named(**{"engine": "auto", **options})
-    say = silent if said is None else said.append
+    say = unsaid if said is None else said.append
     return open_source(world, graph, chosen, request, say=say)
 
 

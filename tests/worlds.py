@@ -126,8 +126,8 @@ class ThreadExchange:
     streamed = symmetric = needs_devices = False
 
     def __init__(self, world, placement, delegates, options, *, on_device):
-        self.on_device = on_device
-        self._here = cuda.cupy().asarray if on_device else np.asarray
+        self.on_device, self.xp = on_device, cuda.cupy() if on_device else np
+        self._here = self.xp.asarray
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
         self._world = world
         self._mine = placement.parts_of(world.rank)
@@ -160,10 +160,6 @@ class ThreadExchange:
 
     def finish_normals(self):
         return self._arrived
-
-    def max_delegates(self, values):
-        mine = np.max([np.asarray(value) for value in values], axis=0)
-        return self._here(self._world.allreduce(mine, "max"))
 
     def close(self):
         pass

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from distbfs.device import cuda
-from distbfs.exchange.device_copies import copies_between
+from distbfs.exchange.nccl_link import link_between
 from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
-from distbfs.plan.search_time import result_bytes
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import TupleSource
@@ -24,9 +23,8 @@ def validation_on_devices(
     """Return a validator that runs on all devices holding a share of the results.
 
     It keeps as many tuples on the devices as memory allows, unless ranks share devices
-    or the tuples lie there already. Devices of several ranks copy from each other if
-    they can map each other's memory, else through the host. The memory is freed when
-    the session is closed.
+    or the tuples lie there already. Devices of several ranks copy from each other by
+    NCCL if they have it, else through the host.
 
     directed: whether tuples lead only from their first end to their second
     """
@@ -44,13 +42,9 @@ def validation_on_devices(
         lent = isinstance(tuples[device], LentTuples)
         kept[device] = None if session.options.share_device or lent else KeptEnds()
 
-    copies = None
+    link = None
     if not session.options.share_device:
-        shares = max(map(len, places.values()), default=0)
-        most = result_bytes(layout.n) * shares * layout.local_count(0)
-        copies = copies_between(world, list(places), most)
-    if copies is not None:
-        session.at_close.append(copies.close)
+        link = link_between(world, list(places))
 
     def check(outcome: Result) -> Validation:
         arrays = outcome.shards
@@ -70,7 +64,7 @@ def validation_on_devices(
             layout.parts,
             outcome.roots,
             Asked(outcome.has_levels, outcome.has_parents, directed),
-            copies=copies,
+            link=link,
         )
 
     return check

@@ -25,8 +25,8 @@ from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
-from distbfs.progress import Tell, untold
-from distbfs.search.choose import Request, make_host_engine, silent
+from distbfs.progress import Tell, unsaid, untold
+from distbfs.search.choose import Request, make_host_engine
 from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
 from distbfs.search.result import bytes_of
@@ -134,7 +134,7 @@ class Sessions:
         """Check the options before a graph is loaded (collective)."""
         opening = prepare(self._terminal.world, self._source, options, ONE_DEVICE)
         if opening.choice.place == "host":
-            make_host_engine(opening.world, options, silent)
+            make_host_engine(opening.world, options, unsaid)
 
     def of_library(self, name: str) -> Session:
         """Return a session of another library, in one process."""

@@ -48,7 +48,7 @@ def searches_energy(
         for root in made:
             session.search(root)
 
-    hosts = getattr(world, "hosts", ["localhost"] * world.size)
+    hosts = world.hosts
     first = hosts.index(hosts[world.rank]) == world.rank
     began = time.perf_counter()
     run()

@@ -53,7 +53,6 @@ from distbfs.multisearch.searchers import (
 )
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import nothing_beside, readable
-from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
@@ -301,7 +300,7 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
         from distbfs.build.cuda.room import Room  # noqa: PLC0415 - of CUDA
 
         have = Room(None, None, nothing_beside).host_limit()
-    hosts = hosts_of(world)
+    hosts = world.hosts
     return None if have is None else have // hosts.count(hosts[world.rank])
 
 

@@ -54,6 +54,11 @@ def brought_here(array: AnyArray) -> Any:
     return array.copy()
 
 
+def near(array: AnyArray) -> Any:
+    """Return an array in host memory, or one of any device on the current device."""
+    return brought_here(array) if is_of_device(array) else array
+
+
 def joined(arrays: Sequence[AnyArray | None]) -> Any:
     """Concatenate arrays from the host or any device on the current device.
 

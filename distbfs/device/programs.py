@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,32 +37,8 @@ def word_of(array: Any) -> str:
 class CopyBack(Protocol):
     """An array to be copied to the host after timed launches (a ``take.Back``)."""
 
-    def launch(self, request: int = 0) -> Launch:
-        """Return a launch that copies the array; request: address of a request."""
-
-
-class Asking(Protocol):
-    """A request for values to be copied by the timed launches of a block.
-
-    Implemented by ``take.Ahead``. A search may be several timed launches; its results
-    are complete after the last.
-    """
-
-    def launch(self, back: CopyBack | None) -> Launch:
-        """Return the last kernel of timed launches; back: an array to copy as well."""
-
-    def begin(self) -> None:
-        """Note the start of a timed launch, whose last kernel is that of ``launch``."""
-
-
-ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
-
-
-def last_launch(asked: Asking | None, back: CopyBack | None) -> Launch | None:
-    """Return the kernel that copies requested values to the host, None without any."""
-    if asked is not None:
-        return asked.launch(back)
-    return None if back is None else back.launch()
+    def launch(self) -> Launch:
+        """Return a launch that copies the array."""
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -217,7 +192,7 @@ class Launch:
             count,
         )
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        self._graphs: dict[Asking | None, TimedGraph] = {}
+        self._graph: TimedGraph | None = None
 
     def __call__(self, stream: int = 0) -> None:
         """Launch on a stream, by default the legacy stream."""
@@ -248,7 +223,7 @@ class Launch:
         ``before``, ``then`` and ``back`` must be the same in every call.
 
         Events and kernels form one CUDA graph, so that the host causes no gap between
-        them. Values requested in ``ASKED`` are also copied to the host at the end.
+        them.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
@@ -266,15 +241,11 @@ class Launch:
         To launch as early as possible, set the arguments before, launch the graph, and
         call its ``wait``.
         """
-        asked = ASKED.get()
-        graph = self._graphs.get(asked)
-        if graph is None:
+        if self._graph is None:
             launches = [self] if then is None else [self, then]
-            graph = TimedGraph(launches, before, last_launch(asked, back))
-            self._graphs[asked] = graph
-        if asked is not None:
-            asked.begin()
-        return graph
+            last = None if back is None else back.launch()
+            self._graph = TimedGraph(launches, before, last)
+        return self._graph
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:

@@ -1,7 +1,6 @@
 /* Copies to the host: a small array, and values at a few places of a large one.
  *
- * Method: one block writes both to memory of the host; no copy.  As the last kernel of a
- * CUDA graph it needs no new arguments: the request is in host memory.
+ * Method: one block writes both to memory of the host; no copy.
  * Data: `back` and requests lie in pinned memory, which devices access directly.
  * Source: CUDA C++ Programming Guide, mapped memory.
  */

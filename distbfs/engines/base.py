@@ -314,17 +314,12 @@ class DomainSearch(Protocol):
         checks of each of ``visits``.
         """
 
-    def accept(
-        self,
-        bits: Words | None,
-        normals: Sequence[tuple[int, Array]],
-        answers: Sequence[tuple[int, Array]] = (),
-    ) -> None:
+    def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the frontier of the next level.
 
         bits: delegates that any part found, uint64 [ceil(d/64)], None if there are none
-        normals: (source rank, items as in ``Offer.normals``) for this part
-        answers: like normals
+        items: (source rank, items as in ``Offer.normals``) for this part; in a pull of
+        edges to other domains, the answers to its questions
         """
 
     def finish(self) -> tuple[Array, Array | None]:
@@ -349,21 +344,17 @@ class DomainSearch(Protocol):
     def rest(self) -> Bins:
         """Return pushed vertices that have not fitted yet, as in ``Offer.normals``."""
 
-    def take(
-        self,
-        normals: Sequence[tuple[int, Array]],
-        answers: Sequence[tuple[int, Array]] = (),
-    ) -> None:
+    def take(self, items: Sequence[tuple[int, Array]]) -> None:
         """Merge the items received in a round, as in ``accept``."""
 
-    def delegate_parents(self) -> Any:
+    def delegate_parents(self) -> Array:
         """Return the parents (vertex ids) of delegates that this part found, [d].
 
-        Delegates that it did not find have -1; int32 or int64.
+        Delegates that it did not find have -1; int32 or int64, in host memory.
         """
 
-    def take_delegate_parents(self, parents: Any) -> None:
-        """Set the parents of all reached delegates, as in ``delegate_parents``."""
+    def take_delegate_parents(self, parents: Array) -> None:
+        """Set the parents of all reached delegates, in host memory."""
 
     parent_rounds: int
     """Number of rounds of questions for parents, equal on all parts."""

@@ -309,11 +309,11 @@ class ReferencePart:
         goal.find(fresh, start.ids[parent])
         return checks
 
-    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
+    def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the next frontier; see ``DomainSearch``."""
-        for rank, items in normals:
-            places = (items & np.uint64(PARENT_MASK)).astype(np.int64)
-            numbers = (items >> np.uint64(NUMBER_AT)).astype(np.int64)
+        for rank, some in items:
+            places = (some & np.uint64(PARENT_MASK)).astype(np.int64)
+            numbers = (some >> np.uint64(NUMBER_AT)).astype(np.int64)
             self._n.find(numbers, places * self._ranks + rank)
         if bits is not None:
             self._d.new[bits_of(bits, self.part.delegate_count)] = True

@@ -1,24 +1,31 @@
 """The contract of an exchange: the data that parts exchange at the end of a level.
 
-Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
+An exchange has two phases: over the parts of a rank, which is the same in all, and
+between ranks. Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import UsageError
-from distbfs.exchange.local_phase import LocalPhase
-from distbfs.exchange.partners import Partners
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.arrays import near
+from distbfs.errors import LaunchError, UsageError
+from distbfs.exchange.bins import NUMBER_AT, joined
+from distbfs.exchange.buffer import Buffer, device_empty
+from distbfs.exchange.partners import Pair, Partners
 from distbfs.exchange.traffic import Traffic
 from distbfs.ranks.mpi import MpiWorld
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from distbfs.exchange.bins import Bins
-    from distbfs.exchange.local_phase import Pair
     from distbfs.exchange.nccl_streams import NcclStreams
     from distbfs.exchange.symmetric import NvshmemMemory
     from distbfs.options import ExchangeOptions
@@ -33,18 +40,21 @@ class Exchange(ABC):
     early as it can; the caller must not change its arrays before the matching
     ``finish``. The two pairs of calls may overlap, and the engine may visit edges in
     between. Methods named ``_between`` move data between ranks, and are called on
-    several only.
+    several only. Buffers alternate from level to level: a returned array stays valid
+    until the level after the next one.
 
     Created by (world, placement, delegates, options, *, on_device), collective:
     on_device: whether arrays passed and returned are CuPy's, else NumPy's
 
+    xp: CuPy if arrays are on a device, else NumPy
     streamed: whether it has ``streams``, for parts that each have a device
     symmetric: whether it has ``memory``, in which devices write to each other's
     needs_devices: whether it refuses arrays in host memory
 
-    On a device, arrays are passed and returned in the order of the current stream; the
-    current device is that of the rank's first part. Received bins are on the device of
-    the part's own bins, everything else is on the current device.
+    On a device, arrays are passed and returned in the order of the current stream, and
+    only data of another device are waited for; the current device is that of the rank's
+    first part. Received bins are on the device of the part's own bins, everything else
+    is on the current device.
     """
 
     name = ""
@@ -71,11 +81,24 @@ class Exchange(ABC):
                 f"not a {type(world).__name__}"
             )
         self.check(world, options)
-        self.on_device = on_device
-        self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        self._local = LocalPhase(world, placement, delegates, on_device)
+        if placement.ranks != world.size:
+            raise LaunchError(
+                f"{placement.parts} parts are placed on {placement.ranks} ranks, "
+                f"but {world.size} were started"
+            )
         self._world, self._placement, self._options = world, placement, options
-        self._own: list[list[Array]] = []
+        self.on_device, self.xp = on_device, cuda.cupy() if on_device else np
+        count = len(placement.parts_of(world.rank))
+        self.traffic = Traffic(count)
+        empty = device_empty if on_device else np.empty
+        self._masks_of_rank = [empty(-(-delegates // 64), np.uint64) for _ in range(2)]
+        # items received by each part, then those of other ranks for all of them
+        self._received_items = [
+            [Buffer(np.uint64, empty) for _ in range(2)] for _ in range(count + 1)
+        ]
+        self._homes: list[AbstractContextManager[Any]] = [nullcontext()] * count
+        self._turn = 0
+        self._own: list[list[Array]] = [[] for _ in range(count)]
         self._own_masks: Sequence[Words] = ()  # of one rank, until they are reduced
         if isinstance(world, MpiWorld) and not self._alone:
             self._ranks, self._partners = world, Partners(world)
@@ -100,8 +123,18 @@ class Exchange(ABC):
         """Return the OR over all parts of all ranks, uint64 [ceil(d/64)]."""
         if self._alone:
             masks, self._own_masks = self._own_masks, ()
-            return self._local.reduce_masks(masks)
+            return self._reduce_own(masks)
         return self._finish_masks_between()
+
+    def _reduce_own(self, masks: Sequence[Words]) -> Words:
+        """Return the OR of the masks of this rank's parts, uint64 [ceil(d/64)]."""
+        self._masks_of_rank.reverse()
+        result = self._masks_of_rank[0]
+        result[...] = near(masks[0])
+        for mask in masks[1:]:
+            # mutant: bitwise_or -> bitwise_xor : test_levels_in_a_row
+            self.xp.bitwise_or(result, near(mask), out=result)
+        return result
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Start to send normal vertices to their owners.
@@ -112,8 +145,9 @@ class Exchange(ABC):
         without items sends nothing; the host's work grows with the number of receiving
         parts, not of all parts.
         """
-        repeats = self.traffic.numbers == "questions"  # of several about one vertex
-        self._own, leaving = self._local.deal(bins, self._options, repeats=repeats)
+        if self.on_device:
+            self._homes = [own.items.device for own in bins]
+        leaving = self._deal(bins)
         if not self._alone:
             self._start_normals_between(leaving)
 
@@ -123,27 +157,83 @@ class Exchange(ABC):
         Sources are in ascending order of rank; empty arrays are left out. Items of one
         source rank are in the order of its devices.
         """
-        own, self._own = self._own, []
-        self._local.next_level()
-        received: list[dict[int, Array]] = [{} for _ in own]
+        self._turn ^= 1
+        received: list[dict[int, Array]] = [{} for _ in self._own]
         if not self._alone:
             received = self._finish_normals_between()
-        for index, arrays in enumerate(own):
+        for index, arrays in enumerate(self._own):
             if arrays:
-                received[index][self._local.rank] = self._local.collect(index, arrays)
+                received[index][self._world.rank] = self._collect(index, arrays)
         return [sorted(by_rank.items()) for by_rank in received]
 
-    def max_delegates(self, values: Sequence[Array]) -> Array:
-        """Return the element-wise maximum over all parts of all ranks, a new array [d].
+    def _deal(self, bins: Sequence[Bins]) -> list[tuple[Pair, Array]]:
+        """Return the items that leave, by pair; keep those that stay, by part.
 
-        ``values[i]``: the array [d] of the i-th part of this rank; int32, int64, uint32
-        or uint64, the same on all ranks. It is called once per search, for the parents
-        of delegates.
+        With *local all2all* (L), all items of this rank for another part are joined
+        before *uniquify* (U) removes repeats, and the part of the same place on this
+        rank (modulo its number of parts) sends them. The next higher ranks come first,
+        which spreads the load.
         """
-        result = self._local.reduce_max(values)
-        if self._alone or not result.size:
-            return result
-        return self._max_between(result)
+        placement, options, rank = self._placement, self._options, self._world.rank
+        self._own = [[] for _ in self._own]
+        leaving: dict[Pair, list[Array]] = {}
+        for place, sent in enumerate(bins):
+            for part, array in sent.pieces():
+                there, receiver = placement.rank_of(part), placement.device_of(part)
+                if there == rank:
+                    self._own[receiver].append(array)
+                else:
+                    # mutant: receiver if options.local_all2all else place -> place
+                    #   : test_traffic
+                    sender = receiver if options.local_all2all else place
+                    pair = Pair(there, sender % len(self._own), receiver)
+                    leaving.setdefault(pair, []).append(array)
+
+        def turn(pair: Pair) -> tuple[int, int, int]:
+            return (pair.rank - rank) % placement.ranks, pair.there, pair.here
+
+        return [
+            (pair, self._packed(leaving[pair])) for pair in sorted(leaving, key=turn)
+        ]
+
+    def _packed(self, arrays: Sequence[Array]) -> Array:
+        """Concatenate arrays on the current device, uint64 [k].
+
+        With *uniquify*, they are sorted by number, of which one item each is kept; it
+        does not matter which parent. Of questions, several may be about one vertex.
+        """
+        array = joined(arrays)
+        unique = self._options.uniquify and self.traffic.numbers != "questions"
+        with cuda.memory_of("bins") if self.on_device else nullcontext():
+            # mutant: > 1 -> < 0 : test_uniquify_sends_each_vertex_once
+            if unique and array.size > 1:
+                # mutant: array >> np.uint64(NUMBER_AT) -> array
+                #   : test_uniquify_sends_each_vertex_once
+                numbers = array >> np.uint64(NUMBER_AT)
+                array = array[self.xp.unique(numbers, return_index=True)[1]]
+            packed: Array = self.xp.ascontiguousarray(array, dtype=np.uint64)
+            return packed
+
+    def _collect(self, index: int, arrays: Sequence[Array]) -> Array:
+        """Concatenate arrays, uint64 [k], in a buffer of a part of this rank."""
+        with self._homes[index]:
+            total = sum([array.size for array in arrays])
+            space = self._received_items[index][self._turn].take(total)
+            start = 0
+            for array in arrays:
+                space[start : start + array.size] = near(array)
+                start += array.size
+        return space
+
+    def _arrivals(self, count: int) -> Array:
+        """Return an uninitialised buffer for items of other ranks, uint64 [count]."""
+        return self._received_items[-1][self._turn].take(count)
+
+    def _bring(self, index: int, array: Array) -> Array:
+        """Copy an array of the current device to that of a part of this rank."""
+        with self._homes[index]:
+            brought: Array = near(array)
+        return brought
 
     def streams(self, devices: Sequence[int]) -> NcclStreams:
         """Return the streams (collective); devices: one for each part of this rank."""
@@ -153,9 +243,10 @@ class Exchange(ABC):
         """Return the memory of the first devices of all ranks (collective)."""
         raise NotImplementedError
 
-    @abstractmethod
     def close(self) -> None:
-        """Free buffers and pending requests."""
+        """Free the memory; pending requests of other ranks are not waited for."""
+        self._alone = True
+        self._masks_of_rank, self._received_items = [], []
 
     @abstractmethod
     def _start_masks_between(self, masks: Sequence[Words]) -> None:
@@ -172,7 +263,3 @@ class Exchange(ABC):
     @abstractmethod
     def _finish_normals_between(self) -> list[dict[int, Array]]:
         """Return each part's items from other ranks, by rank."""
-
-    @abstractmethod
-    def _max_between(self, array: Array) -> Array:
-        """Return the element-wise maximum over all ranks; the array may be changed."""

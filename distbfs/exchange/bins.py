@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from distbfs.device import cuda
+from distbfs.device.arrays import array_module, is_of_device, near
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from distbfs.types import Ids
 
 NUMBER_AT = 32  # bits of an item: the number of a vertex, below it the parent
 PARENT_MASK = (1 << NUMBER_AT) - 1
+
+
+def joined(arrays: Sequence[Any]) -> Any:
+    """Concatenate items of the host, or those of any device on the current device."""
+    own = [near(array) for array in arrays]
+    if len(own) == 1:
+        return own[0]
+    with cuda.memory_of("bins") if is_of_device(own[0]) else nullcontext():
+        return array_module(own[0]).concatenate(own)
 
 
 class Bins:

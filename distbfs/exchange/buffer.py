@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from distbfs.types import Array
 
 GROWTH = 1.5
+
+
+def device_empty(count: int, dtype: Any) -> Any:
+    """Allocate a CuPy array [count]; raise ResourceError if memory is short."""
+    with cuda.memory_of("exchange between parts"):
+        return cuda.cupy().empty(count, dtype)
 
 
 class Buffer:

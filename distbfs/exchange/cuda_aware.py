@@ -13,7 +13,6 @@ of Open MPI and MPICH.
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import LaunchError
@@ -23,12 +22,13 @@ from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.mpi import MpiWorld, library_name
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from distbfs.options import ExchangeOptions
     from distbfs.types import World
 
 KINDS = "mpi_memory_alloc_kinds"
 QUERY = "MPIX_Query_cuda_support"
-MAPS = Path("/proc/self/maps")
 
 
 class CudaAwareExchange(HostExchange):
@@ -50,7 +50,7 @@ class CudaAwareExchange(HostExchange):
         """Return slots that copy nothing."""
         if self._options.mask_reduce == "blocking":
             return DeviceSlot(), DeviceSlot(), DeviceSlot()
-        stream = self._local.xp.cuda.Stream(non_blocking=True)
+        stream = self.xp.cuda.Stream(non_blocking=True)
         return PinnedSlot(stream), DeviceSlot(), DeviceSlot()
 
 
@@ -67,7 +67,7 @@ def unproven(mpi: Any) -> str:
     """Return the reason not to pass device pointers to an MPI that was initialised."""
     if kinds_have_cuda(memory_kinds(mpi.COMM_WORLD)):
         return ""
-    supported = query_cuda_support()
+    supported = query_cuda_support(mpi)
     if supported:
         return ""
     why = f"{QUERY} is not there" if supported is None else f"{QUERY} says no"
@@ -99,25 +99,11 @@ def kinds_have_cuda(text: str) -> bool:
     return False
 
 
-def query_cuda_support() -> bool | None:
+def query_cuda_support(mpi: ModuleType) -> bool | None:
     """Return the answer of the MPI library; None if it has no such function."""
-    for path in loaded_libraries():
-        try:
-            ask = getattr(ctypes.CDLL(path), QUERY)
-        except (OSError, AttributeError):
-            continue
-        ask.argtypes, ask.restype = [], ctypes.c_int
-        return bool(ask())
-    return None
-
-
-def loaded_libraries() -> list[str]:
-    """Return the paths of the MPI libraries in this process."""
     try:
-        lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    paths = {line.split(maxsplit=5)[-1] for line in lines if "/" in line}
-    return sorted(
-        path for path in paths if Path(path).name.startswith(("libmpi.", "libpmpi."))
-    )
+        ask = getattr(ctypes.CDLL(mpi.__file__), QUERY)  # finds that of its library
+    except AttributeError:
+        return None
+    ask.argtypes, ask.restype = [], ctypes.c_int
+    return bool(ask())

@@ -19,11 +19,10 @@ def shared_device(world: World, uuids: Sequence[str]) -> str:
 
     uuids: the UUIDs of this rank's devices
     """
-    hosts = getattr(world, "hosts", [""] * world.size)
     first: dict[tuple[str, str], int] = {}
     for rank, text in enumerate(gather_texts(world, " ".join(uuids))):
         for device in text.split():
-            other = first.setdefault((hosts[rank], device), rank)
+            other = first.setdefault((world.hosts[rank], device), rank)
             if other != rank:
                 return f"ranks {other} and {rank} use the same device, {device}"
     return ""
@@ -37,8 +36,7 @@ def take_devices(world: World, *, share: bool) -> list[int]:
     if two ranks would use the same device and ``share`` is false, DeviceMissing if
     there is no device.
     """
-    hosts = list(getattr(world, "hosts", [""] * world.size))
-    host = hosts[world.rank]
+    hosts, host = world.hosts, world.hosts[world.rank]
     runtime = cuda.cupy().cuda.runtime
     count, ranks = int(runtime.getDeviceCount()), hosts.count(host)
     place, each = hosts[: world.rank].count(host), max(count // ranks, 1)

@@ -31,17 +31,14 @@ from distbfs.ranks.mpi import pieces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.local_phase import Pair
+    from distbfs.exchange.partners import Pair
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
 
 class HostExchange(Exchange):
-    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
-
-    Returned arrays stay valid until the level after the next one.
-    """
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective."""
 
     name = "host"
 
@@ -61,8 +58,7 @@ class HostExchange(Exchange):
         self._mask_requests: list[Any] = []
         self._normals_wait = False  # between their start and their finish
         self._leaving: list[Pair] = []
-        self._sends: list[Any] = []
-        self._sent: list[Array] = []
+        self._sends: list[Any] = []  # requests, which keep what they send
         if not self._alone:
             from mpi4py import MPI  # noqa: PLC0415
 
@@ -72,7 +68,7 @@ class HostExchange(Exchange):
 
     def _start_masks_between(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank; start IR between ranks."""
-        self._mask = self._local.reduce_masks(masks)
+        self._mask = self._reduce_own(masks)
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
@@ -92,7 +88,7 @@ class HostExchange(Exchange):
                 self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(wire, self._mpi.BOR, "masks")
+            self._reduce(wire)
         return self._masks.back()
 
     def _start_normals_between(self, leaving: Sequence[tuple[Pair, Array]]) -> None:
@@ -103,13 +99,6 @@ class HostExchange(Exchange):
         self._leaving = [pair for pair, _ in leaving]
         self._progress()
 
-    def _max_between(self, array: Array) -> Array:
-        """Return the maximum over all ranks."""
-        self._masks.begin([array])
-        wire = self._masks.wires()[0]
-        self._reduce(wire, self._mpi.MAX, "parents")
-        return self._masks.back()
-
     def close(self) -> None:
         """Free buffers and communicator; never wait, so that errors are not held up.
 
@@ -118,33 +107,33 @@ class HostExchange(Exchange):
         if not self._alone:
             slots = (self._masks, self._sender, self._receiver)
             if self._normals_wait or self._mask_requests or self._mask_waits:
-                held = (self._sends, self._sent, self._mask_requests, self._mask, slots)
+                held = (self._sends, self._mask_requests, self._mask, slots)
                 self._ranks.hold(held)
             else:
                 self._comm.Free()
                 self._partners.free()
                 for slot in slots:
                     slot.free()
-            self._alone = True
         self._leaving, self._mask_waits = [], False
-        self._sends, self._sent, self._mask_requests = [], [], []
-        self._local.free()
+        self._sends, self._mask_requests = [], []
+        super().close()
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
         """Return the slots for masks, sent items and received items."""
         if not self.on_device:
             return HostSlot(), HostSlot(), HostSlot()
         # masks do not queue behind numbers
-        streams = [self._local.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
+        streams = [self.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
-    def _reduce(self, wire: Array, operation: Any, kind: str) -> None:
-        """Reduce an array between ranks, in place; kind: its kind in ``Traffic``."""
+    def _reduce(self, wire: Words) -> None:
+        """OR masks between ranks, in place."""
+        mpi = self._mpi
         for piece in pieces(wire.size, self._options.chunk_elements):
-            self.traffic.count(wire[piece].nbytes, kind)
+            self.traffic.count(wire[piece].nbytes, "masks")
             with self._ranks.waits("exchange of masks"):
-                self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
+                self._comm.Allreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
 
     def _start_reduction(self) -> None:
         """Start the nonblocking reduction of the masks unless it has started."""
@@ -175,7 +164,6 @@ class HostExchange(Exchange):
             self._partners.announce(pair.rank)
             # mutant: pair.here -> 0 : test_traffic
             self.traffic.count(piece.nbytes, part=pair.here)
-        self._sent.append(array)
 
     def _probe(self) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
@@ -201,10 +189,10 @@ class HostExchange(Exchange):
         counts: dict[tuple[int, int], int] = {}
         for here, rank, _, _, count in messages:
             counts[here, rank] = counts.get((here, rank), 0) + count
-        received: list[dict[int, Array]] = [{} for _ in self._local.parts]
+        received: list[dict[int, Array]] = [{} for _ in self._homes]
         requests = []
         if messages:
-            self._receiver.space(self._local.arrivals(sum(counts.values())))
+            self._receiver.space(self._arrivals(sum(counts.values())))
             (wire,) = self._receiver.wires()
             start = 0
             for *_, message, count in messages:
@@ -213,12 +201,12 @@ class HostExchange(Exchange):
         if requests or self._sends:
             with self._ranks.waits("exchange of vertices"):
                 self._mpi.Request.Waitall(requests + self._sends)
-        self._sends, self._sent = [], []
+        self._sends = []
         if messages:
             whole, start = self._receiver.back(), 0
             for (index, rank), count in counts.items():
                 array = whole[start : start + count]
-                received[index][rank] = self._local.bring(index, array)
+                received[index][rank] = self._bring(index, array)
                 start += count
         self._normals_wait = False
         return received

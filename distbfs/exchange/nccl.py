@@ -25,7 +25,7 @@ from distbfs.exchange.nccl_streams import NcclStreams
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.local_phase import Pair
+    from distbfs.exchange.partners import Pair
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -46,10 +46,7 @@ def sliced(words: int, ranks: int) -> bool:
 
 
 class NcclExchange(Exchange):
-    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
-
-    Returned arrays stay valid until the level after the next one.
-    """
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective."""
 
     name = "nccl"
     streamed = needs_devices = True
@@ -65,7 +62,7 @@ class NcclExchange(Exchange):
     ) -> None:
         super().__init__(world, placement, delegates, options, on_device=on_device)
         self._made: Any = None  # see ``_link``
-        cp = self._local.xp
+        cp = self.xp
         self._words = words = (delegates + 63) // 64
         self._sliced = sliced(words, world.size)
         self._slice = -(-words // world.size) if self._sliced else words
@@ -75,8 +72,8 @@ class NcclExchange(Exchange):
             length = whole if self._sliced else words
             self._results = [cp.empty(length, np.uint64) for _ in range(2)]
         self._or_rows = programs.Module(REDUCE).kernel("or_rows")
-        self._mask_given, self._masks_done, self._normals_done, self._max_done = (
-            cp.cuda.Event(disable_timing=True) for _ in range(4)
+        self._mask_given, self._masks_done, self._normals_done = (
+            cp.cuda.Event(disable_timing=True) for _ in range(3)
         )
         self._mask: Any = None  # of this rank, until the reduction between ranks ends
         self._waits = False  # the reduction has not started
@@ -109,8 +106,8 @@ class NcclExchange(Exchange):
 
     def _start_masks_between(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank; start IR between ranks."""
-        self._mask = masks[0] if len(masks) == 1 else self._local.reduce_masks(masks)
-        self._mask_given.record(self._local.xp.cuda.get_current_stream())
+        self._mask = masks[0] if len(masks) == 1 else self._reduce_own(masks)
+        self._mask_given.record(self.xp.cuda.get_current_stream())
         self._waits = True
         self.traffic.count(self._mask.nbytes, "masks")
         if self._options.mask_reduce == "nonblocking":
@@ -129,9 +126,9 @@ class NcclExchange(Exchange):
 
     def _start_normals_between(self, leaving: Sequence[tuple[Pair, Array]]) -> None:
         """Send counts to other ranks and start to send items."""
-        counts = self._partners.sizes(leaving, self._local.most)
-        space = self._local.arrivals(sum(int(row.sum()) for row in counts.values()))
-        self._received, start = [{} for _ in self._local.parts], 0
+        counts = self._partners.sizes(leaving, self._placement.per_rank)
+        space = self._arrivals(sum(int(row.sum()) for row in counts.values()))
+        self._received, start = [{} for _ in self._homes], 0
         receives: list[tuple[int, Array]] = []  # as that rank sends them
         for rank, sizes in counts.items():
             for index, row in enumerate(sizes.tolist()):
@@ -157,19 +154,9 @@ class NcclExchange(Exchange):
         self._link.wait(self._normals_done)
         received, self._received, self._under_way = self._received, [], []
         return [
-            {rank: self._local.bring(index, array) for rank, array in of_part.items()}
+            {rank: self._bring(index, array) for rank, array in of_part.items()}
             for index, of_part in enumerate(received)
         ]
-
-    def _max_between(self, array: Array) -> Array:
-        """Return the maximum over all ranks."""
-        self.traffic.count(array.nbytes, "parents")
-        self._link.follow()
-        with self._link.group():
-            self._end.maximum(array)
-        self._max_done.record(self._end.stream)
-        self._link.wait(self._max_done)
-        return array
 
     def close(self) -> None:
         """Free the buffers without waiting, so that an error is not held up.
@@ -185,8 +172,7 @@ class NcclExchange(Exchange):
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
         self._gathered, self._results = None, []
-        self._alone = True
-        self._local.free()
+        super().close()
 
     def _reduce(self) -> None:
         """Start the reduction between ranks unless it has started."""

@@ -15,6 +15,7 @@ import os
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -28,13 +29,14 @@ from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.processes import processes_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from distbfs.types import Array, World
 
 FIRST = -5  # priority of a stream, the highest
 POLLS = 1000  # polls between two readings of the clock
 LOOK_SECONDS = 0.2
+LEAST_FREE = 1 << 30  # bytes of a device that leave room for a communicator
 DTYPES = ("int32", "uint32", "int64", "uint64")
 _links: WeakKeyDictionary[Any, dict[tuple[int, ...], Link]] = WeakKeyDictionary()
 
@@ -94,6 +96,44 @@ def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     need_nccl(world, chosen)
     made[chosen] = link = Link(world, chosen)
     return link
+
+
+def link_between(world: World, devices: Sequence[int]) -> Link | None:
+    """Return the communicator of the devices of all ranks; None if there is none.
+
+    Collective. There is none on a single rank, if a rank has no devices, without NCCL,
+    if ranks share devices, or if a device has too little memory left for it.
+
+    devices: the devices of this rank, each once
+    """
+    if world.size == 1:
+        return None
+    lacks = not devices
+    for device in devices:
+        with cuda.cupy().cuda.Device(device):
+            cuda.release()  # NCCL does not take memory from the pool
+            lacks |= cuda.free_bytes() < LEAST_FREE
+    if world.allreduce(np.array([int(lacks)]), "max")[0]:
+        return None
+    return None if nccl_problem(world, devices) else link_of(world, devices)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One array that devices of other ranks receive.
+
+    Devices are numbered over all ranks, those of rank 0 first. ``source`` and
+    ``targets`` are the same on all ranks.
+
+    values: contiguous device array, None except on the source's rank
+    into: arrays of the same size and dtype to fill, one for each target on this rank,
+    by its number
+    """
+
+    source: int
+    targets: Sequence[int]
+    values: Any = None
+    into: Mapping[int, Any] = field(default_factory=dict)
 
 
 class Link:
@@ -195,6 +235,24 @@ class Link:
         finally:
             self._nccl.groupEnd()
 
+    def copy(self, copies: Sequence[Copy]) -> None:
+        """Carry out copies, listed in the same order on all ranks (collective).
+
+        The kernels that write ``values`` must have ended. When it returns, all targets
+        of this rank have their arrays, and values of this rank may be changed.
+        """
+        ends = {end.number: end for end in self.ends}
+        with self.group():
+            for copy in copies:
+                if copy.source in ends and copy.values.size:
+                    for target in copy.targets:
+                        ends[copy.source].send(copy.values, target)
+                for target in ends.keys() & set(copy.targets):
+                    if copy.into[target].size:
+                        ends[target].receive(copy.into[target], copy.source)
+        for end in self.ends:
+            self.wait(end.mark())
+
     def hold(self, *items: object) -> None:
         """Keep memory alive that NCCL may still read or write."""
         self._held.extend(items)
@@ -236,7 +294,6 @@ class End:
         cp = cuda.cupy()
         self._cp, self.comm, self.number = cp, comm, number
         self.device = cp.cuda.Device(device)
-        self._largest = nccl.NCCL_MAX
         self._types = {
             np.dtype(name): getattr(nccl, f"NCCL_{name.upper()}") for name in DTYPES
         }
@@ -280,11 +337,6 @@ class End:
         """
         kind, stream = self._types[mine.dtype], self.stream.ptr
         self.comm.allGather(self._at(mine), self._at(whole), mine.size, kind, stream)
-
-    def maximum(self, array: Array) -> None:
-        """Replace an array by its element-wise maximum over all devices."""
-        kind, stream, at = self._types[array.dtype], self.stream.ptr, self._at(array)
-        self.comm.allReduce(at, at, array.size, kind, self._largest, stream)
 
     @staticmethod
     def _at(array: Any) -> int:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.exchange.buffer import Buffer
-from distbfs.exchange.local_phase import device_empty
+from distbfs.exchange.buffer import Buffer, device_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +23,7 @@ class NcclStreams:
     Calls that move data are collective. A ``place`` is the index of a part among those
     of this rank, each of which has a device.
 
+    link: the communicator of the devices
     streams: one for each part of this rank; each runs all operations of its part in
     order
     captures: whether ``cross`` may be captured in CUDA graphs, one per stream
@@ -32,7 +32,7 @@ class NcclStreams:
     captures = True
 
     def __init__(self, link: Link, placement: Placement, traffic: Traffic) -> None:
-        self._link, self.traffic = link, traffic
+        self.link, self.traffic = link, traffic
         every = np.arange(placement.parts)
         ranks = placement.rank_of(every)
         # number of each part's device
@@ -46,19 +46,11 @@ class NcclStreams:
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
         """Create connections from each part of this rank to its ``partners``."""
         numbers = self._numbers
-        self._link.connect([[numbers[part] for part in own] for own in partners])
+        self.link.connect([[numbers[part] for part in own] for own in partners])
 
     def here(self, place: int) -> AbstractContextManager[None]:
         """Make a device and its stream the current ones."""
-        return self._link.ends[place].here()
-
-    def follow(self) -> None:
-        """Make these streams wait for the callers'."""
-        self._link.follow()
-
-    def wait(self, event: Any) -> None:
-        """Wait for an event of a stream; raise DistbfsError if a rank has ended."""
-        self._link.wait(event)
+        return self.link.ends[place].here()
 
     def cross(
         self,
@@ -76,8 +68,8 @@ class NcclStreams:
         """
         if not (gathers or leaving or coming):
             return
-        ends, numbers = self._link.ends, self._numbers
-        with self._link.group():
+        ends, numbers = self.link.ends, self._numbers
+        with self.link.group():
             for place, array, whole in gathers:
                 ends[place].gather(array, whole)
             for place, part, array in leaving:

@@ -14,16 +14,23 @@ received all messages of the previous level.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from distbfs.exchange.local_phase import Pair
     from distbfs.ranks.mpi import MpiWorld
     from distbfs.types import Array, Ids
+
+
+class Pair(NamedTuple):
+    """A part of this rank, by its place on it, and a part of another rank."""
+
+    rank: int
+    here: int
+    there: int
 
 
 class Partners:

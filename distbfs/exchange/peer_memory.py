@@ -19,10 +19,10 @@ from distbfs.device.peers import (
 )
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError
 from distbfs.partition.layout import in_turn
-from distbfs.ranks.agreement import first_reason, gather_texts
+from distbfs.ranks.agreement import errors_of_all, first_reason, gather_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from distbfs.types import Ids, World
@@ -62,8 +62,7 @@ class PeerGroup:
 
         Returns two lists with an entry for each part i of this rank: its memory, uint8
         [sizes[i]], and the addresses of all parts' memory on its device, int64 [parts].
-        On all ranks, raises ResourceError if memory runs out, LaunchError if it cannot
-        be mapped.
+        On all ranks, raises ResourceError if memory runs out or cannot be mapped.
         """
         world = self._world
         if world.size == 1:
@@ -74,25 +73,17 @@ class PeerGroup:
             table = np.array([array.data.ptr for array in arrays], dtype=np.int64)
             return arrays, [table] * len(arrays)
 
-        def allocate() -> None:
+        first = len(self._blocks)
+        with errors_of_all(world):
             for device, size in zip(self.devices, sizes, strict=True):
                 with on_device(device):
                     self._blocks.append(PeerBlock(size, what))
                     cuda.cupy().cuda.Device().synchronize()
-
-        first = len(self._blocks)
-        if problem := self._all(allocate):
-            raise ResourceError(problem)
         blocks = self._blocks[first:]
         handles = np.frombuffer(b"".join(b.handle() for b in blocks), np.uint8)
         every = [x.tobytes() for x in world.allgather(handles)]
-        tables: list[Ids] = []
-
-        def map_all() -> None:
-            tables.extend(self._mapped(every, blocks, x) for x in self.devices)
-
-        if problem := self._all(map_all):
-            raise LaunchError(problem)
+        with errors_of_all(world):
+            tables = [self._mapped(every, blocks, x) for x in self.devices]
         return [block.array for block in blocks], tables
 
     def _mapped(
@@ -111,20 +102,11 @@ class PeerGroup:
             table[part] = address
         return table
 
-    def _all(self, work: Callable[[], None]) -> str:
-        """Run ``work`` on each rank; return the first failure, "" if none."""
-        reason = ""
-        try:
-            work()
-        except (ResourceError, DeviceMissing) as error:
-            reason = str(error)
-        return first_reason(self._world, reason)
-
     def prove(self) -> str:
         """Test writes between peers; return the failure, "" if there is none."""
         try:
             arrays, tables = self.share([8 * self.parts] * len(self.devices), "peers")
-        except (LaunchError, ResourceError) as error:
+        except ResourceError as error:
             return str(error)
         world, runtime = self._world, cuda.cupy().cuda.runtime
         reason = ""
@@ -174,9 +156,8 @@ def peer_problem(world: World, devices: Sequence[int]) -> str:
     devices: the device of each part of this rank. Collective; all ranks return the same
     text.
     """
-    hosts = getattr(world, "hosts", [""] * world.size)
-    if len(set(hosts)) > 1:
-        return f"the ranks are on {len(set(hosts))} hosts"
+    if (hosts := len(set(world.hosts))) > 1:
+        return f"the ranks are on {hosts} hosts"
     reason, names = "", ""
     try:
         uuids = []

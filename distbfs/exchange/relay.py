@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from distbfs.device.arrays import host_array
-from distbfs.exchange.bins import Bins
-from distbfs.exchange.local_phase import array_module, joined, near, total_size
+from distbfs.device.arrays import host_array, near
+from distbfs.exchange.bins import Bins, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,7 +69,6 @@ class RelayExchange:
 
     def __init__(self, exchange: Exchange, placement: Placement, rank: int) -> None:
         self._exchange, self._placement, self._rank = exchange, placement, rank
-        self._xp = array_module(exchange.on_device)
         self._grid = Grid(placement.ranks)
         self._own = {part: at for at, part in enumerate(placement.parts_of(rank))}
         self._stay: list[Segment] = []  # that this rank sends on, or keeps
@@ -91,7 +89,7 @@ class RelayExchange:
         carried: dict[int, list[Segment]] = {}
         for part, arrays in sorted(pieces.items()):
             carrier = self._grid.carrier(self._rank, self._placement.rank_of(part))
-            items = joined(arrays, on_device=self.on_device)
+            items = joined(arrays)
             carried.setdefault(carrier, []).append(Segment(part, self._rank, items))
         self._stay = carried.pop(self._rank, [])
         self._exchange.start_normals(self._packed(carried))
@@ -111,7 +109,7 @@ class RelayExchange:
             with self._homes[at]:
                 # the engine may change what it has sent
                 kept = items.copy() if rank == self._rank else items
-                every[at].append((rank, near(kept, on_device=self.on_device)))
+                every[at].append((rank, near(kept)))
         return every
 
     def _packed(self, messages: dict[int, list[Segment]]) -> list[Bins]:
@@ -125,13 +123,13 @@ class RelayExchange:
             for part, source, items in segments:
                 head += [part << PART_AT | source, items.size]
             message = [segment.items for segment in segments]
-            arrays += [self._xp.asarray(np.array(head, np.uint64)), *message]
-            sizes[self._first_part(rank)] = len(head) + total_size(message)
-        nothing = Bins(self._xp.zeros(0, np.uint64))
+            arrays += [self.xp.asarray(np.array(head, np.uint64)), *message]
+            sizes[self._first_part(rank)] = len(head) + sum([x.size for x in message])
+        nothing = Bins(self.xp.zeros(0, np.uint64))
         if not arrays:
             return [nothing] * len(self._own)
         ends = np.cumsum(sizes)
-        items = joined(arrays, on_device=self.on_device)
+        items = joined(arrays)
         whole = Bins(items, lambda: (ends - sizes, ends))
         return [whole, *[nothing] * (len(self._own) - 1)]
 
@@ -158,6 +156,6 @@ class RelayExchange:
 
     def _read(self, arrays: Iterable[Any]) -> Words:
         """Return words of several arrays, one after the other, in host memory."""
-        every = [self._xp.zeros(0, np.uint64), *arrays]
-        words: Words = host_array(joined(every, on_device=self.on_device))
+        every = [self.xp.zeros(0, np.uint64), *arrays]
+        words: Words = host_array(joined(every))
         return words

@@ -72,7 +72,7 @@ def version_of(kind: type[ctypes.Structure]) -> int:
 
 def on_one_host(world: World) -> bool:
     """Return whether all ranks are on one host."""
-    return len(set(getattr(world, "hosts", [""]))) == 1
+    return len(set(world.hosts)) == 1
 
 
 def nvshmem_problem(world: World) -> str:

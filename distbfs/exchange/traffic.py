@@ -38,9 +38,10 @@ class Traffic:
         """
         return np.stack([self._bytes, self._messages], axis=1)
 
-    def total(self) -> tuple[int, int]:
-        """Return (bytes, messages) so far, of all kinds and parts."""
-        return sum(map(sum, self._bytes)), sum(map(sum, self._messages))
+    def total(self, kind: str) -> tuple[int, int]:
+        """Return (bytes, messages) of a kind so far, of all parts."""
+        at = KINDS.index(kind)
+        return sum(x[at] for x in self._bytes), sum(x[at] for x in self._messages)
 
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:

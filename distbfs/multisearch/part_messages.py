@@ -189,7 +189,7 @@ class PartMessages:
             with self._at_goal(route):
                 array = cuda.cupy().empty(size, np.uint64)
             arrived.append(self._arrival(route, array))
-        streams.follow()
+        streams.link.follow()
         away = [(place_of(x.source), x.goal, array) for x, array in leaving]
         pairs = zip(coming, arrived, strict=True)
         near = [(y.place, x.source, y.items) for (x, _), y in pairs]
@@ -200,5 +200,5 @@ class PartMessages:
                 event.record(stream)
             events.append(event)
         for event in events:
-            streams.wait(event)
+            streams.link.wait(event)
         return arrived

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 SHOWN = 60
 
 
-def hosts_of(world: World) -> list[str]:
-    """Return the host of each rank."""
-    return list(getattr(world, "hosts", [""] * world.size))
-
-
 def gather_texts(world: World, text: str) -> list[str]:
     """Return the text of each rank; collective."""
     own = np.frombuffer(text.encode(), dtype=np.uint8)

@@ -53,7 +53,7 @@ class Process:
 
 def processes_beside(world: World) -> list[Process]:
     """Return the other ranks of this host that this process can see; collective."""
-    hosts = getattr(world, "hosts", [""] * world.size)
+    hosts = world.hosts
     identities = gather_texts(world, Process.myself())
     others = [
         Process(rank, text)

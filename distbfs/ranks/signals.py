@@ -56,6 +56,9 @@ class StopFlag:
 
     patience: seconds after which a first signal other than SIGUSR1 acts like a second
     one; None if the program checks the flag
+    requested: whether this rank was asked to stop
+    urgent: whether it was asked to stop without finishing the present search: SIGTERM
+    asks for that; SIGUSR1 leaves time for the search to end
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class StopFlag:
         self._signals = tuple(signals)
         self._patience = patience
         self._since = 0.0
-        self._requested = self._urgent = False
+        self.requested = self.urgent = False
         self._first: float | None = None
         self._number = 0
         self._previous: dict[int, Handler] = {}
@@ -74,29 +77,16 @@ class StopFlag:
         self._ends: tuple[int, int] | None = None
         self._watcher: threading.Thread | None = None
 
-    @property
-    def requested(self) -> bool:
-        """Whether this rank was asked to stop."""
-        return self._requested
-
-    @property
-    def urgent(self) -> bool:
-        """Whether this rank was asked to stop without finishing the present search.
-
-        SIGTERM asks for that; SIGUSR1 leaves time for the search to end.
-        """
-        return self._urgent
-
     def agreed(self, world: World) -> bool:
         """Return whether any rank was asked to stop; collective, equal on all ranks."""
         import numpy as np  # noqa: PLC0415 - signals are awaited before it is there
 
-        flag = np.array([self._requested], dtype=np.int64)
+        flag = np.array([self.requested], dtype=np.int64)
         return bool(world.allreduce(flag, "max")[0])
 
     def request(self) -> None:
         """Request a stop, as the first signal does."""
-        self._requested = True
+        self.requested = True
 
     @contextlib.contextmanager
     def within(self, patience: float) -> Iterator[None]:
@@ -157,8 +147,8 @@ class StopFlag:
         self._take(number)
 
     def _take(self, number: int) -> None:
-        self._requested = True
-        self._urgent = self._urgent or number == signal.SIGTERM
+        self.requested = True
+        self.urgent = self.urgent or number == signal.SIGTERM
 
     def _watch(self, read: int, forward: int) -> None:
         waiting = select.poll()

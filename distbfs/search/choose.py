@@ -94,10 +94,6 @@ class Request:
     beside: Beside = nothing_beside
 
 
-def silent(message: str) -> None:
-    """Say nothing."""
-
-
 def choose(
     world: World,
     options: SearchOptions,
@@ -251,7 +247,10 @@ def _on_devices(
     """Choose the search on devices of this rank (collective)."""
     name, why = options.engine, ""
     if name == "auto":
-        name, why = _device_engine(options, directed=directed)
+        name, why = "xbfs", "there is a CUDA device"
+        of_pan = [x for x in between_asked(options) if not has_option(kind_of(name), x)]
+        if of_pan:
+            name, why = "pan", f"{of_pan[0]} is an option of engine pan"
     check_masks(name, request)
     check_named(replace(options, engine=name), request, directed=directed)
     devices = take_some(world, options, request)
@@ -306,21 +305,6 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
         )
     check_options(options)
     kind(options)
-
-
-def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]:
-    """Return the engine that ``auto`` means on devices, and the reason."""
-    why = "there is a CUDA device"
-    if directed:
-        paper = [x for x, _ in options.own if has_option(kind_of("xbfs-paper"), x)]
-        if paper:
-            return "xbfs-paper", f"{paper[0]} is an option of engine xbfs-paper"
-        return "xbfs", why
-    kind, asked = kind_of("xbfs"), between_asked(options)
-    asked = [x for x in asked if not has_option(kind, x)]
-    if asked:
-        return "pan", f"{asked[0]} is an option of engine pan"
-    return "xbfs", why
 
 
 def _separated(

@@ -6,7 +6,7 @@ The host launches one kernel for each device and search, and reads its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,13 @@ from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.share_search import level_records
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
-from distbfs.search.runners.base import Found, Lazy, Runner, records_of
+from distbfs.search.runners.base import (
+    Found,
+    Runner,
+    check_not_stopped,
+    made_later,
+    records_of,
+)
 from distbfs.timing import Stopwatch
 
 if TYPE_CHECKING:
@@ -79,10 +85,7 @@ class DomainDriver(Runner):
         Raises SearchStopped on all ranks if ``stop`` returns True on one of them while
         levels are left, DistbfsError on all ranks if a device did not answer.
         """
-        if stop is not None:
-            answer = np.array([stop()], dtype=np.int64)
-            if self._world.allreduce(answer, "max")[0]:
-                raise SearchStopped("the search was stopped before it began")
+        check_not_stopped(self._world, stop)
         clock = Stopwatch(self.trace)
         if not self._bare_known:
             self._count_bare()
@@ -109,10 +112,9 @@ class DomainDriver(Runner):
         self._searches += 1
         if end[3]:
             raise SearchStopped(f"the search was stopped at level {int(end[3]) - 1}")
-        turn, count = self._searches, len(self._parts)
-        made = cache(lambda: self._results(turn, parents=parents))
-        level, parent = (Lazy(count, which, made) for which in range(2))
-        result = Found(level, parent, int(end[1]), float(end[0]))
+        results = partial(self._results, self._searches, parents=parents)
+        arrays = made_later(len(self._parts), results)
+        result = Found(*arrays, int(end[1]), float(end[0]))
         if records:
             shown = self._world, self._parts, result.level, result.levels
             result.records = records_of(level_records(*shown))

@@ -76,7 +76,7 @@ class HostDevices:
         self.counts = [int(count[0]) for count in counts]
         self.total = sum(self.counts)
         self.most = min(self.total, kind.devices, MOST_DEVICES)
-        self._hosts = list(getattr(world, "hosts", [""] * world.size))
+        self._hosts = world.hosts
         self.several = len(set(self._hosts)) > 1
 
     @property

@@ -48,59 +48,29 @@ def library_of(table: Any) -> str:
 
 
 def column_names(table: Any) -> list[str]:
-    """Return the names of the columns of a table."""
-    names = table.column_names if hasattr(table, "column_names") else table.columns
-    return [str(name) for name in names]
+    """Return the names of the columns of a table; WrongTypeError for anything else."""
+    arrow = library_of(table) == "pyarrow"
+    return [str(name) for name in (table.column_names if arrow else table.columns)]
 
 
-def pandas_column(table: Any, place: int) -> tuple[Any, Any, int]:
-    """Return a column, its type, and how many values are missing in it."""
+def column_of(table: Any, place: int) -> tuple[Any, Any, int]:
+    """Return a column of a table, its type, and how many values are missing in it."""
+    library_name = library_of(table)
+    if library_name == "polars":
+        column = table.to_series(place)
+        return column, column.dtype, lacking(column)
+    if library_name == "pyarrow":
+        column = table.column(place)
+        if library("pyarrow.types").is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column, column.type, lacking(column)
     column = table.iloc[:, place]
-    kind = column.dtype
-    missing = lacking(column)
+    kind, missing = column.dtype, lacking(column)
     if hasattr(kind, "numpy_dtype") and (kind.kind == "f" or not missing):
         # nullable numbers, of which to_numpy alone could make objects
         values = column.to_numpy(kind.numpy_dtype, na_value=np.nan)
         column = library("pandas").Series(values)
     return column, kind, missing
-
-
-def polars_column(table: Any, place: int) -> tuple[Any, Any, int]:
-    """Return a column, its type, and how many values are missing in it."""
-    column = table.to_series(place)
-    return column, column.dtype, lacking(column)
-
-
-def arrow_column(table: Any, place: int) -> tuple[Any, Any, int]:
-    """Return a column, its type, and how many values are missing in it."""
-    column = table.column(place)
-    if library("pyarrow.types").is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return Whole(whole), column.type, lacking(column)
-
-
-class Whole:
-    """An Arrow array with the methods that columns of the other libraries have."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def to_arrow(self) -> Any:
-        """Return the array."""
-        return self._array
-
-    def to_numpy(self) -> Array:
-        """Return the values; integers are not copied."""
-        values: Array = self._array.to_numpy(zero_copy_only=False)
-        return values
-
-
-COLUMNS: dict[str, Callable[[Any, int], tuple[Any, Any, int]]] = {
-    "pandas": pandas_column,
-    "polars": polars_column,
-    "pyarrow": arrow_column,
-}
 
 
 def column_pair(src: Any, dst: Any) -> tuple[str, str] | None:
@@ -121,7 +91,7 @@ def ends_in(
 
     Raises InputError if a column does not exist or has missing values.
     """
-    column_of, names = COLUMNS[library_of(table)], column_names(table)
+    names = column_names(table)
     places = choose(names, column_pair(src, dst), "the table")
     columns = [column_of(table, place) for place in places]
     if relabel and not any(missing for _, _, missing in columns):
@@ -152,15 +122,18 @@ def text_of(column: Any) -> tuple[Bytes, Ids] | None:
 
     Return None if the column is not of text, or without pyarrow.
     """
-    own = getattr(column, "array", None)  # of pandas
-    to_arrow = getattr(column, "to_arrow", getattr(own, "__arrow_array__", None))
-    if to_arrow is None:
-        return None
     try:
         types = library("pyarrow.types")
     except LibraryMissing:
         return None
-    array = to_arrow()
+    if hasattr(column, "to_arrow"):  # of polars
+        array = column.to_arrow()
+    elif hasattr(column, "array"):  # of pandas
+        if not hasattr(column.array, "__arrow_array__"):
+            return None
+        array = column.array.__arrow_array__()
+    else:
+        array = column
     kinds = types.is_string, types.is_large_string, types.is_string_view
     if not len(array) or not any(is_text(array.type) for is_text in kinds):
         return None
@@ -179,7 +152,7 @@ def kept_in(table: Any, keep: Sequence[str]) -> dict[str, Values]:
 
     Raises InputError if a column does not exist or has nulls.
     """
-    column_of, names = COLUMNS[library_of(table)], column_names(table)
+    names = column_names(table)
     kept = {}
     for label in check_names(keep):
         if names.count(label) != 1:

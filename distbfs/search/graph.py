@@ -135,7 +135,7 @@ class Graph:
         self._begin()
 
     def _begin(self) -> None:
-        self._sessions: dict[tuple[SearchOptions, bool], Session] = {}
+        self._sessions: dict[SearchOptions, Session] = {}
         self._kept: dict[Hashable, Any] = {}
         self._view: View | None = None
         self._lock = SearchLock()
@@ -1170,28 +1170,18 @@ class Graph:
         """
         return self._names.id_of(vertex)
 
-    def _views_apart(self, options: SearchOptions) -> bool:
-        """Return whether "auto" may choose another engine for searches with views."""
-        if options.engine != "auto":
-            return False
-        kept = self._sessions.get((options, False))
-        if kept is not None:
-            return not kind_of(kept.options.engine).masks
-        return self.directed or options.direction == "push"
-
     def _session(self, options: SearchOptions, *, masked: bool = False) -> Session:
         """Return the session that searches the graph with some options; it is kept.
 
         Hold the lock while the session is used.
 
-        masked: whether it will search views, for which "auto" may choose another engine
+        masked: whether it will search a view at first
 
         Raises UsageError if the engine searches parts only, ResourceError if memory, a
         device or a compiler is missing.
         """
         self._forget_torn()
-        key = options, masked and self._views_apart(options)
-        if key not in self._sessions or self._sessions[key].closed:
+        if options not in self._sessions or self._sessions[options].closed:
             if options.engine != "auto" and not kind_of(options.engine).whole_graphs:
                 raise UsageError(
                     f"engine {options.engine} searches parts; open a store or tuples"
@@ -1201,5 +1191,5 @@ class Graph:
             request = Request(masked=masked)
             session = open_source(SoloWorld(), source, options, request, names=names)
             session.lock = self._lock
-            self._sessions[key] = session
-        return self._sessions[key]
+            self._sessions[options] = session
+        return self._sessions[options]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.options import BuildOptions, SearchOptions, type_name
+from distbfs.progress import unsaid
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import Request, Say, choose, silent
+from distbfs.search.choose import Request, Say, choose
 from distbfs.search.held import Held
 from distbfs.search.holding import OwnGraph, Source
 from distbfs.search.opening import Opening
@@ -30,7 +31,7 @@ def prepare(
     options: SearchOptions,
     request: Request | None = None,
     *,
-    say: Say = silent,
+    say: Say = unsaid,
     held: Sequence[Held] = (),
     names: VertexNames | None = None,
 ) -> Opening:

@@ -19,7 +19,6 @@ from distbfs.options import SearchOptions, SubgraphFactors
 from distbfs.partition.layout import Placement
 from distbfs.plan.host_memory import RAW_BYTES, has_room_for_rows
 from distbfs.plan.memory import readable
-from distbfs.ranks.agreement import hosts_of
 from distbfs.registry import lookup
 from distbfs.search.choose import (
     Request,
@@ -187,7 +186,7 @@ def _owns_rows(opening: Opening) -> bool:
     if world.size == 1 or request.separate or request.divided or not usual:
         return False
     # mutant: > 1 -> > 2 : test_ranks_that_own_rows
-    if len(set(hosts_of(world))) > 1 or world.size > (os.cpu_count() or 1):
+    if len(set(world.hosts)) > 1 or world.size > (os.cpu_count() or 1):
         return False
     tuples = source.any_tuples().tuples
     return has_room_for_rows(world, source.n, 2 * RAW_BYTES * tuples)

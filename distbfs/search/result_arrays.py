@@ -7,34 +7,34 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from threading import active_count
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from distbfs.device.arrays import device_of, host_array, is_of_device
 from distbfs.device.reached import value_counts
 from distbfs.errors import UsageError, WrongTypeError
+from distbfs.partition.layout import Layout
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.frames import html_table
-from distbfs.search.paths import NO_PATHS
+from distbfs.search.paths import NO_PATHS, NoPaths
 from distbfs.search.program_arrays import array_of, each_of
-from distbfs.search.result_state import always, without_graph
 from distbfs.search.sources import described
+from distbfs.search.store_names import NodeNames, VertexNames
 from distbfs.search.vertices import (
+    Shard,
     VertexMap,
     count_reached,
     row_slices,
-    values_of,
 )
-from distbfs.types import AnyArray, Array, Ids, Levels, Root, Take
+from distbfs.types import AnyArray, Array, Ids, Levels, Root
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.locks import ForkLock
-    from distbfs.search.parents import ParentCost
     from distbfs.search.paths import PathFinder
-    from distbfs.search.runners.base import Found
-    from distbfs.search.store_names import VertexNames
+    from distbfs.search.runners.base import Found, ParentCost
 
 
 Owner = TypeVar("Owner", bound="ResultArrays")
@@ -75,6 +75,37 @@ def once(method: Callable[[ResultArrays], Value]) -> Callable[[ResultArrays], Va
     return call
 
 
+NO_GRAPH = NoPaths(
+    "counts and sets of shortest paths, and edges within hops, need the graph, which a "
+    "pickled result lacks; call them where the search was made"
+)
+
+
+def always() -> bool:
+    """Return True: no session overwrites the result."""
+    return True
+
+
+def no_rows(_: Ids) -> NoReturn:
+    """Raise UsageError: a pickled result has no graph."""
+    raise UsageError(NO_GRAPH.refusal)
+
+
+def without_graph(n: int, names: Array | None) -> dict[str, Any]:
+    """Return attributes of a result that need no graph, session or device.
+
+    names: names of all n vertices, None if vertices are named by id
+    """
+    shard = Shard(0, None, None, no_rows)
+    return {
+        "_vertices": VertexMap(SoloWorld(), Layout(n, 1), [shard]),
+        "_names": None if names is None else NodeNames(names),
+        "_lock": None,
+        "_valid": always,
+        "_paths": NO_GRAPH,
+    }
+
+
 class ResultArrays:
     """The part of a ``Result`` that needs neither paths nor tables."""
 
@@ -92,12 +123,11 @@ class ResultArrays:
         names: VertexNames | None = None,
         lock: ForkLock | None = None,
         valid: Callable[[], bool] = always,
-        take: Take = values_of,
         paths: PathFinder = NO_PATHS,
     ) -> None:
         self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
-        self._lock, self._valid, self._take = lock, valid, take
+        self._lock, self._valid = lock, valid
         self._kept: dict[str, Any] = {}
         self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
         self.root = int(self.roots[0])
@@ -182,7 +212,9 @@ class ResultArrays:
         return {
             **vars(self),
             "_kept": {x: getattr(self, x) for x in ("reached", "depth", "nedge")},
-            "_outcome": replace(self._outcome.copy_with(*held), give=None),
+            "_outcome": replace(
+                self._outcome, level=held[0], parent=held[1], give=None
+            ),
             **without_graph(len(ids), None if self._names is None else self.named(ids)),
         }
 
@@ -206,8 +238,8 @@ class ResultArrays:
         else:
             self._outcome.give()
         self._kept = {k: v for k, v in self._kept.items() if isinstance(v, int)}
-        self._outcome = self._outcome.copy_with(level, parent)
-        self._lock, self._valid, self._take = None, always, values_of
+        self._outcome = replace(self._outcome, level=level, parent=parent)
+        self._lock, self._valid = None, always
 
     def _save(self) -> None:
         """Own the arrays unless they have been overwritten; the lock is held."""
@@ -223,7 +255,7 @@ class ResultArrays:
         """Free the levels, but keep their number (collective)."""
         _ = self.depth
         none = [None] * len(self._outcome.level)
-        self._outcome = self._outcome.copy_with(none, self._outcome.parent)
+        self._outcome = replace(self._outcome, level=none)
         self.has_levels = False
 
     @reading
@@ -399,7 +431,6 @@ class ResultArrays:
             level if self.has_levels else None,
             parent if self.has_parents else None,
             ids,
-            self._take,
         )
 
     def _of_reached(self) -> Sequence[Any]:

@@ -24,7 +24,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.types import World
+
+Datasets: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 KINDS: dict[str, np.dtype[Any]] = {
     "level": np.dtype("<i4"),
@@ -113,19 +115,26 @@ class PartialFile:
         self,
         partial: Path,
         starts: Mapping[str, Array],
-        kinds: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
+        kinds: Datasets,
         identity: str,
         *,
-        totals: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]] | None = None,
+        totals: Datasets | None = None,
         ids: IdMap | None = None,
         anew: str = "give --force to begin anew",
     ) -> None:
         self._partial, self._starts, self._identity = partial, dict(starts), identity
-        self._rows = len(starts["sources"])
-        self._kinds, self._names, self._anew = dict(kinds), ids, anew
-        self._totals = {
-            name: ((2, *shape), kind) for name, (shape, kind) in (totals or {}).items()
+        self._kinds, self._names, self._anew = list(kinds), ids, anew
+        self._totals = list(totals or {})
+        self._datasets = {
+            **{name: (x.shape, np.dtype("<i8")) for name, x in self._starts.items()},
+            **kinds,
+            "done": ((len(starts["sources"]),), np.dtype("u1")),
         }
+        if totals:
+            twice = {
+                name: ((2, *shape), kind) for name, (shape, kind) in totals.items()
+            }
+            self._datasets |= {**twice, SUMMED: ((2,), np.dtype("<i8"))}
         self._file: h5py.File | None = None
 
     def open(self, *, force: bool) -> Array:
@@ -176,15 +185,8 @@ class PartialFile:
         )
 
     def _create(self) -> None:
-        wanted: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
-            **{name: (x.shape, np.dtype("<i8")) for name, x in self._starts.items()},
-            **self._kinds,
-            **self._totals,
-            "done": ((self._rows,), np.dtype("u1")),
-            **({SUMMED: ((2,), np.dtype("<i8"))} if self._totals else {}),
-        }
         need = (1 << 16) + sum(
-            math.prod(shape) * kind.itemsize for shape, kind in wanted.values()
+            math.prod(shape) * kind.itemsize for shape, kind in self._datasets.values()
         )
         if self._names is not None:
             need += sum(array.nbytes for array in self._names.arrays().values())
@@ -197,17 +199,15 @@ class PartialFile:
         making.unlink(missing_ok=True)  # of a run that was killed
         leftovers.note(making)
         try:
-            self._write_new(making, wanted)
+            self._write_new(making)
             allocate(making, making.stat().st_size)
             making.rename(self._partial)
         finally:
             making.unlink(missing_ok=True)
             leftovers.forget(making)
 
-    def _write_new(
-        self, path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
-    ) -> None:
-        """Write a file with the wanted arrays, and the values known already."""
+    def _write_new(self, path: Path) -> None:
+        """Write a file with all datasets, and the values known already."""
         with new_file(path) as (file, _):
             file.attrs[IDENTITY] = self._identity
             file.attrs[IDS] = "input"
@@ -216,7 +216,7 @@ class PartialFile:
             early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
             early.set_obj_track_times(False)
-            for name, (shape, kind) in wanted.items():
+            for name, (shape, kind) in self._datasets.items():
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(kind)
                 h5py.h5d.create(file.id, name.encode(), dtype, space, early)
@@ -230,14 +230,12 @@ class PartialFile:
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file has the same graph, sources and options."""
-        names = {*self._starts, *self._kinds, *self._totals, "done"}
-        names |= {SUMMED} if self._totals else set()
-        names |= {NAMES} if self._names is not None else set()
+        names = {*self._datasets, *([] if self._names is None else [NAMES])}
         return (
             set(file) == names
             and all(
                 (file[name].shape, file[name].dtype) == wanted
-                for name, wanted in {**self._kinds, **self._totals}.items()
+                for name, wanted in self._datasets.items()
             )
             and file.attrs.get(IDENTITY) == self._identity
             and file.attrs.get(IDS) == "input"

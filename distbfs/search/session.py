@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 import numpy as np
 
-from distbfs.device import cuda, take
+from distbfs.device import cuda
 from distbfs.distinct import distinct
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
@@ -30,7 +29,6 @@ from distbfs.search.sources import (
     vertices_of,
     without_roots,
 )
-from distbfs.search.vertices import values_of
 from distbfs.search.view import View
 from distbfs.timing import Trace, kept
 
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from distbfs.search.runners.base import Runner
     from distbfs.search.sight import Masks
     from distbfs.search.store_names import VertexNames
-    from distbfs.types import Array, Ids, Root, Stop, Take, World
+    from distbfs.types import Array, Ids, Root, Stop, World
 
 
 class Session:
@@ -122,7 +120,6 @@ class Session:
         self._runner, self._describe, self._names = runner, describe, names
         self._notes, self._one_source = notes or {}, one_source
         self._trace: Trace | None = None
-        self._ahead: take.Ahead | None = None
         self.separated: Separated | None = None
         self.at_close: list[Callable[[], object]] = []
         self.lock = SearchLock()
@@ -381,20 +378,6 @@ class Session:
             ids = distinct(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
-    def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
-        """Yield the function that reads the wanted levels of a search.
-
-        If one device holds all levels and few are wanted, they are copied together with
-        the search's result.
-        """
-        few = wanted is not None and 0 < len(wanted) <= take.FEW
-        on_one = self.vertices.whole_here and self.vertices.on_devices
-        if wanted is None or not (few and on_one):
-            return nullcontext(values_of)
-        if self._ahead is None:
-            self._ahead = take.Ahead()
-        return self._ahead.of(wanted)
-
     def search(
         self,
         source: Any,
@@ -405,7 +388,6 @@ class Session:
         targets: Iterable[Any] | None = None,
         stop: Stop | None = None,
         records: bool = False,
-        wanted: Ids | None = None,
     ) -> Result:
         """Search breadth-first from a vertex, or from all of a set at once.
 
@@ -428,9 +410,6 @@ class Session:
             about every millisecond.  Pass it on all ranks or on none.
         records : bool, default False
             Whether to count and time each level, which is slower.
-        wanted : ndarray, shape (k,), optional
-            Vertices for which ``Result.at`` is called next, int64 ids or names; if one
-            device searches, it returns their levels together with the search.
 
         Returns
         -------
@@ -482,9 +461,7 @@ class Session:
             turn = self._searches
             self.world.barrier()
             began = time.perf_counter()
-            known = None if wanted is None or not levels else self._ids(wanted)
-            taking = self._taking(known)
-            with kept(self._trace, "search", root=first), taking as take:
+            with kept(self._trace, "search", root=first):
                 outcome = self._runner.search(
                     inside, parents=parents, until=until, stop=stop, records=records
                 )
@@ -507,7 +484,6 @@ class Session:
                 # mutant: turn == self._searches -> True
                 #   : test_session::test_the_next_search_ends_a_result
                 valid=lambda: turn == self._searches,
-                take=take,
                 paths=self.paths,
             )
             self._last = ref(result)
@@ -665,7 +641,7 @@ class Session:
                 self.closed = True
         if not self.closed:
             with self.lock.search():
-                self.closed, self._ahead = True, None
+                self.closed = True
                 if self.vertices.on_devices and not self.vertices.whole_here:
                     self._searches += 1  # results lie in memory that is freed
                 self._runner.close()

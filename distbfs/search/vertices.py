@@ -25,7 +25,6 @@ from distbfs.types import (
     AnyArray,
     Array,
     Ids,
-    Take,
     World,
     slice_bounds,
 )
@@ -204,7 +203,6 @@ class VertexMap:
         level: Sequence[AnyArray] | None,
         parent: Sequence[AnyArray] | None,
         ids: Ids,
-        take: Take,
     ) -> tuple[Array | None, Array | None]:
         """Return (level int32 [k], parent int64 [k]) of input ids (collective).
 
@@ -212,11 +210,10 @@ class VertexMap:
 
         level, parent: arrays of the shards of this rank; None, also in the result, if
         they are not wanted
-        take: copies levels at some places to the host, if one array holds all levels
         """
         if self.whole_here:
             return (
-                None if level is None else take(level[0], ids).astype(np.int32),
+                None if level is None else values_of(level[0], ids).astype(np.int32),
                 None if parent is None else values_of(parent[0], ids).astype(np.int64),
             )
         wanted = [arrays for arrays in (level, parent) if arrays is not None]

@@ -111,11 +111,8 @@ class ServiceRank:
             return answer
         if (answer := self._between(source, asked, stop)) is not None:
             return answer
-        targets = (np.array(x[1], dtype=np.int64) for x in asked if x[0] == "at")
         parents = any(x[0] == "path" or (x[0] == "result" and x[2]) for x in asked)
-        result = self.session.search(
-            source, parents=parents, stop=stop, wanted=next(targets, None)
-        )
+        result = self.session.search(source, parents=parents, stop=stop)
         return result.seconds, [self._value(result, stop, *step) for step in asked]
 
     def _value(self, result: Result, stop: Stop, name: str, *arguments: Any) -> Any:

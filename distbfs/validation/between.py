@@ -1,7 +1,7 @@
 """Data exchange between the devices of a validation, on one rank or several.
 
 Devices of a rank read each other's memory. Ranks exchange states, parents and marks by
-``MailboxCopies`` if these are available, and all other data by MPI through the host.
+NCCL if they have it, and all other data by MPI through the host.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.arrays import brought_here, host_array
-from distbfs.exchange.device_copies import Copy
+from distbfs.exchange.nccl_link import Copy
 from distbfs.exchange.router import swap
 from distbfs.types import slice_bounds
 from distbfs.validation.cuda_device import NOT_HERE, CheckingDevice, Inputs
 from distbfs.validation.states import SPREAD, StateLayout
 
 if TYPE_CHECKING:
-    from distbfs.exchange.device_copies import MailboxCopies
+    from distbfs.exchange.nccl_link import Link
     from distbfs.types import Ids, World
     from distbfs.validation.cuda_device import ValidationSeat
     from distbfs.validation.faults import Asked
@@ -51,9 +51,9 @@ class Devices:
         parts: int,
         roots: Ids,
         asked: Asked,
-        copies: MailboxCopies | None,
+        link: Link | None,
     ) -> None:
-        self.world, self._copies = world, copies
+        self.world, self._link = world, link
         holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
         facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
         of_rank = world.allgather(facts)
@@ -106,24 +106,23 @@ class Devices:
     def spread(self, form: StateLayout) -> None:
         """Copy the states of each part to all devices (collective)."""
         words = form.words(self.known.local_count(0))
-        self._to_others(lambda x: x.states, 4, [words] * self.known.parts)
+        self._to_others(lambda x: x.states, [words] * self.known.parts)
 
-    def spread_parents(self, form: StateLayout) -> None:
+    def spread_parents(self) -> None:
         """Copy the parents of each part to all devices (collective)."""
         # mutant: local_count(x) for -> local_count(x) - 1 for : test_ranks_that_copy
         counts = [self.known.local_count(x) for x in range(self.known.parts)]
-        self._to_others(lambda x: x.by_part["parent"], form.copied, counts)
+        self._to_others(lambda x: x.by_part["parent"], counts)
 
     def _to_others(
         self,
         arrays_of: Callable[[CheckingDevice], Any],
-        width: int,
         sizes: Sequence[int],
     ) -> None:
         """Copy an array of each part to the same place on all other devices.
 
         arrays_of: function that returns the arrays of a device, by part
-        width: bytes of an element; sizes: number of elements of each part
+        sizes: number of elements of each part
         """
         arrays = {device.own: arrays_of(device) for device in self.own}
         for start in range(0, max(sizes), SPREAD):
@@ -133,21 +132,20 @@ class Devices:
                 into = {x: some[part][piece] for x, some in arrays.items()}
                 values = into.pop(source, None)
                 targets = [x for x in range(self.total) if x != source]
-                nbytes = width * max(piece.stop - start, 0)
-                copies.append(Copy(source, targets, nbytes, values, into))
+                copies.append(Copy(source, targets, values, into))
             self._move(copies)
 
     def _move(self, copies: Sequence[Copy]) -> None:
         """Carry out copies, after the pending work of the devices (collective).
 
-        Ranks without ``MailboxCopies`` send the values through the host.
+        Ranks without NCCL send the values through the host.
         """
         self.each(wait)
         ranks, arrived, far = self._ranks.tolist(), [], []
         for copy in copies:
             home, values = ranks[copy.source], copy.values
             targets = [x for x in copy.targets if ranks[x] != home]
-            if targets and self._copies is not None:
+            if targets and self._link is not None:
                 far.append(replace(copy, targets=targets))
             elif targets:
                 sent = np.zeros(0, np.uint8)
@@ -166,8 +164,8 @@ class Devices:
             wait(device)
 
         self.each(take)
-        if self._copies is not None and far:
-            self._copies.move(far)
+        if self._link is not None and far:
+            self._link.copy(far)
 
     def gather_marks(self, form: StateLayout) -> None:
         """Add the marks of all other devices to the states of own parts (collective).
@@ -193,8 +191,7 @@ class Devices:
                 with own[target].seat.on():
                     shape = piece.stop - piece.start
                     into[target] = cuda.cupy().empty(shape, np.uint32)
-            nbytes = 4 * (piece.stop - piece.start)
-            copies.append(Copy(other, [target], nbytes, values, into))
+            copies.append(Copy(other, [target], values, into))
         self._move(copies)
 
         def take(device: CheckingDevice) -> None:

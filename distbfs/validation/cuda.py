@@ -56,7 +56,7 @@ from distbfs.validation.states import (
 )
 
 if TYPE_CHECKING:
-    from distbfs.exchange.device_copies import MailboxCopies
+    from distbfs.exchange.nccl_link import Link
     from distbfs.generate.cuda import DeviceTuples
     from distbfs.types import World
 
@@ -99,7 +99,7 @@ def validate_on_devices(
     asked: Asked,
     *,
     chunk: int = CHUNK,
-    copies: MailboxCopies | None = None,
+    link: Link | None = None,
 ) -> Validation:
     """Check the result of a search by the tuples, on the devices that have the result.
 
@@ -107,8 +107,8 @@ def validate_on_devices(
     have all parts
     root: see ``host.validate``; asked: what the result has, the same on all ranks
     chunk: number of tuples in a piece; with several devices, memory may allow fewer
-    copies: copies between the devices of different ranks, numbered in the order of
-    ``seats``; None on all ranks if data of other ranks pass through host memory
+    link: the communicator of all devices, numbered in the order of ``seats``; None on
+    all ranks if data of other ranks pass through host memory
 
     Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
     if device memory is short.
@@ -116,7 +116,7 @@ def validate_on_devices(
     started = time.perf_counter()
     _check_arguments(n, parts, seats, chunk, asked)
     roots = checked_roots(root, n)
-    check = _Check(world, seats, n, parts, roots, asked, copies)
+    check = _Check(world, seats, n, parts, roots, asked, link)
     with cuda.memory_of("validation"), closing(check):
         tally = check.run(min(chunk, MAX_CHUNK))
         example = partial(Example, check.value, check.ends_of)
@@ -163,7 +163,7 @@ class _Check(Devices):
             if not form.alone:
                 self.spread(form)
             if form.copied:
-                self.spread_parents(form)
+                self.spread_parents()
             self.each(CheckingDevice.check_all_tuples)
             if not form.alone:
                 self.gather_marks(form)

@@ -39,7 +39,7 @@ EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
 }
-LOCAL_CALLS = ("reduce_masks", "deal", "collect", "bring")
+LOCAL_CALLS = ("_reduce_own", "_deal", "_collect", "_bring")
 PARTS = {  # of a search, in the order in which they are stacked
     "nn": "visit nn",
     "dd": "visit dd",
@@ -107,7 +107,7 @@ class Ledger:
         for name, part in EXCHANGE_CALLS.items():
             self._watch(runner._exchange, name, part)
         for name in LOCAL_CALLS:
-            self._watch(getattr(runner._exchange, "_local", None), name, "local")
+            self._watch(runner._exchange, name, "local")
         self._watch(runner, "_complete_parents", "parents")
         self._watch(runner, "search", "rest")
 

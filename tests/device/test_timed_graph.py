@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda
 from distbfs.device.timed_graph import NOT_READY, NodeParameters, TimedGraph
 from distbfs.errors import ResourceError
 
@@ -128,37 +128,3 @@ def test_a_call_that_fails(driver):
     driver._cuGraphLaunch = lambda *_: 700
     with pytest.raises(ResourceError, match=r"launch of search: .*\(700\)"):
         graph.launch()
-
-
-class Asking:
-    """Values that the timed launches of a block bring along."""
-
-    def __init__(self, names):
-        self.names, self.backs = names, []
-
-    def launch(self, back):
-        self.backs.append(back)
-        return lambda stream: self.names.append("last")
-
-    def begin(self):
-        self.names.append("begin")
-
-
-def test_what_is_asked_for_comes_in_the_same_graph(driver):
-    """With each timed launch of the block: one graph is launched and waited for."""
-    kernel = SimpleNamespace(function=SimpleNamespace(ptr=FUNCTION), name="search")
-    made = programs.Launch(kernel, ctypes.c_int(), 1, 32, 0, False, 0)
-    asking, back = Asking(driver.names), SimpleNamespace(launch=launch)
-    made.timed(back=back)
-    for _ in range(2):
-        token = programs.ASKED.set(asking)
-        made.timed(back=back)
-        driver.names.clear()
-        made.timed(back=back)
-        programs.ASKED.reset(token)
-        calls = ["begin", "cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"]
-        assert driver.names == [*calls, "cuEventSynchronize", "cuEventElapsedTime"]
-        driver.names.clear()
-        made.timed(back=back)
-        assert driver.names[:2] == calls[1:]
-    assert asking.backs == [back], "one graph more"

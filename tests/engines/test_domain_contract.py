@@ -169,9 +169,9 @@ class StandIn:
             offer.normals(held.bins)
         return checks
 
-    def accept(self, bits, normals, *answers):
+    def accept(self, bits, items):
         self.note("accept")
-        self.search.accept(bits, normals, *answers)
+        self.search.accept(bits, items)
 
     def finish(self):
         self.note("finish")

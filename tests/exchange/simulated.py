@@ -16,7 +16,6 @@ from simulated_world import TAGS, Mirror, Simulated
 
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.host import HostExchange
-from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.partners import Partners
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
@@ -69,13 +68,12 @@ def calls_of(ranks):
     assert found.level[0][:LEVELS].tolist() == list(range(LEVELS))
     calls = {"search": dict(counted)}
     sent = simulated.exchange.traffic.sent
-    local = LocalPhase(simulated.world, simulated.placement, 0)
     partners = Partners(simulated.world)
     for name, to in (("some", range(1, 1 + PARTNERS)), ("none", ())):
         bins = bins_for(list(to), ranks, 5)
         counted.clear()
-        _, leaving = local.deal(bins, ExchangeOptions())
-        partners.sizes(leaving, local.most)
+        leaving = simulated.exchange._deal(bins)
+        partners.sizes(leaving, simulated.placement.per_rank)
         calls[f"device {name}"] = dict(counted)
         counted.clear()
         simulated.exchange.start_normals(bins)

@@ -116,8 +116,8 @@ class Network:
 class Wire:
     """The end of one rank; what has not been sent yet does not come."""
 
-    name, on_device, needs_devices = "wire", False, False
-    start_masks = finish_masks = max_delegates = close = None
+    name, on_device, needs_devices, xp = "wire", False, False, np
+    start_masks = finish_masks = close = None
 
     def __init__(self, network, rank):
         self.network, self.rank, self.hop, self.traffic = network, rank, 0, Traffic(1)

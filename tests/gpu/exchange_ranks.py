@@ -84,15 +84,6 @@ def check(world, kind, per_rank):
             for seed, some in enumerate((1000, 300_000, 20, 40_000)):
                 most = some * 16 // max(16, parts**2)  # all ranks make all bins
                 look(exchange, world, big_level(parts, seed, words, most), unique)
-    for dtype in ("int32", "int64", "uint32", "uint64"):
-        limits = np.iinfo(dtype)
-        generator = np.random.default_rng(3)
-        shape = parts, 70_001
-        values = generator.integers(limits.min, limits.max, shape, dtype, True)
-        with exchange_of(kind, world, per_rank) as exchange:
-            for _ in range(2):
-                found = exchange.max_delegates(mine(world, list(values)))
-                np.testing.assert_array_equal(host(found), values.max(axis=0))
 
 
 def check_all(world, kind):

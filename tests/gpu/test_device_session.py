@@ -317,18 +317,15 @@ def test_a_search_that_cannot_fit_is_refused_before(monkeypatch):
 
 @pytest.mark.parametrize("engine", SEARCHING)
 @pytest.mark.parametrize("name", ["kronecker", "path"])
-def test_wanted_levels_come_with_the_search(engine, name):
+def test_levels_of_a_few_vertices(engine, name):
     """Also where the search before wrote elsewhere, and where a result was kept."""
     source = kronecker(14) if name == "kronecker" else NAMED[name]
     ids = np.array([0, source.n - 1, 1, 0])
     with open_tuples(source, engine=engine) as session:
         kept = []
         for k, root in enumerate([*some_roots(source, 6), 0, 0, 1]):
-            wanted = None if k == 2 else ids
             limit = 1 if k == 3 else None
-            result = session.search(
-                root, parents=k % 2 == 0, wanted=wanted, depth_limit=limit
-            )
+            result = session.search(root, parents=k % 2 == 0, depth_limit=limit)
             levels = source.distances(root)
             levels = np.where(levels > (limit or source.n), -1, levels)
             for some in (ids, ids[:1], ids):

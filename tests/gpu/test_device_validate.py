@@ -252,15 +252,14 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
 @pytest.mark.parametrize(
     ("how", "kind"),
     [
-        ("mailboxes", "MailboxCopies"),
-        ("uneven", "MailboxCopies"),
-        ("chosen", "MailboxCopies"),
+        ("uneven", "NoneType"),
+        ("chosen", "Link"),
         ("host", "NoneType"),
     ],
 )
 def test_ranks_validate_together(cp, how, kind):
-    """Two ranks, with a device each but for mailboxes, which ranks of one have too."""
-    if how not in ("mailboxes", "uneven") and cp.cuda.runtime.getDeviceCount() < 2:
+    """Two ranks, with a device each or, uneven, one device of both."""
+    if how != "uneven" and cp.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs 2 devices")
     words = [sys.executable, str(Path(__file__).with_name("validating_ranks.py")), how]
     done = run_ranks(2, words, timeout=280)

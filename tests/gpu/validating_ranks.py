@@ -1,9 +1,10 @@
 """Ranks that validate results together on their devices; see the test.
 
-mpiexec -n 2 python tests/gpu/validating_ranks.py mailboxes uneven host chosen
+mpiexec -n 2 python tests/gpu/validating_ranks.py uneven host chosen
 
-Verdicts on planted faults are compared with the host's.  Ranks may share devices for
-"mailboxes" and "uneven"; "chosen" is what copies_between chooses.
+Verdicts on planted faults are compared with the host's.  Values pass through the host
+for "host" and "uneven", whose ranks may share devices; "chosen" is what link_between
+chooses.
 """
 
 import sys
@@ -21,10 +22,7 @@ from validation.test_validate import search  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
-from distbfs.exchange.device_copies import (  # noqa: E402
-    MailboxCopies,
-    copies_between,
-)
+from distbfs.exchange.nccl_link import link_between  # noqa: E402
 from distbfs.exchange.peer_memory import on_device  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.ranks.world import SoloWorld, run_guarded, start  # noqa: E402
@@ -38,29 +36,19 @@ GRAPHS = {
     "kronecker": kronecker(13),
     "sparse": random_tuples(40_000, 50_000, seed=8),
 }
-HALF = 4096  # bytes of half a mailbox: many rounds
-SHARED = ("mailboxes", "uneven")
 FIELDS = ("errors", "valid", "nedge", "reached", "depth")
 
 
 def devices_of(world, how):
     """The devices of this rank; "uneven": rank 0 has all, others the last of them."""
-    devices = take_devices(world, share=how in SHARED)
+    devices = take_devices(world, share=how == "uneven")
     if how != "uneven":
         return devices
     count = cuda.cupy().cuda.runtime.getDeviceCount()
     return [count - 1] if world.rank else list(range(count))
 
 
-def copies_of(world, devices, how):
-    """The copies between devices of ranks, or None."""
-    counts = [int(x[0]) for x in world.allgather(np.array([len(devices)]))]
-    if how in SHARED:
-        return MailboxCopies(world, devices, counts, HALF)
-    return None if how == "host" else copies_between(world, devices, HALF)
-
-
-def check(world, devices, copies):
+def check(world, devices, link):
     """Compare verdicts on planted faults; tuples are kept for one graph at a time."""
     for name, source in GRAPHS.items():
         root = int(source.u[0])
@@ -72,7 +60,7 @@ def check(world, devices, copies):
                 continue
             for parents in (parent, None):
                 result = of, at, level, parents
-                verdict = told(world, devices, copies, kept, *result)
+                verdict = told(world, devices, link, kept, *result)
                 wanted = validate(SoloWorld(), *result, threads=1)
                 for field in FIELDS:
                     ours, theirs = getattr(verdict, field), getattr(wanted, field)
@@ -81,7 +69,7 @@ def check(world, devices, copies):
         assert wrong > 10, wrong
 
 
-def told(world, devices, copies, kept, source, root, level, parent):
+def told(world, devices, link, kept, source, root, level, parent):
     """The verdict of all devices, which have two parts each, and one of them three."""
     counts = [len(x) for x in world.allgather(np.array(devices))]
     first, total = sum(counts[: world.rank]), sum(counts)
@@ -96,7 +84,7 @@ def told(world, devices, copies, kept, source, root, level, parent):
         )
     has = Asked(levels=True, parents=parent is not None, directed=False)
     known = (source.n, parts, root, has)
-    return validate_on_devices(world, seats, *known, chunk=20_000, copies=copies)
+    return validate_on_devices(world, seats, *known, chunk=20_000, link=link)
 
 
 def shard(part, parts, level, parent):
@@ -111,12 +99,10 @@ def main():
     world = start(grace=1)
     for how in sys.argv[1:]:
         devices = devices_of(world, how)
-        copies = copies_of(world, devices, how)
-        check(world, devices, copies)
-        if copies is not None:
-            copies.close()
+        link = link_between(world, devices) if how == "chosen" else None
+        check(world, devices, link)
         if world.rank == 0:
-            print(f"{how} is right: {type(copies).__name__}", flush=True)
+            print(f"{how} is right: {type(link).__name__}", flush=True)
 
 
 if __name__ == "__main__":

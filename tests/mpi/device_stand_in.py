@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import sys
 import tempfile
 from types import SimpleNamespace
 
@@ -256,9 +255,6 @@ class Cupy:
     def bitwise_or(self, one, other, out):
         CURRENT[0].add(lambda: np.bitwise_or(one.values, other.values, out=out.values))
 
-    def maximum(self, one, other, out):
-        CURRENT[0].add(lambda: np.maximum(one.values, other.values, out=out.values))
-
 
 class Module:
     """The kernel of reduce.cu in NumPy."""
@@ -287,7 +283,7 @@ class Communicator:
     Calls stand in a group.
     """
 
-    comm = largest = None  # of mpi4py; set by ``install``
+    comm = None  # of mpi4py; set by ``install``
     failing = None
 
     def __init__(self, size, uid, number):
@@ -306,12 +302,6 @@ class Communicator:
         size = count * np.dtype(kind).itemsize
         places = memory(out, size), memory(into, size * self.size)
         GROUP.append((stream, self, "gather", places))
-
-    def allReduce(self, out, into, count, kind, op, stream):
-        size = count * np.dtype(kind).itemsize
-        assert op == "max"
-        places = memory(out, size).view(kind), memory(into, size).view(kind)
-        GROUP.append((stream, self, "largest", places))
 
     def send(self, out, count, kind, peer, stream):
         assert count
@@ -356,11 +346,6 @@ def together(calls):
             Communicator.comm.Allgather(mine, whole)
         for _, _, _, into in gathers:
             into[:] = whole
-    for _, one, what, (out, into) in calls:
-        if what == "largest" and one.comm is None:
-            into[:] = out
-        elif what == "largest":
-            one.comm.Allreduce(out.copy(), into, one.largest)
     sends = [call for call in calls if call[2] == "send"]
     receives = [call for call in calls if call[2] == "receive"]
     for request in [x.message(what, *to) for _, x, what, to in (*sends, *receives)]:
@@ -396,8 +381,6 @@ def install(monkeypatch, comm=None, uuid=0):
     found = Cupy()
     monkeypatch.setattr(cuda, "uuid", lambda: f"GPU-{uuid}")
     monkeypatch.setattr(Communicator, "comm", comm)
-    if comm is not None:
-        monkeypatch.setattr(Communicator, "largest", sys.modules["mpi4py.MPI"].MAX)
     monkeypatch.setattr(cuda, "cupy", lambda: found)
     monkeypatch.setattr(programs, "Module", Module)
     nccl = SimpleNamespace(
@@ -405,7 +388,6 @@ def install(monkeypatch, comm=None, uuid=0):
         get_unique_id=lambda: tuple(range(-64, 64)),
         groupStart=lambda: None,
         groupEnd=group_end,
-        NCCL_MAX="max",
         **{f"NCCL_{name.upper()}": np.dtype(name) for name in link.DTYPES},
     )
     monkeypatch.setattr(link, "load_nccl", lambda: nccl)

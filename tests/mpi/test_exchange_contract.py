@@ -70,9 +70,6 @@ class Given:
         self.bins = [bins_of(row, self.put) for row in bins]
         self.exchange.start_normals(self.bins)
 
-    def max_delegates(self, values: Any) -> Any:
-        return self.exchange.max_delegates([self.put(array) for array in values])
-
 
 def host(array: Any) -> np.ndarray:
     """An array of either kind as NumPy's."""
@@ -430,35 +427,13 @@ def test_traffic_by_kind(world: Ranks, name: str) -> None:
         for kind in ("questions", "answers"):
             with exchange.traffic.of(kind):
                 run_level(exchange, world, (masks, bins))
-        exchange.max_delegates(mine(world, masks))
         sent, whole = sent_by(exchange), exchange.traffic.sent
     assert sent["questions"] == sent["answers"]
     assert sent["normals"] == (0, 0)
-    assert sent["parents"] == ((masks[0].nbytes, 1) if world.size > 1 else (0, 0))
-    together = [KINDS.index(kind) for kind in ("masks", "parents")]
+    assert sent["parents"] == (0, 0)
+    together = KINDS.index("masks")
     assert not whole[:-1, :, together].any()
-    assert not whole[-1, :, [k for k in range(len(KINDS)) if k not in together]].any()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
-@pytest.mark.parametrize("count", [0, 1, 200])
-def test_max_delegates(world: Ranks, name: str, dtype: str, count: int) -> None:
-    parts = 2 * world.size
-    limits = np.iinfo(dtype)
-    generator = np.random.default_rng(count)
-    values = generator.integers(limits.min, limits.max, (parts, count), dtype, True)
-    for chunk, reduce in ((LONGEST, "blocking"), (3, "nonblocking")):
-        options = {"mask_reduce": reduce, "chunk_elements": chunk}
-        with exchange_of(name, world, 2, **options) as exchange:
-            for _ in range(2):
-                level = random_level(parts, 1)
-                mask, _ = run_level(exchange, world, level)
-                found = exchange.max_delegates(mine(world, list(values)))
-                assert found.dtype == dtype
-                np.testing.assert_array_equal(host(found), values.max(axis=0))
-                wanted = np.bitwise_or.reduce(level[0])
-                np.testing.assert_array_equal(host(mask), wanted)
+    assert not whole[-1, :, [k for k in range(len(KINDS)) if k != together]].any()
 
 
 @pytest.mark.parametrize("delegates", [1, 64, 65, 200, 1000])

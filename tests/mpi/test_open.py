@@ -16,8 +16,7 @@ import distbfs
 from distbfs.errors import UsageError
 from distbfs.options import Factors
 from distbfs.plan import host_memory
-from distbfs.ranks.world import Ranks
-from distbfs.search import opening
+from distbfs.ranks.world import MpiWorld, Ranks
 from distbfs.types import slice_bounds
 
 MOST, SPARE = 3000, 32  # communicators: more than MPICH has, and what is left of them
@@ -78,8 +77,13 @@ def test_ranks_that_own_rows(
     cores = world.size - (options == "cores")
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     if options == "hosts":
-        hosts = ["a", *["b"] * (world.size - 1)]
-        monkeypatch.setattr(opening, "hosts_of", lambda _: hosts)
+
+        class Elsewhere(MpiWorld):
+            def __init__(self, *args: Any) -> None:
+                super().__init__(*args)
+                self.hosts = ["a", *["b"] * (world.size - 1)]
+
+        monkeypatch.setattr("distbfs.search.open.MpiWorld", Elsewhere)
     if isinstance(options, str):
         options = {}
     here = room or world.rank > 0

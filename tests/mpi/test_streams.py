@@ -51,7 +51,7 @@ def test_what_crosses(
             for array in arrays.get((own, part), ())
             if array.size
         ]
-        streams.follow()
+        streams.link.follow()
         coming, wanted = [], []
         for place, own in enumerate(mine):
             came = [(part, x) for part in parts for x in arrays.get((part, own), ())]
@@ -63,13 +63,13 @@ def test_what_crosses(
                 start += array.size
         counts = [cp.asarray(np.array([own, turn], np.uint64)) for own in mine]
         whole = [cp.empty(2 * len(parts), np.uint64) for _ in mine]
-        streams.follow()
+        streams.link.follow()
         streams.cross((), leaving, coming)
         streams.cross([(k, *x) for k, x in enumerate(zip(counts, whole, strict=True))])
         for place in range(each):
             with streams.here(place):
                 done = cp.cuda.get_current_stream().record()
-            streams.wait(done)
+            streams.link.wait(done)
         for (_, _, array), values in zip(coming, wanted, strict=True):
             np.testing.assert_array_equal(array.get(), values)
         order = [

@@ -44,7 +44,6 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.progress import Sum
-from distbfs.ranks.agreement import hosts_of
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
@@ -290,6 +289,6 @@ def construct_on_devices(
 
 def _parts_of_host(world: World, placement: Placement) -> int:
     """Return the number of parts on this rank's host."""
-    hosts = hosts_of(world)
+    hosts = world.hosts
     ranks = placement.rank_of(np.arange(placement.parts)).tolist()
     return sum(hosts[rank] == hosts[world.rank] for rank in ranks)

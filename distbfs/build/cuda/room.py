@@ -22,7 +22,7 @@ from distbfs.errors import OutOfMemory, ResourceError
 from distbfs.graph.device_graph import COLUMN_PAD, vertices_table
 from distbfs.partition.share import ShareCounts, whole_counts
 from distbfs.plan.memory import PAIR_BYTES, memory_limit, readable
-from distbfs.ranks.agreement import errors_of_all, hosts_of
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import World
 
 BUFFER_BYTES = 96 << 30  # most for keys, by default
@@ -216,7 +216,7 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
     limit = room.host_limit()
     own = np.array([free, -1 if limit is None else limit])
     every = np.stack(world.allgather(own))
-    hosts = dict(zip(hosts_of(world), every[:, 1].tolist(), strict=True))
+    hosts = dict(zip(world.hosts, every[:, 1].tolist(), strict=True))
     device, host = int(every[:, 0].sum()), sum(hosts.values())
     if min(hosts.values()) >= 0 and 4 * m > device + host:
         raise OutOfMemory(
@@ -231,7 +231,7 @@ def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
     tails: number of columns in tails of this rank's rows; others: bytes of outer edges
     and of the subgraphs from which rows are made, if they are on the host
     """
-    hosts = hosts_of(world)
+    hosts = world.hosts
     what = "tails of rows"
     if others:
         what += ", outer edges and the subgraphs of parts"

@@ -446,19 +446,14 @@ class OpenMPPart:
                 self._library.part_answer(self._self, rank, address, size, writes)
         return self._filled()
 
-    def accept(
-        self,
-        bits: Words | None,
-        normals: Sequence[tuple[int, Array]],
-        answers: Sequence[tuple[int, Array]] = (),
-    ) -> None:
+    def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the frontier; see ``DomainSearch``."""
         self._library.part_accept(
             self._self, None if bits is None else bits.ctypes.data
         )
-        for rank, items in (*normals, *answers):
-            address = items.ctypes.data
-            self._library.part_take(self._self, rank, address, len(items))
+        for rank, some in items:
+            address = some.ctypes.data
+            self._library.part_take(self._self, rank, address, len(some))
 
     def delegate_parents(self) -> Array:
         """Return the parents of delegates that this part found, [d], -1 for others."""

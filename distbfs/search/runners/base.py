@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from distbfs.engines.base import WHOLE, Until
-from distbfs.search.parents import ParentCost
+from distbfs.errors import SearchStopped
 
 if TYPE_CHECKING:
     from distbfs.engines.base import FindPath, LevelRecord
     from distbfs.timing import Trace
-    from distbfs.types import Root, Stop
+    from distbfs.types import Root, Stop, World
 
 MakeArrays: TypeAlias = Callable[[], tuple[list[Any], list[Any]]]
+
+
+@dataclass
+class ParentCost:
+    """Cost of completing the parents of a search on this rank.
+
+    bytes_sent, messages_sent: sent to other ranks; a reduction or gather counts once
+    """
+
+    bytes_sent: int = 0
+    messages_sent: int = 0
 
 
 @dataclass
@@ -44,16 +58,11 @@ class Found:
     order: Any = None
     give: Callable[[], None] | None = None
 
-    def copy_with(self, level: Sequence[Any], parent: Sequence[Any]) -> Found:
-        """Return a copy with other arrays."""
-        return replace(self, level=level, parent=parent)
-
 
 class Lazy(Sequence[Any]):
     """Arrays that are computed on first access.
 
-    make: returns (levels, parents) of the shards, computed once; which: 0 for levels, 1
-    for parents
+    make: returns (levels, parents) of the shards; which: 0 for levels, 1 for parents
     """
 
     def __init__(self, count: int, which: int, make: MakeArrays) -> None:
@@ -66,6 +75,20 @@ class Lazy(Sequence[Any]):
         if not 0 <= i < self._count:
             raise IndexError(i)
         return self._make()[self._which][i]
+
+
+def made_later(count: int, make: MakeArrays) -> tuple[Lazy, Lazy]:
+    """Return the levels and parents of ``count`` shards, made on first access."""
+    once = cache(make)
+    return Lazy(count, 0, once), Lazy(count, 1, once)
+
+
+def check_not_stopped(world: World, stop: Stop | None) -> None:
+    """Raise SearchStopped on all ranks if one wants no search to begin (collective)."""
+    if stop is not None:
+        answer = np.array([stop()], dtype=np.int64)
+        if world.allreduce(answer, "max")[0]:
+            raise SearchStopped("the search was stopped before it began")
 
 
 def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:

@@ -14,16 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.base import COUNTS, OUTER, WHOLE, Targets, Until, Work
+from distbfs.engines.base import (
+    ASKED,
+    COUNTS,
+    OUTER,
+    OWN,
+    WHOLE,
+    Targets,
+    Until,
+    Work,
+)
 from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
-from distbfs.exchange.traffic import KINDS, by_kind
+from distbfs.exchange.traffic import by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.ranks.agreement import first_reason
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentCost, complete_parents
-from distbfs.search.runners.base import Found, Runner
+from distbfs.search.runners.base import Found, ParentCost, Runner
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from distbfs.options import SearchOptions
     from distbfs.search.runners.streamed import StreamedLevels
     from distbfs.types import Array, Root, Stop, Words, World
+
+    Received = list[list[tuple[int, Array]]]  # of each domain: source rank, items
 
 UNTIMED = nullcontext()
 WIDE = 1 << 62  # more vertices than there are
@@ -118,9 +128,10 @@ class BetweenDomains(Runner):
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
-        self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        self._nothing: Received = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found yet
         self._ahead = False  # may levels be launched before their counts?
+        self._timed: Callable[[str], AbstractContextManager[None]] = untimed
         self._streamed: StreamedLevels | None = None
         self._loop: BetweenLoop | None = None
         self.why = ""
@@ -130,9 +141,6 @@ class BetweenDomains(Runner):
             self.mode = "resident"
         else:
             self._stream()
-        leaves = any(search.leaves is not None for search in searches)
-        leaves = bool(world.allreduce(np.array([leaves], np.int64), "max")[0])
-        self._leaves_out = leaves  # in any domain
 
     @property
     def exchange(self) -> Exchange:
@@ -144,20 +152,15 @@ class BetweenDomains(Runner):
         """Whether the first search captures launches for the later ones."""
         return self._streamed is not None
 
-    def _can_stream(self) -> bool:
-        """Return whether levels can run ahead on streams, and that pays.
-
-        They require a device for each part, and not too many parts.
-        """
-        streamed = self._searches[0].streamed and self._exchange.streamed
-        return bool(streamed and has_streams(self._placement))
-
     def _stream(self) -> None:
         """Let levels run ahead on streams, if they can, from now on (collective).
 
-        This connects the devices, which takes seconds.
+        They require a device for each part, and not too many parts. This connects the
+        devices, which takes seconds.
         """
-        if self._streamed is not None or not self._can_stream():
+        streamed = self._searches[0].streamed and self._exchange.streamed
+        streamed = streamed and has_streams(self._placement)
+        if self._streamed is not None or not streamed:
             return
         from distbfs.search.runners.streamed import (  # noqa: PLC0415 - of CUDA
             StreamedLevels,
@@ -185,9 +188,49 @@ class BetweenDomains(Runner):
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
-    def _complete_parents(self) -> ParentCost:
-        """Set the parents that parts did not find themselves (collective)."""
-        return complete_parents(self._exchange, self._searches, self._streamed)
+    def _complete_parents(self) -> None:
+        """Set the parents that parts did not find themselves (collective).
+
+        A vertex found inside a part has its parent there; a vertex that is sent carries
+        its parent. A delegate has an owner like any vertex; if the owner did not find
+        it, the parts that found it know its parent. Source: Pan, Pearce, Owens 2018,
+        Section VI-A3.
+        """
+        first = self._searches[0]
+        if first.parents == OWN or not first.part.delegate_count:
+            return
+        if self._streamed is not None:
+            self._streamed.complete()
+        elif first.parents == ASKED:
+            for turn in range(first.parent_rounds):
+                self._ask_parents(turn)
+        else:
+            self._share_largest_parents()
+
+    def _ask_parents(self, turn: int) -> None:
+        """Ask the parts that found delegates which their owner did not find."""
+        searches, exchange = self._searches, self._exchange
+        with exchange.traffic.of("parents"):
+            exchange.start_normals([x.ask_parents(turn) for x in searches])
+            asked = zip(searches, exchange.finish_normals(), strict=True)
+            exchange.start_normals([x.answer_parents(some) for x, some in asked])
+            answers = exchange.finish_normals()
+        for search, arrived in zip(searches, answers, strict=True):
+            search.take_parents(arrived)
+
+    def _share_largest_parents(self) -> None:
+        """Give all parts the largest parents that any of them knows (collective)."""
+        largest = np.maximum.reduce([x.delegate_parents() for x in self._searches])
+        if self._world.size > 1:
+            self._exchange.traffic.count(largest.nbytes, "parents")
+        largest = self._world.allreduce(largest, "max")
+        for search in self._searches:
+            search.take_delegate_parents(largest)
+
+    def _parent_cost(self, before: tuple[int, int]) -> ParentCost:
+        """Return what was sent for parents; before: the same before the search."""
+        sent, messages = self._exchange.traffic.total("parents")
+        return ParentCost(sent - before[0], messages - before[1])
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
@@ -213,12 +256,13 @@ class BetweenDomains(Runner):
         stop: passed on all ranks or on none, called before each level; if it returns
         True on one, all ranks raise SearchStopped
         """
-        clock = Stopwatch(self.trace)
+        clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
-        timed = clock if records or self.trace is not None else untimed
+        every = records or self.trace is not None
+        self._timed = clock if every else untimed
         to_the_end = until.depth is None and until.targets is None
-        self._ahead = timed is untimed and stop is None and to_the_end
+        self._ahead = not every and stop is None and to_the_end
         whole = self._loop if self._ahead else None
         if whole is not None and not whole.serves:
             whole = None
@@ -229,26 +273,25 @@ class BetweenDomains(Runner):
             self._start(root, until, starts, counting=records)
         if whole is not None:
             return self._whole(whole, clock, parents=parents)
-        every = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
             stream = self._streamed.levels()
-        with every, stream:
-            levels = self._levels(until, stop, timed, clock, log)
+        with UNTIMED if every else clock("levels"), stream:
+            levels = self._levels(until, stop, clock, log)
         self._world.doing = "parents"
         results: list[tuple[Any, Any]] = []
         if self._streamed is not None:  # they are corrected by ``wait``
             results = self._finish(clock)
-        cost = ParentCost()
         # mutant: parents: -> parents and levels > 2:
         #   : test_levels_parents_and_where_searches_end
         if parents:
             with clock("parents"):
-                cost = self._complete_parents()
-            if log:
-                # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
-                log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
-                log[-1]["messages_sent"]["parents"] += cost.messages_sent
+                self._complete_parents()
+        cost = self._parent_cost(before)
+        if log:
+            # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
+            log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
+            log[-1]["messages_sent"]["parents"] += cost.messages_sent
         if self._streamed is None:
             results = self._finish(clock)
         else:
@@ -275,7 +318,7 @@ class BetweenDomains(Runner):
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
-        sent = traffic.sent
+        before = traffic.total("parents")
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -283,15 +326,13 @@ class BetweenDomains(Runner):
         with clock("finish"):
             level, parent = search.finish()
         self._world.doing = ""
-        at = KINDS.index("parents")
-        own = (traffic.sent - sent).sum(axis=0)[:, at].tolist()
         return Found(
             [level],
             [parent if parents else None],
             levels,
             seconds,
             phases=clock.seconds,
-            parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
+            parent_cost=self._parent_cost(before),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -307,7 +348,6 @@ class BetweenDomains(Runner):
         self,
         until: Until,
         stop: Stop | None,
-        timed: Callable[[str], AbstractContextManager[None]],
         clock: Stopwatch,
         log: list[dict[str, Any]] | None,
     ) -> int:
@@ -330,7 +370,7 @@ class BetweenDomains(Runner):
             world.doing = f"level {levels}"
             if log is not None:
                 before = dict(clock.seconds)
-            work, stopped = self._all_work(stop, timed, first=not levels, aimed=aimed)
+            work, stopped = self._all_work(stop, first=not levels, aimed=aimed)
             if not work.normals + work.delegates:
                 return levels
             # mutant: levels == -> levels - 1 ==
@@ -345,10 +385,10 @@ class BetweenDomains(Runner):
             levels += 1
             self._hidden -= work.delegates
             choice = policy.choose(work)
-            if timed is not untimed:
+            if self._timed is clock:
                 sent = traffic.sent
             with kept(self.trace, "level", level=levels) as span:
-                checks = self._level(work, choice, timed, counting=log is not None)
+                checks = self._level(work, choice, counting=log is not None)
                 if span is not None:
                     span.update(by_kind((traffic.sent - sent).sum(axis=0)))
             if log is not None:
@@ -373,19 +413,14 @@ class BetweenDomains(Runner):
                 )
 
     def _all_work(
-        self,
-        stop: Stop | None,
-        timed: Callable[[str], AbstractContextManager[None]],
-        *,
-        first: bool,
-        aimed: bool,
+        self, stop: Stop | None, *, first: bool, aimed: bool
     ) -> tuple[Work, bool]:
         """Return (work of all domains, whether a rank requests a stop).
 
         first: whether no level has run yet, so that levels on streams need not count
         the root; aimed: whether targets are counted
         """
-        world, counts = self._world, self._counts
+        world, counts, timed = self._world, self._counts, self._timed
         # mutant: stop is not None and stop() -> 0
         #   : test_a_stopped_search_harms_no_later_one
         counts[-1] = stop is not None and stop()
@@ -471,56 +506,42 @@ class BetweenDomains(Runner):
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns (collective).
 
+        Of targets that are leaves, their delegates are counted instead, wherever these
+        are owned.
+
         ids: the targets, int64 [k], each once, without roots
         """
-        owners, delegates = self._layout.part_of(ids), self._delegates.of(ids)
-        numbers = []
-        for search in self._searches:
-            own = (owners == search.part.index) & (delegates < 0)
-            numbers.append(search.part.numbers_of(self._layout.local_of(ids[own])))
-        on = np.zeros(0, np.int64)  # delegates of targets that are left out
-        if self._leaves_out:
-            on = self._hung(numbers)
-        of_leaves, owners_on = self._delegates.of(on), self._layout.part_of(on)
-        targets: list[Targets | None] = []
-        for search, some in zip(self._searches, numbers, strict=True):
-            own = (owners == search.part.index) & (delegates >= 0)
-            hung = of_leaves[owners_on == search.part.index]
-            # mutant: some, delegates[own], hung -> numbers, delegates[:0]
-            #   : test_levels_parents_and_where_searches_end
-            targets.append(Targets(some, delegates[own], hung))
-        return targets
-
-    def _hung(self, numbers: list[Ids]) -> Ids:
-        """Remove targets that are leaves; return their delegates' ids (collective).
-
-        The ids are those of all ranks.
-
-        numbers: targets of each domain of this rank, changed in place
-        """
-        hung = [np.zeros(0, np.int64)]
-        for k, search in enumerate(self._searches):
+        layout, parts = self._layout, [search.part for search in self._searches]
+        owners, delegates = layout.part_of(ids), self._delegates.of(ids)
+        numbers, hung = [], [np.zeros(0, np.int64)]
+        for search, part in zip(self._searches, parts, strict=True):
+            own = (owners == part.index) & (delegates < 0)
+            some = part.numbers_of(layout.local_of(ids[own]))
             if search.leaves is not None:
-                numbers[k], on = search.leaves.hung(numbers[k])
+                some, on = search.leaves.hung(some)
                 hung.append(on)
+            numbers.append(some)
         # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
         #   : test_ends
-        return distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
+        on = distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
+        of_leaves, owners_on = self._delegates.of(on), layout.part_of(on)
+        targets: list[Targets | None] = []
+        for part, some in zip(parts, numbers, strict=True):
+            own = delegates[(owners == part.index) & (delegates >= 0)]
+            # mutant: some, own, of_leaves -> some, own[:0], of_leaves
+            #   : test_levels_parents_and_where_searches_end
+            targets.append(Targets(some, own, of_leaves[owners_on == part.index]))
+        return targets
 
     def _level(
-        self,
-        work: Work,
-        choice: dict[str, Any],
-        timed: Callable[[str], AbstractContextManager[None]],
-        *,
-        counting: bool,
+        self, work: Work, choice: dict[str, Any], *, counting: bool
     ) -> list[Sequence[int]]:
         """Run one level; return edge checks and ``extras`` of each domain of this rank.
 
         work: summed over all ranks, so that all agree when there is nothing to exchange
         counting: whether to count edge checks
         """
-        pulls = bool(work.nn) and choice.get(OUTER) == "pull"
+        timed, pulls = self._timed, bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
             with timed("advance"):
                 return self._streamed.level(
@@ -538,29 +559,37 @@ class BetweenDomains(Runner):
             checks = [search.advance(choice, board) for search in self._searches]
         with timed("exchange"):
             mask = exchange.finish_masks() if board.reduces else None
-            arrived = exchange.finish_normals() if board.sends else self._nothing
+            arrived = self._nothing
             if board.sends:
-                arrived = self._rest(arrived)
+                arrived = self._last_round(exchange.finish_normals(), self._rest)
         if pulls:
             with timed("pull"):
-                self._pull(mask)
-            return checks
+                arrived = self._last_round(self._answered(), self._answered)
         with timed("accept"):
-            for search, normals in zip(self._searches, arrived, strict=True):
-                search.accept(mask, normals)
+            for search, items in zip(self._searches, arrived, strict=True):
+                search.accept(mask, items)
         return checks
 
-    def _pull(self, mask: Words | None) -> None:
-        """Exchange questions of unvisited vertices, and answers; accept the results."""
-        searches, arrived = self._searches, self._answered()
-        while self._more():
-            for search, replies in zip(searches, arrived, strict=True):
-                search.take((), replies)
-            arrived = self._answered()
-        for search, replies in zip(searches, arrived, strict=True):
-            search.accept(mask, (), replies)
+    def _last_round(self, arrived: Received, again: Callable[[], Received]) -> Received:
+        """Exchange items for which boxes had no room; return those of the last round.
 
-    def _answered(self) -> list[list[tuple[int, Array]]]:
+        arrived: items of the first round; again: exchanges those of a further one
+        """
+        while self._searches[0].in_rounds:
+            more = np.array([max(search.more() for search in self._searches)])
+            if not self._world.allreduce(more, "max")[0]:
+                break
+            for search, items in zip(self._searches, arrived, strict=True):
+                search.take(items)
+            arrived = again()
+        return arrived
+
+    def _rest(self) -> Received:
+        """Send items that have not fitted; return those that each domain received."""
+        self._exchange.start_normals([search.rest() for search in self._searches])
+        return self._exchange.finish_normals()
+
+    def _answered(self) -> Received:
         """Exchange questions and answers; return those that each domain received."""
         searches, exchange = self._searches, self._exchange
         with exchange.traffic.of("questions"):
@@ -571,27 +600,6 @@ class BetweenDomains(Runner):
         with exchange.traffic.of("answers"):
             exchange.start_normals(answers)
             return exchange.finish_normals()
-
-    def _rest(
-        self, arrived: list[list[tuple[int, Array]]]
-    ) -> list[list[tuple[int, Array]]]:
-        """Send items for which boxes had no room; return those of the last round.
-
-        arrived: items that were received in the first round
-        """
-        while self._more():
-            for search, normals in zip(self._searches, arrived, strict=True):
-                search.take(normals)
-            self._exchange.start_normals([search.rest() for search in self._searches])
-            arrived = self._exchange.finish_normals()
-        return arrived
-
-    def _more(self) -> bool:
-        """Return whether a domain of any rank has more to send in this level."""
-        if not self._searches[0].in_rounds:
-            return False
-        left = [search.more() for search in self._searches]
-        return bool(self._world.allreduce(np.array([max(left)]), "max")[0])
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

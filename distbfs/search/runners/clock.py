@@ -28,25 +28,24 @@ class DeviceClock:
 
     def begin(self) -> None:
         """Wait for pending work, then record the start on each device."""
-        stream = cuda.cupy().cuda.get_current_stream
         for device, _ in self._events:
             with device:
-                stream().synchronize()
-        for device, pair in self._events:
-            with device:
-                pair[0].record(stream())
+                cuda.cupy().cuda.get_current_stream().synchronize()
+        self._record(0)
 
     def end(self) -> float:
         """Record the end, wait for it, and return the seconds of the slowest device."""
-        cp, most = cuda.cupy(), 0.0
+        self._record(1)
+        for _, pair in self._events:
+            pair[1].synchronize()
+        elapsed = cuda.cupy().cuda.get_elapsed_time
+        return max((elapsed(*pair) for _, pair in self._events), default=0.0) * 1e-3
+
+    def _record(self, which: int) -> None:
+        """Record an event of each device's pair on its current stream."""
         for device, pair in self._events:
             with device:
-                pair[1].record(cp.cuda.get_current_stream())
-        for device, pair in self._events:
-            with device:
-                pair[1].synchronize()
-                most = max(most, cp.cuda.get_elapsed_time(*pair) * 1e-3)
-        return most
+                pair[which].record(cuda.cupy().cuda.get_current_stream())
 
 
 class ClockedDomains(BetweenDomains):

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
     from distbfs.search.runners.seat import Boxes
-    from distbfs.types import Array
 
     Piece = tuple[int, int, Any]  # place, part, array
 
@@ -59,7 +58,7 @@ class StreamedLevels:
         streams.connect([seat.others for seat in self._seats])
         self._first = self._seats[0].search  # every part has the counts of all
         captured = streams.streams if streams.captures else ()
-        self._replays = Replays(captured, streams.here, streams.wait)
+        self._replays = Replays(captured, streams.here, streams.link.wait)
         # what boxes may contain: pushed vertices, questions
         self._pushes, self._asks = policy.forced != "pull", policy.forced != "push"
         self._counted = self._first.counted(self._seats[0].reports[0])
@@ -71,7 +70,7 @@ class StreamedLevels:
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Run the enclosed calls on the exchange's streams, in the callers' order."""
-        self._exchange.follow()
+        self._exchange.link.follow()
         yield
         for seat in self._seats:
             seat.done.record(seat.stream)
@@ -116,7 +115,7 @@ class StreamedLevels:
             self._wait(self._mark())
         if not counting:
             return [()] * len(self._seats)
-        return [seat.search.checks(self._report(seat)) for seat in self._seats]
+        return [x.search.checks(x.reports[self._slot]) for x in self._seats]
 
     def forget(self) -> None:
         """Drop captured levels, since parts see other edges from now on."""
@@ -131,10 +130,6 @@ class StreamedLevels:
         for seat in self._seats:
             with self._here(seat.place):
                 do(seat)
-
-    def _report(self, seat: Seat) -> Array:
-        """Return the last level's report of a part."""
-        return seat.reports[self._slot]
 
     def _start(self, *, masks: bool) -> tuple[bool, int]:
         """Launch a level; return whether masks are exchanged, and its report's slot."""
@@ -265,7 +260,7 @@ class StreamedLevels:
                 self._each(lambda seat: seat.search.learn(replied[seat.place]))
         self._prepare()
         for seat in self._seats:
-            self._exchange.wait(seat.done)
+            self._exchange.link.wait(seat.done)
 
     def _prepare(self) -> None:
         """Capture all launches that may follow."""
@@ -330,6 +325,6 @@ class StreamedLevels:
         """Wait for a level; return its counts."""
         self._slot = slot
         for seat in self._seats:
-            self._exchange.wait(seat.reads[slot])
-        self._counted = self._first.counted(self._report(self._seats[0]))
+            self._exchange.link.wait(seat.reads[slot])
+        self._counted = self._first.counted(self._seats[0].reports[slot])
         return self._counted

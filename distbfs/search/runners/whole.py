@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until, WholeSearch
 from distbfs.errors import SearchStopped
-from distbfs.search.runners.base import Found, Lazy, Runner, records_of
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.runners.base import (
+    Found,
+    Runner,
+    check_not_stopped,
+    made_later,
+    records_of,
+)
 
 if TYPE_CHECKING:
     from distbfs.timing import Trace
@@ -67,9 +71,7 @@ class OnDevice(OnHost):
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from an id; ``stop`` is called first, and as in ``WholeSearch``."""
-        stop = asked.get("stop")
-        if stop is not None and stop():
-            raise SearchStopped("the search was stopped before it began")
+        check_not_stopped(SoloWorld(), asked.get("stop"))
         with cuda.memory_of("a search"):
             result = super().search(root, **asked)
         convert = self._by_id
@@ -81,8 +83,7 @@ class OnDevice(OnHost):
                     by_id = convert(root, level, parent)
                 return [by_id[0]], [by_id[1]]
 
-            turned = cache(converted)
-            result.level, result.parent = Lazy(1, 0, turned), Lazy(1, 1, turned)
+            result.level, result.parent = made_later(1, converted)
             result.give = lambda: None  # later searches do not write to these arrays
         return result
 
@@ -105,11 +106,7 @@ class OnFirst(Runner):
 
         ``stop`` is called on all ranks before the search, and on rank 0 during it.
         """
-        stop = asked.get("stop")
-        if stop is not None:
-            answer = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
-            if answer[0]:
-                raise SearchStopped("the search was stopped before it began")
+        check_not_stopped(self._world, asked.get("stop"))
         result, reason, facts = Found([], [], 0), "", None
         if self._runner is not None:
             try:

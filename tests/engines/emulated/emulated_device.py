@@ -564,10 +564,7 @@ class Launch:
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
     def record(self, before=(), then=None, back=None):
-        asked = programs.ASKED.get()
-        self.recorded = before, then, programs.last_launch(asked, back)
-        if asked is not None:
-            asked.begin()
+        self.recorded = before, then, None if back is None else back.launch()
         return self
 
     def set_arguments(self):

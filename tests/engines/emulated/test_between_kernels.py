@@ -240,7 +240,7 @@ class ThreadStreams:
         self.parts = exchange.placement.parts_of(self.world.rank)
         assert len(devices) == len(self.parts)
         self.exchange, self.streams = exchange, [Stream() for _ in devices]
-        self.partners = None
+        self.partners, self.link = None, self
 
     def connect(self, partners):
         self.partners = [set(own) for own in partners]

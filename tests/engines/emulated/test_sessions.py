@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from device_parts import check_result, checked_searches, part_to_device, share_searches
-from emulated_device import DeviceArray, Launch
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from resident_parts import resident_driver
@@ -16,14 +15,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
-from thread_peers import ThreadPeers
+from thread_peers import ThreadLink, ThreadPeers
 from worlds import on_ranks
 
 import distbfs
+from distbfs.benchmark import device_validation
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda.inner import InnerSide
 from distbfs.device import cuda
-from distbfs.device.take import FEW
 from distbfs.engines import streamed as streams
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
@@ -36,8 +35,6 @@ from distbfs.engines.cuda.xbfs.memory import (
     part_bytes,
 )
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
-from distbfs.exchange import device_copies
-from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
 from distbfs.generate.derived import Turned
 from distbfs.generate.kronecker import Kronecker
@@ -45,7 +42,6 @@ from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape
 from distbfs.progress import Sum
-from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
@@ -57,7 +53,6 @@ from distbfs.search.graph import Graph
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
-from distbfs.service.rank_calls import ServiceRank
 from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -615,21 +610,19 @@ def test_auto_knows_one_launch(hosts, monkeypatch, asked, stepwise):
 @pytest.mark.parametrize("domain", [1, 2])
 def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
     """Ranks of a host copy parents from each other, or, on one device, through it."""
-    forms, ended = [], []
+    forms, linked = [], []
 
     def noted(device, form, *known, **options):
         forms.append(form.copied)
         return take(device, form, *known, **options)
 
-    def close(copies):
-        ended.append(copies)
-        close_mailboxes(copies)
+    def link_between(world, devices):
+        linked.append(world.rank)
+        return ThreadLink(world, devices)
 
-    take, close_mailboxes = CheckingDevice.take, MailboxCopies.close
+    take = CheckingDevice.take
     monkeypatch.setattr(CheckingDevice, "take", noted)
-    monkeypatch.setattr(MailboxCopies, "close", close)
-    monkeypatch.setattr(device_copies, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(device_copies, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(device_validation, "link_between", link_between)
 
     def rank(world):
         request = Request(domain=domain)
@@ -654,7 +647,7 @@ def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
 
     on_ranks(2, rank)
     assert set(forms) == {4}, "bytes of a parent that is copied"
-    assert len(ended) == (0 if share_device else 2)
+    assert len(linked) == (0 if share_device else 2)
 
 
 HOST = "exchange host: no NCCL here"
@@ -1112,20 +1105,17 @@ def test_results_that_are_not_kept_take_no_more_memory():
 
 @pytest.mark.parametrize("engine", DEVICES)
 @pytest.mark.parametrize("parents", [False, True])
-def test_wanted_levels(engine, parents):
+def test_levels_of_a_few_vertices(engine, parents):
     """Those of this search, whatever the searches before it wrote and where."""
     ids = np.array([0, 3, SOURCE.n - 1, 3])
     with opened(engine=engine) as session:
         kept = []
         for k, root in enumerate([*some_roots(SOURCE, 4), 0, 0, 1]):
-            wanted = None if k == 2 else ids[: 1 + k % 4]
             limit = 1 if k == 3 else None
-            result = session.search(
-                root, parents=parents, wanted=wanted, depth_limit=limit
-            )
+            result = session.search(root, parents=parents, depth_limit=limit)
             levels = SOURCE.distances(root)
             levels = np.where(levels > (limit or SOURCE.n), -1, levels)
-            for some in (ids[:1], ids[: 1 + k % 4], ids, np.array([root])):
+            for some in (ids[:1], ids, np.array([root])):
                 level, parent = result.at(some)
                 assert level.dtype == np.int32
                 assert level.tolist() == levels[some].tolist()
@@ -1134,83 +1124,3 @@ def test_wanted_levels(engine, parents):
                 kept.append((result.keep(), levels))
         for result, levels in kept:
             assert result.at(ids)[0].tolist() == levels[ids].tolist()
-
-
-def test_wanted_levels_come_with_the_search(device):
-    """The next time: a search of as many launches, and none for its levels."""
-    ids = np.array([3, 5])
-    with opened(engine="xbfs", parents=False) as session:
-        session.search(1, wanted=ids).at(ids)
-        before = device.launches
-        alone = session.search(2)
-        launches = device.launches - before
-        levels = session.search(2, wanted=ids)
-        assert device.launches - before == 2 * launches
-        assert levels.at(ids)[0].tolist() == alone_levels(2, ids)
-        assert device.launches - before == 2 * launches
-        levels.at(ids[:1])
-        assert device.launches - before == 2 * launches + 1
-        with pytest.raises(UsageError, match="searched again"):
-            alone.at(ids)
-        many = np.arange(FEW + 1) % SOURCE.n
-        levels = session.search(2, wanted=many)
-        assert levels.at(many)[0].tolist() == alone_levels(2, many)
-        for outside in (-1, SOURCE.n):
-            session.search(2, wanted=np.array([1, outside]))
-        assert device.launches - before == 5 * launches + 1
-        with pytest.raises(SearchStopped):
-            session.search(2, wanted=ids, stop=lambda: True)
-        assert session.search(4, wanted=ids).at(ids)[0].tolist() == alone_levels(4, ids)
-
-
-def test_a_lone_query_waits_once(device, monkeypatch):
-    """Nothing of CuPy or of the driver is called after the wait of its search."""
-    timed, cut = Launch.timed, DeviceArray.__getitem__
-    cupy, driver = cuda.cupy, cuda.driver
-    asked = [["at", [3, 5, 3]]]
-
-    def wait_once(launch, *arguments, **options):
-        seconds = timed(launch, *arguments, **options)
-        for name in ("cupy", "driver"):
-            monkeypatch.setattr(cuda, name, lambda: pytest.fail("a call"))
-        monkeypatch.setattr(DeviceArray, "__getitem__", lambda *_: pytest.fail("a cut"))
-        return seconds
-
-    with opened(engine="xbfs") as session:
-        ranks = ServiceRank(session, StopFlag())
-        ranks.batches.by_lookups = lambda *_: None
-        ranks.search(1, asked, lambda: False)
-        for root in (2, 4, 2):
-            monkeypatch.setattr(Launch, "timed", wait_once)
-            before = device.launches
-            values = ranks.search(root, asked, lambda: False)[1]
-            for owner, name, value in (
-                (cuda, "cupy", cupy),
-                (cuda, "driver", driver),
-                (DeviceArray, "__getitem__", cut),
-            ):
-                monkeypatch.setattr(owner, name, value)
-            assert device.launches - before == 2, "search, what comes back"
-            assert values == [alone_levels(root, [3, 5, 3])]
-
-
-def alone_levels(root, ids):
-    return SOURCE.distances(root)[ids].tolist()
-
-
-def test_wanted_levels_beyond_a_byte():
-    """Where a deep search writes elsewhere than the one before."""
-    long = Tuples(400, range(399), range(1, 400))
-    deep = Tuples(
-        SOURCE.n + 400,
-        np.concatenate([SOURCE.u, SOURCE.n + long.u, [0]]),
-        np.concatenate([SOURCE.v, SOURCE.n + long.v, [SOURCE.n]]),
-    )
-    ids = np.array([1, 5, SOURCE.n + 390])
-    with opened(deep, engine="xbfs") as session:
-        for root in (1, deep.n - 1, 1, 2, deep.n - 1, deep.n - 2, 3):
-            limit = 9 if root < 9 else None
-            result = session.search(root, wanted=ids, depth_limit=limit)
-            levels = deep.distances(root)[ids]
-            levels = np.where(levels > (limit or deep.n), -1, levels)
-            assert result.at(ids)[0].tolist() == levels.tolist()

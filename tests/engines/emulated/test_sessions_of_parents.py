@@ -93,10 +93,10 @@ def test_limits_targets_sets_and_records(devices):  # noqa: F811
 
 
 def test_of_a_session_with_levels(devices):  # noqa: F811
-    """One search may leave them out; they are not taken ahead then, either."""
+    """One search may leave them out."""
     for session in (opened(), domain(devices, 2)):
         wanted = np.array([1, 5])
-        found = session.search(1, levels=False, wanted=wanted)
+        found = session.search(1, levels=False)
         assert found.at(wanted)[0] is None
         check_parents(found, SOURCE)
         assert session.search(1).to_numpy()[0] is not None

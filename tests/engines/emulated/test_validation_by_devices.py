@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from covering import covered
 from graphs import NAMED, Tuples, kronecker, random_tuples
-from thread_peers import ThreadPeers
+from thread_peers import ThreadLink
 from validation.test_cuda_on_host import ArrayTuples, holds, planted
 from validation.test_validate import asked, search
-from worlds import ThreadWorld, on_ranks
+from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
-from distbfs.exchange import device_copies
-from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.generate import cuda as device_tuples
 from distbfs.ranks.world import SoloWorld
 from distbfs.validation import between, cuda_device, derived_cuda
@@ -340,19 +338,15 @@ RANKS = [
 
 
 @pytest.fixture
-def copied(monkeypatch):
-    """What validates on ranks whose devices copy by mailboxes; takes those of each."""
-    monkeypatch.setattr(device_copies, "PeerGroup", ThreadPeers)
+def copied():
+    """What validates on ranks whose devices copy from each other."""
 
-    def run(parts, of_rank, case, *, half=512, times=1, **options):
+    def run(parts, of_rank, case, *, times=1, **options):
         def rank(world):
             mine, counts = of_rank[world.rank], [len(x) for x in of_rank]
-            copies = MailboxCopies(world, [0] * len(mine), counts, half)
-            shape = parts, sum(counts)
-            known = {"world": world, "mine": mine, "copies": copies, **options}
-            verdicts = [told(*case, shape, **known) for _ in range(times)]
-            copies.close()
-            return verdicts
+            link, shape = ThreadLink(world, [0] * len(mine)), (parts, sum(counts))
+            known = {"world": world, "mine": mine, "link": link, **options}
+            return [told(*case, shape, **known) for _ in range(times)]
 
         return [x for of_rank in on_ranks(len(of_rank), rank) for x in of_rank]
 
@@ -382,7 +376,7 @@ def test_ranks_that_copy(form, id_bits, ranks, wanted, copied):
 @pytest.mark.parametrize("form", [WHOLE], indirect=True)
 @pytest.mark.parametrize("which", ["level", "parent"])
 def test_one_wrong_value_of_another_rank(form, which, copied):
-    """Mailboxes are used again, and spread states in pieces."""
+    """Twice: a verdict leaves nothing behind."""
     source = kronecker(6)
     root = int(source.u[0])
     level, parent = search(source.n, source.u, source.v, root)
@@ -393,7 +387,7 @@ def test_one_wrong_value_of_another_rank(form, which, copied):
             case[2][x] += 1
         else:
             case[3][x] = root if parent[x] != root else x
-        verdicts = copied(3, [[0], [1, 2]], case, half=256, times=2)
+        verdicts = copied(3, [[0], [1, 2]], case, times=2)
         assert not same(verdicts, *case).valid
 
 
@@ -433,12 +427,12 @@ def test_parents_of_several_types(form, monkeypatch, copied):
 @pytest.mark.parametrize("tuples", [500, 9000])
 def test_collectives(form, tuples, copied, monkeypatch):
     """Their number does not depend on that of the tuples or vertices."""
-    barriers, calls = [], []
+    copies, calls = [], []
 
-    def counted(world):
-        barriers.append(world.rank)
-        world.calls -= 1
-        barrier(world)
+    def counted(link, some):
+        copies.append(link)
+        link._world.calls -= 1
+        copy(link, some)
 
     source = random_tuples(600, tuples, 2)
     case = source, int(source.u[0]), *search(source.n, source.u, source.v, source.u[0])
@@ -449,9 +443,9 @@ def test_collectives(form, tuples, copied, monkeypatch):
         calls.append(world.calls - before)
         return verdict
 
-    barrier, validate = ThreadWorld.barrier, validate_on_devices
-    monkeypatch.setattr(ThreadWorld, "barrier", counted)
+    copy, validate = ThreadLink.copy, validate_on_devices
+    monkeypatch.setattr(ThreadLink, "copy", counted)
     monkeypatch.setitem(globals(), "validate_on_devices", measured)
-    assert all(x.valid for x in copied(2, [[0], [1]], case, half=4096, chunk=256))
+    assert all(x.valid for x in copied(2, [[0], [1]], case, chunk=256))
     assert calls == [5, 5]
-    assert len(barriers) == 2 * (3 + 1)  # rounds of two ranks, and the mailboxes' end
+    assert len(copies) == 2 * 3

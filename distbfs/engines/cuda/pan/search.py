@@ -22,7 +22,7 @@ from distbfs.exchange.bins import Bins
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
-from distbfs.types import Choice, DirectionName, Ids, Root
+from distbfs.types import Array, Choice, DirectionName, Ids, Root
 
 SOURCE = Path(__file__).with_name("search.cu")
 THREADS = 256
@@ -351,7 +351,7 @@ class CudaPart:
         starts = self._boxes_at[:-1]
         return starts, starts + self._control.box_sizes()
 
-    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+    def accept(self, bits: Any, items: Sequence[tuple[int, Any]]) -> None:
         """Merge the vertices that all parts found into the next level's frontier."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
@@ -362,8 +362,8 @@ class CudaPart:
                 self._events[name].record(stream)
                 main.wait_event(self._events[name])
             p = self.params
-            for rank, items in normals:
-                near = brought_here(items)
+            for rank, some in items:
+                near = brought_here(some)
                 p.items, p.item_count = near.data.ptr, len(near)
                 p.senders = self._held["senders"][rank].data.ptr
                 self._run("take_normals", main)
@@ -371,17 +371,19 @@ class CudaPart:
             p.depth += 1
             self._advance(main)
 
-    def delegate_parents(self) -> Any:
+    def delegate_parents(self) -> Array:
         """Return the parents of delegates that this part found, vertex ids [d].
 
         Other delegates have -1.
         """
-        return self._held["dparent"]
+        with self._device:
+            parents: Array = self._held["dparent"].get()
+        return parents
 
-    def take_delegate_parents(self, parents: Any) -> None:
+    def take_delegate_parents(self, parents: Array) -> None:
         """Set the parents of all reached delegates."""
         with self._device:
-            self._held["dparent"][...] = brought_here(parents)
+            self._held["dparent"].set(parents)
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels and parents by local id, CuPy arrays."""

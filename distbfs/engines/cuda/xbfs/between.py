@@ -65,6 +65,7 @@ class BetweenLevels(BetweenShare):
         self._work = cuda.HostCopy(self._control)
         self._ready = cuda.cupy().cuda.Event(disable_timing=True)
         self._boxed = False
+        self._pulls = False
         # of a level in rounds: whether it pushes, and has more to send; outer edges
         # looked at for questions so far, and at once; edge checks of pushes
         self._pushed = self._left = False
@@ -120,7 +121,8 @@ class BetweenLevels(BetweenShare):
         """Begin a level; reading its edge checks waits for its end."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
-            self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
+            self._pulls = choice["outer"] == "pull"
+            self._boxed = bool(self._outer.nn) and not self._pulls
             self._pushed, self._left = self._boxed and self.in_rounds, False
             self._asked = self._checked = 0
             if self._pushed:
@@ -224,16 +226,16 @@ class BetweenLevels(BetweenShare):
                 self._box("outer", main)
         return self._bins()
 
-    def take(
-        self,
-        normals: Sequence[tuple[int, Any]],
-        answers: Sequence[tuple[int, Any]] = (),
-    ) -> None:
+    def take(self, items: Sequence[tuple[int, Any]]) -> None:
         """Merge the items of a round that is not the last; see ``DomainSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
-            items, replies = ([x for _, x in pairs] for pairs in (normals, answers))
-            self._admit(None, items, replies, main)
+            self._admit(None, *self._by_kind(items), main)
+
+    def _by_kind(self, items: Sequence[tuple[int, Any]]) -> tuple[list[Any], list[Any]]:
+        """Return the pushes, and the answers, among the items that have arrived."""
+        arrays = [array for _, array in items]
+        return ([], arrays) if self._pulls else (arrays, [])
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
         """Return the answers to other parts; call it before ``accept``.
@@ -255,20 +257,14 @@ class BetweenLevels(BetweenShare):
             self._tell_sizes(main, replies=a_word == ANSWERS)
         return self._bins(a_word)
 
-    def accept(
-        self,
-        bits: Any,
-        normals: Sequence[tuple[int, Any]],
-        answers: Sequence[tuple[int, Any]] = (),
-    ) -> None:
+    def accept(self, bits: Any, items: Sequence[tuple[int, Any]]) -> None:
         """Make all vertices that were found here or elsewhere the next frontier."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             mask = None
             if bits is not None and self.params.dwords:
                 mask = brought_here(bits)[None]
-            items, replies = ([x for _, x in pairs] for pairs in (normals, answers))
-            self._admit(mask, items, replies, main)
+            self._admit(mask, *self._by_kind(items), main)
             self._settle(main)
 
     def ask_parents(self, turn: int = 0) -> Bins:
