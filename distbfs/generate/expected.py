@@ -1,12 +1,16 @@
-"""The expected degree histogram of a Kronecker graph, without generating it.
+"""Expected degrees and edges of a Kronecker graph, without generating it.
 
 A vertex whose scrambled id has k one-bits is an end of a tuple with probability
-(A+B)^(s-k) (C+D)^k. The probability of a tuple with a given neighbour is a product of
-A, B, C, D that depends on how many of the vertex's one- and zero-bits meet one-bits of
-the neighbour. Summing 1 - exp(-expected tuples) over the classes of neighbours gives
-the expected number of distinct neighbours, without repeats; the degrees of a class are
-modelled by a Poisson distribution or, if the mean is large, by a normal distribution in
-steps.
+(A+B)^(s-k) (C+D)^k; such vertices form a class. The probability of a tuple with a given
+neighbour is a product of A, B, C, D that depends on how many of the vertex's one- and
+zero-bits meet one-bits of the neighbour. Summing 1 - exp(-expected tuples) over the
+classes of neighbours gives the expected number of distinct neighbours, without repeats;
+the degrees of a class are modelled by a Poisson distribution or, if the mean is large,
+by a normal distribution.
+
+The end of an edge in a class is normal with the probability that its degree, one plus a
+Poisson number of other neighbours, does not exceed TH. So |Enn|, |End| and |Edd| (Pan,
+Pearce, Owens 2018, Section III) are sums over at most 49 x 49 pairs of classes.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ from functools import lru_cache
 import numpy as np
 
 from distbfs.generate.kronecker import INITIATOR
-from distbfs.types import Floats, Ids
+from distbfs.types import SUBGRAPHS, Floats, Ids
 
-WIDE = 4096.0  # classes with a larger mean degree have STEPS a deviation
-STEPS, REACH = 2, 4  # of a deviation; deviations on either side
+WIDE = 4096.0  # classes with a larger mean degree are modelled as normal
+STEPS, REACH = 2, 8  # of a deviation, in such a class; deviations on either side
 
 
 @lru_cache(maxsize=64)
@@ -44,35 +48,47 @@ def class_neighbours(scale: int, edge_factor: float) -> tuple[Floats, Floats]:
     return sizes, neighbours
 
 
-def poisson(mean: float, reach: int) -> Floats:
-    """Return the probabilities of 0 … reach in a Poisson distribution, float64."""
-    k = np.arange(reach + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
-    return np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+def below(mean: float, degrees: Ids) -> Floats:
+    """Return the probability that a degree is at most each of ``degrees``, float64.
+
+    mean: mean degree of a class; degrees: int64, -1 or less for probability 0
+    """
+    if mean > WIDE:
+        places = (degrees + 0.5 - mean) / math.sqrt(2 * mean)
+        return np.array([0.5 * math.erfc(-x) for x in places.tolist()])
+    k = np.arange(round(mean + 10 * math.sqrt(mean) + 30))
+    logs = np.cumsum(np.log(np.maximum(k, 1)))  # of k!
+    mass = np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+    sums = np.concatenate([[0.0], np.minimum(np.cumsum(mass), 1.0)])
+    return sums[np.clip(degrees + 1, 0, len(k))]
 
 
 def expected_histogram(scale: int, edge_factor: float = 16) -> tuple[Ids, Floats]:
     """Return (degrees int64 ascending, expected vertices float64)."""
     sizes, neighbours = class_neighbours(scale, edge_factor)
-    means = neighbours.sum(axis=1)
-    vertices: dict[int, float] = {}
-    for size, mean in zip(sizes.tolist(), means.tolist(), strict=True):
-        if mean > WIDE:
-            k, share = _normal(mean)
-        else:
-            share = poisson(mean, round(mean + 8 * math.sqrt(mean) + 20))
-            k = np.arange(len(share))
-        for degree, part in zip(k.tolist(), share.tolist(), strict=True):
-            vertices[degree] = vertices.get(degree, 0.0) + size * part
-    degrees = np.array(sorted(vertices), dtype=np.int64)
-    return degrees, np.array([vertices[k] for k in degrees.tolist()])
+    degrees, vertices = list[Ids](), list[Floats]()
+    for size, mean in zip(sizes, neighbours.sum(axis=1).tolist(), strict=True):
+        deviation = math.sqrt(mean)
+        step = deviation / STEPS if mean > WIDE else 1.0
+        steps = math.ceil((REACH * deviation + 20) / step)
+        cuts = np.rint(mean + step * (np.arange(-steps, steps + 1) - 0.5))
+        cuts = np.unique(np.maximum(cuts, -1)).astype(np.int64)
+        degrees.append(np.rint((cuts[:-1] + 1 + cuts[1:]) / 2).astype(np.int64))
+        vertices.append(size * np.diff(below(mean, cuts)))
+    occurring, place = np.unique(np.concatenate(degrees), return_inverse=True)
+    return occurring, np.bincount(place, np.concatenate(vertices)).astype(np.float64)
 
 
-def _normal(mean: float) -> tuple[Ids, Floats]:
-    """Return (degrees, share of a class's vertices) of a normal distribution."""
-    steps = np.arange(-REACH * STEPS, REACH * STEPS + 1) / STEPS
-    ends = [(x - 0.5 / STEPS) / math.sqrt(2) for x in [*steps.tolist(), REACH + 1]]
-    below = np.array([0.5 * (1 + math.erf(x)) for x in ends])
-    below[0], below[-1] = 0.0, 1.0
-    degrees = np.round(mean + math.sqrt(mean) * steps).astype(np.int64)
-    return degrees, np.diff(below)
+def expected_edges(
+    scale: int, threshold: int, edge_factor: int = 16
+) -> dict[str, float]:
+    """Return the expected number of directed edges of nn, nd, dn and dd."""
+    sizes, neighbours = class_neighbours(scale, edge_factor)
+    edges, k = sizes[:, None] * neighbours, np.arange(scale + 1)
+    a, _, _, d = INITIATOR
+    loops = d**k * a ** (scale - k)  # counted as neighbours
+    edges[k, k] -= sizes * -np.expm1(-2 * edge_factor * 2.0**scale * loops)
+    means, others = edges.sum(axis=1) / sizes, np.array([threshold - 1])
+    normal = np.concatenate([below(mean, others) for mean in means.tolist()])
+    ends = {"n": normal, "d": 1 - normal}
+    return {x: float(ends[x[0]] @ edges @ ends[x[1]]) for x in SUBGRAPHS}

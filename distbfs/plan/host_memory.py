@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import OutOfMemory
-from distbfs.generate.histogram import separate
+from distbfs.generate.expected import expected_edges
 from distbfs.generate.kronecker import MAX_SCALE
 from distbfs.partition.layout import MAX_LOCAL, Layout
 from distbfs.plan.memory import (
@@ -72,7 +72,7 @@ def nn_edges(
     if kronecker is None:
         return expected_nn(histogram, threshold)
     scale, factor = kronecker
-    return separate(scale, [threshold], factor)[0].nn
+    return expected_edges(scale, threshold, factor)["nn"]
 
 
 class BuildMemory:

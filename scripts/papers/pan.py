@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from distbfs.generate.histogram import separate
+from distbfs.generate.expected import expected_edges, expected_histogram
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SubgraphFactors
 from distbfs.plan import memory
@@ -113,15 +113,28 @@ def draw_table_1(figure: Any, rows: Rows) -> None:
     axes.axhline(16, color="black", ls="--", lw=1)
 
 
+def expected_shares(scale: int, threshold: int) -> dict[str, float]:
+    """Return expected delegates over n, and nn, nd+dn and dd over m."""
+    edges = expected_edges(scale, threshold)
+    degrees, vertices = expected_histogram(scale)
+    m = sum(edges.values())
+    return {
+        "delegates": float(vertices[degrees > threshold].sum()) / 2.0**scale,
+        "nn": edges["nn"] / m,
+        "nd_dn": 2 * edges["nd"] / m,
+        "dd": edges["dd"] / m,
+    }
+
+
 def figure_5(bench: Any, _: str) -> Row:
     """Count a graph over TH, beside what is expected of it and of scale 30."""
     source = kronecker(bench, COUNTED)
     made, summary = shares.built(source, 1, None)
     ends = shares.count_ends(lambda: made)
     at = shares.thresholds(summary.histogram.largest)
-    near = [x.shares() for x in separate(source.scale, at)]
+    near = [expected_shares(source.scale, x) for x in at]
     wide = shares.thresholds(SHOWN)
-    far = shares.columns_of([x.shares() for x in separate(EXPECTED, wide)])
+    far = shares.columns_of([expected_shares(EXPECTED, x) for x in wide])
     counted = shares.columns_of([ends.shares(x) for x in at])
     expected = shares.columns_of(near)
     off = {
@@ -180,13 +193,13 @@ def suggested(scale: int, device: int) -> Row:
     """Return TH and what it gives, with some scale a device, by expected degrees."""
     parts = 1 << (scale - device)
     best = suggest_host_threshold(memory.expected_degrees(scale, 16), parts)
-    share = separate(scale, [best])[0]
+    share = expected_shares(scale, best)
     return {
         "scale": scale,
         "devices": parts,
         "threshold": best,
-        "delegates": share.delegates / share.n,
-        "nn": share.nn / share.m,
+        "delegates": share["delegates"],
+        "nn": share["nn"],
         "limit": DELEGATES_PER_PART / parts,
     }
 

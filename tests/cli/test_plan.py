@@ -19,7 +19,7 @@ from distbfs.engines.openmp import part as engine_part
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
-from distbfs.generate.histogram import separate
+from distbfs.generate.expected import expected_edges
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.partition.delegates import DelegateNumbers
@@ -124,7 +124,7 @@ def test_expected_graphs_are_close_to_built_ones(scale, parts):
     histogram = memory.expected_degrees(scale, 16)
     assert histogram.n == 1 << scale
     threshold = suggest_host_threshold(histogram, parts)
-    nn = separate(scale, [threshold])[0].nn
+    nn = expected_edges(scale, threshold)["nn"]
     shape = memory.expected_shape(histogram, parts, threshold, nn)
     sizes = memory.array_bytes(shape)
     total = sum(sum(one.values()) for one in real) / parts
