@@ -11,23 +11,15 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.device.structures import ASK
+from distbfs.device.structures import ASK, structure
 
 if TYPE_CHECKING:
     from distbfs.types import Stop
 
-
-class Question(ctypes.Structure):
-    """The structure ``team_question`` in team.h."""
-
-    _fields_ = (
-        ("ask", ASK),
-        ("next", ctypes.c_double),
-        ("ended", ctypes.c_int32),
-        ("pad", ctypes.c_int32),
-    )
+SOURCE = Path(__file__).with_name("team.h")
 
 
 @cache
@@ -75,11 +67,12 @@ class LongCall:
         self._ask, self._errors = _asking(library), list[BaseException]()
         self._busy = False
         self.stop = ASK() if stop is None else self._callback(stop)
-        self._question: Question | None = None
+        self._question: Any = None
+        question = structure(SOURCE, "team_question")
         if often and stop is not None:
-            self._question = Question(self.stop)
+            self._question = question(ask=self.stop)
         elif threading.current_thread() is threading.main_thread():
-            self._question = Question(self._callback(None))
+            self._question = question(ask=self._callback(None))
 
     @classmethod
     def again(cls, library: ctypes.CDLL, stop: Stop | None = None) -> LongCall:

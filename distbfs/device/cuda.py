@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ import numpy.typing as npt
 from distbfs.device import cupy_library
 from distbfs.errors import DistbfsError, OutOfMemory, ResourceError
 from distbfs.types import Array, DeviceArray, Stream
-
-if TYPE_CHECKING:
-    pass
 
 DRIVER, NVIDIA = cupy_library.DRIVER, cupy_library.NVIDIA
 cupy = cupy_library.cupy

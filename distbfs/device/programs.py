@@ -191,7 +191,8 @@ class Launch:
             ctypes.cast(attributes, ctypes.c_void_p),
             count,
         )
-        self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
+        # the address of the arguments, for the driver and for a node of a CUDA graph
+        self.parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
         self._graph: TimedGraph | None = None
 
     def __call__(self, stream: int = 0) -> None:
@@ -200,7 +201,7 @@ class Launch:
         code = cuda.driver().cuLaunchKernelEx(
             ctypes.byref(self._config),
             ctypes.c_void_p(self.kernel.function.ptr),
-            self._parameters,
+            self.parameters,
             None,
         )
         cuda.check(code, f"launch of {self.kernel.name}")
@@ -246,8 +247,3 @@ class Launch:
             last = None if back is None else back.launch()
             self._graph = TimedGraph(launches, before, last)
         return self._graph
-
-    @property
-    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments, for a node of a CUDA graph."""
-        return self._parameters

@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from distbfs.device import cc, cuda, host_memory, programs
-
-if TYPE_CHECKING:
-    pass
 
 COPY_BYTES = 1 << 30  # read, and as many written; less if memory is short
 LINK_BYTES = 1 << 28  # more than caches hold

@@ -40,7 +40,7 @@
 typedef void (*team_body)(void *argument, int id);
 
 /* Whether a call ends early; ask: called on the caller's thread alone; next: when, in
- * seconds, 0 at first (``Question`` in calls.py) */
+ * seconds, 0 at first */
 typedef struct {
     int (*ask)(void);
     double next;

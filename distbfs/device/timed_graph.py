@@ -34,13 +34,13 @@ class NodeParameters(ctypes.Structure):
 
 
 class KernelLaunch(Protocol):
-    """A prepared kernel launch (a ``programs.Launch``)."""
+    """A prepared kernel launch (a ``programs.Launch``).
+
+    parameters: the addresses of its arguments
+    """
 
     kernel: Any
-
-    @property
-    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments."""
+    parameters: ctypes.Array[ctypes.c_void_p]
 
     def __call__(self, stream: int = 0) -> None:
         """Launch on a stream."""
