@@ -4,20 +4,21 @@
  * once, by the alias method over 4^4 outcomes (Walker 1977), with one 64-bit number of
  * stream position * 16 + draw.  An outcome holds the four bits of u above those of v.
  * Then both ends go through the vertex permutation.  kronecker.py has the twin in NumPy.
+ *
+ * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
  */
 #include "../device/team.h"
 #include "hashing.h"
 
+#define SLOTS 256
 #define TILE 256
 #define TILES 32 /* that a thread takes at once */
 
 typedef struct {
     int64_t start, count;
     uint64_t key;
-    int draws, threads;
-    const int32_t *bits;    /* [draws], levels */
-    const uint64_t *cutoff; /* [draws][256] */
-    const uint32_t *alias;  /* [draws][256] */
+    int draws, last_bits, threads; /* last_bits: levels of the last draw; others: four */
+    const uint64_t *tables;        /* [2][SLOTS], of all draws but the last and of the last */
     permutation edges, vertices;
     int64_t *u, *v; /* [count] */
 } slice;
@@ -31,14 +32,13 @@ static void draw_tile(const slice *s, int64_t first) {
     }
     permute_all(&s->edges, base, size);
     for (int d = 0; d < s->draws; d++) {
-        const uint64_t *limit = s->cutoff + d * 256;
-        const uint32_t *other = s->alias + d * 256;
-        const uint64_t key = s->key;
-        int b = s->bits[d];
+        const int last = d + 1 == s->draws, b = last ? s->last_bits : 4;
+        const uint64_t *table = s->tables + (last ? SLOTS : 0), key = s->key;
         for (int k = 0; k < size; k++) {
             uint64_t x = mix64(key + (base[k] * 16 + d) * GOLDEN);
             uint64_t slot = x >> 56, below = x & (~UINT64_C(0) >> 8);
-            uint64_t outcome = below < limit[slot] ? slot : other[slot];
+            uint64_t entry = table[slot];
+            uint64_t outcome = below < entry >> 8 ? slot : entry & (SLOTS - 1);
             i[k] = i[k] << b | outcome >> b;
             j[k] = j[k] << b | (outcome & ((1u << b) - 1));
         }

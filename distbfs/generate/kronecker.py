@@ -17,7 +17,7 @@ from distbfs.device import cc
 from distbfs.generate.hashing import Permutation, draws, mix_seed
 from distbfs.generate.positions import ByPosition, size
 from distbfs.options import INPUT, option
-from distbfs.types import Floats, Ids, Numbers, Words
+from distbfs.types import Floats, Ids, Words
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
 LEVELS_PER_DRAW = 4
@@ -45,33 +45,25 @@ def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Floa
     return ordered
 
 
-def alias_table(weights: Floats) -> tuple[Words, Numbers]:
-    """Return (cutoff uint64 [256], alias uint32 [256]) of Walker's alias method."""
+def alias_table(weights: Floats) -> Words:
+    """Return a table of Walker's alias method, uint64 [256].
+
+    A slot is cutoff · 2^8 + alias: a draw below the cutoff keeps the slot. A cutoff of
+    2^56, which always keeps it, is stored as an alias to the slot itself.
+    """
     scaled = np.zeros(SLOTS)
     scaled[: len(weights)] = weights * SLOTS
-    alias = np.arange(SLOTS, dtype=np.uint32)
+    alias = np.arange(SLOTS, dtype=np.uint64)
     small = [k for k in range(SLOTS) if scaled[k] < 1]
     large = [k for k in range(SLOTS) if scaled[k] >= 1]
-    share = np.ones(SLOTS)
+    share = np.zeros(SLOTS)
     while small and large:
         low, high = small.pop(), large.pop()
         share[low], alias[low] = scaled[low], high
         scaled[high] -= 1 - scaled[low]
         (small if scaled[high] < 1 else large).append(high)
-    cutoff = np.minimum(share, 1) * 2.0**CUTOFF_BITS
-    return cutoff.astype(np.uint64), alias
-
-
-def packed_table(cutoff: Words, alias: Numbers) -> Words:
-    """Pack an alias table as cutoff · 2^8 + alias, uint64 [256].
-
-    A cutoff of 2^56, which always keeps the slot, is packed as an alias to the slot
-    itself.
-    """
-    always = cutoff >= np.uint64(1 << CUTOFF_BITS)
-    own = np.arange(SLOTS, dtype=np.uint64)
-    other = np.where(always, own, alias.astype(np.uint64))
-    return np.where(always, np.uint64(0), cutoff) << np.uint64(8) | other
+    cutoff = (share * 2.0**CUTOFF_BITS).astype(np.uint64)
+    return cutoff << np.uint64(64 - CUTOFF_BITS) | alias
 
 
 @dataclass(eq=False)
@@ -99,41 +91,35 @@ class Kronecker(ByPosition):
         self._key = mix_seed(self.seed, 1)
         self._edges = Permutation(self.tuples, mix_seed(self.seed, 2))
         self._vertices = Permutation(self.n, mix_seed(self.seed, 3))
-        full, rest = divmod(self.scale, LEVELS_PER_DRAW)
-        self._bits = [LEVELS_PER_DRAW] * full + [rest] * (rest > 0)
-        tables = {
-            bits: alias_table(outcome_weights(bits, self.initiator))
-            for bits in set(self._bits)
-        }
-        self._cutoff = np.concatenate([tables[bits][0] for bits in self._bits])
-        self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
+        self._draws = -(-self.scale // LEVELS_PER_DRAW)
+        self._last_bits = self.scale - LEVELS_PER_DRAW * (self._draws - 1)
+        self._tables = np.stack(
+            [
+                alias_table(outcome_weights(bits, self.initiator))
+                for bits in (LEVELS_PER_DRAW, self._last_bits)
+            ]
+        )
 
     def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
         """Return (key, draws, last_bits, permutations, tables) for the kernel.
 
         permutations: uint64 [2, 11], the permutations of positions and of vertices
-        tables: uint64 [2, 256], the packed tables for all draws except the last, and
-        for the last
+        tables: uint64 [2, 256], for all draws except the last, and for the last
         """
-        tables = [
-            packed_table(self._cutoff[slots], self._alias[slots])
-            for slots in (slice(SLOTS), slice(-SLOTS, None))
-        ]
         return (
             np.uint64(self._key),
-            np.uint32(len(self._bits)),
-            np.uint32(self._bits[-1]),
+            np.uint32(self._draws),
+            np.uint32(self._last_bits),
             np.stack([p.words() for p in (self._edges, self._vertices)]),
-            np.stack(tables),
+            self._tables,
         )
 
     def _members(self) -> dict[str, Any]:
         return {
             "key": self._key,
-            "draws": len(self._bits),
-            "bits": np.array(self._bits, dtype=np.int32),
-            "cutoff": self._cutoff,
-            "alias": self._alias,
+            "draws": self._draws,
+            "last_bits": self._last_bits,
+            "tables": self._tables,
             "edges": self._edges.struct(),
             "vertices": self._vertices.struct(),
         }
@@ -142,16 +128,15 @@ class Kronecker(ByPosition):
         """Return the tuples at any positions, by NumPy; int64 arrays."""
         base = self._edges.forward(positions).view(np.uint64) * np.uint64(16)
         u, v = np.zeros_like(base), np.zeros_like(base)
-        for draw, levels in enumerate(self._bits):
+        for draw in range(self._draws):
+            last = draw + 1 == self._draws
+            levels = self._last_bits if last else LEVELS_PER_DRAW
             x = draws(self._key, base + np.uint64(draw))
-            slot = (x >> np.uint64(CUTOFF_BITS)).astype(np.int64)
-            slot_in_table = slot + draw * SLOTS
+            slot = x >> np.uint64(CUTOFF_BITS)
+            entry = self._tables[int(last)][slot]
             below = x & np.uint64((1 << CUTOFF_BITS) - 1)
-            outcome = np.where(
-                below < self._cutoff[slot_in_table],
-                slot,
-                self._alias[slot_in_table],
-            ).astype(np.uint64)
+            kept = below < entry >> np.uint64(64 - CUTOFF_BITS)
+            outcome = np.where(kept, slot, entry & np.uint64(SLOTS - 1))
             bits = np.uint64(levels)
             u = u << bits | outcome >> bits
             v = v << bits | outcome & np.uint64((1 << levels) - 1)

@@ -167,7 +167,8 @@ def test_weights_of_outcomes(levels):
 
 def table_chances(weights):
     """The probabilities that an alias table gives its outcomes."""
-    cutoff, alias = alias_table(weights)
+    table = alias_table(weights)
+    cutoff, alias = table >> np.uint64(8), (table & np.uint64(255)).astype(np.int64)
     below = cutoff.astype(np.float64) / 2.0**CUTOFF_BITS
     chance = below.copy()
     np.add.at(chance, alias, 1 - below)
