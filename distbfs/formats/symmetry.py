@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distbfs.generate.hashing import GOLDEN, mix64
+
 if TYPE_CHECKING:
     from distbfs.types import Ids, Words
 
 MASK = (1 << 64) - 1  # bits of a sum that are 0 if both directions agree
-
-# odd constants of SplitMix64 (Steele, Lea, Flood, 2014)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-MIX_B = np.uint64(0x94D049BB133111EB)
 
 
 def hash_sum(u: Ids | Words, v: Ids | Words) -> int:
@@ -26,13 +23,8 @@ def hash_sum(u: Ids | Words, v: Ids | Words) -> int:
 
     u, v: int64 or uint64 [k]; the order within a pair matters
     """
-    x = (u.view(np.uint64) + np.uint64(1)) * SPREAD  # so that (0, 0) has one, too
-    x += v.view(np.uint64)
-    x *= MIX_A
-    x ^= x >> np.uint64(31)
-    x *= MIX_B
-    x ^= x >> np.uint64(29)
-    return int(x.sum(dtype=np.uint64))
+    x = (u.view(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)  # 1: of (0, 0), too
+    return int(mix64(x + v.view(np.uint64)).sum(dtype=np.uint64))
 
 
 def forth(u: Ids, v: Ids) -> tuple[Ids, int]:

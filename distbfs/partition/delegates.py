@@ -1,16 +1,38 @@
-"""The numbers of delegates."""
+"""Delegates, the vertices whose degree exceeds TH, and their numbers.
+
+Source: Pan, Pearce, Owens 2018, Section III-A.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.partition.layout import Layout
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, World
 
 DENSE_VERTICES = 1 << 30  # above, no table of all vertices is made
 AT_ONCE = 1 << 20  # columns that are numbered
 SPARSE = 4  # vertices of a table for each delegate: it takes what sorting would
+
+
+def gather_delegates(
+    world: World, ids: Sequence[Ids], degrees: Sequence[Ids]
+) -> tuple[Ids, Ids]:
+    """Gather (delegates, their degrees), int64 [d], on all ranks (collective).
+
+    ids, degrees: int64, the delegates of this rank's parts and their degrees. Delegates
+    are ordered by descending degree, then by id.
+    """
+    own = np.zeros((2, 0), dtype=np.int64)
+    for i, d in zip(ids, degrees, strict=True):
+        own = np.concatenate([own, np.stack([i, d])], axis=1)
+    gathered = world.allgather(own.ravel())
+    merged = np.concatenate([g.reshape(2, -1) for g in gathered], axis=1)
+    order = np.lexsort((merged[0], -merged[1]))
+    return merged[0][order], merged[1][order]
 
 
 class DelegateNumbers:

@@ -29,8 +29,7 @@ from distbfs.graph.keys import BACK, BOTH, FORTH, Items
 from distbfs.graph.relabel import PartNumbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.graph.trees import tree_vertices
-from distbfs.partition.degree import gather_delegates
-from distbfs.partition.delegates import ByOwner, DelegateNumbers
+from distbfs.partition.delegates import ByOwner, DelegateNumbers, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, Numbers, Words, World
