@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs import errors, leftovers
+from distbfs import leftovers
 from distbfs.errors import DiskFull, DistbfsError, InputError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader, read_files
@@ -20,6 +20,7 @@ from distbfs.formats.ids import CountedIds
 from distbfs.formats.inputs import data_files
 from distbfs.formats.kept import read_kept
 from distbfs.formats.new_ids import Numbers, number_anew
+from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 NO_ID = "is not an id"  # ends what a reader of numbers says of text
-UNREAD = " are ignored"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
@@ -158,38 +158,24 @@ def open_tuples(
     name: name of the format, "" to detect it
     keep: columns to keep as attributes, NAME or NAME=PLACE; see ``read_kept``
 
-    Raises the same error on all ranks: InputError for an invalid file, UsageError for
-    an unknown format or options that do not apply to it, DiskFull if the spool
-    cannot be written.
+    Raises an error of one rank on all of them: InputError for an invalid file or a
+    spool that a rank cannot see, UsageError for an unknown format or options that do
+    not apply to it, DiskFull if the spool cannot be written.
     """
-    asked = options or ReaderOptions()
+    wanted = path, name, options or ReaderOptions()
     with ExitStack() as stack:
         summary, ids, spool = None, None, None
         kept: dict[str, Values] = {}
-        if world.rank == 0:
-            wanted = path, name, asked
-            summary, ids, spool, kept = _spool(world, wanted, keep, stack)
+        with errors_of_all(world):
+            if world.rank == 0:
+                summary, ids, spool, kept = _spool(world, wanted, keep, stack)
         summary = world.broadcast(summary)
-        if "fault" in summary:
-            raise getattr(errors, summary["fault"])(summary["message"])
         where = spool.path if spool is not None else Path(summary["spool"])
-        source: FileTuples | None = None
-        message = ""
-        try:
-            facts = summary["facts"]
-            source = FileTuples(
-                path, where, summary["n"], summary["tuples"], facts=facts
-            )
-            source.ids, source.notes = ids, summary["notes"]
-            if keep:
-                source.notes = [x for x in source.notes if not x.endswith(UNREAD)]
-            source.attributes = _shared(world, kept, summary["attributes"])
-        except InputError as error:
-            message = str(error)
-        seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
-        if source is None or not seen[0]:
-            shared = f"{summary['spool']}: a rank cannot see this spool"
-            raise InputError(message or f"{shared}; choose a shared folder")
+        sizes = summary["n"], summary["tuples"]
+        with errors_of_all(world):
+            source = FileTuples(path, where, *sizes, facts=summary["facts"])
+        source.ids, source.notes = ids, summary["notes"]
+        source.attributes = _shared(world, kept, summary["attributes"])
         return source
 
 
@@ -210,11 +196,10 @@ def _spool(
     wanted: tuple[Path, str, ReaderOptions],
     keep: Sequence[str],
     stack: ExitStack,
-) -> tuple[dict[str, Any], IdMap | None, Spool | None, dict[str, Values]]:
+) -> tuple[dict[str, Any], IdMap | None, Spool, dict[str, Values]]:
     """Parse a file into a new spool, and read the columns to keep.
 
-    Returns a summary for the ranks, which holds the error if there is one, and the ids,
-    the spool and the columns.
+    Returns a summary for the ranks, the ids, the spool and the columns.
     wanted: file, format and options; stack: closes the spool at its end
     """
     path, name, options = wanted
@@ -227,16 +212,15 @@ def _spool(
         place = str(spool.name()) if world.size > 1 else ""
         if keep:
             kept = read_kept(paths, reader, keep, edges.tuples)
-    except (DistbfsError, OSError) as error:
-        kind, message = type(error).__name__, str(error)
-        if not isinstance(error, DistbfsError):
-            where = f"{tempfile.gettempdir()}: cannot write the spool"
-            message = f"{where} of {path}: {error.strerror or error}"
-            kind = DiskFull.__name__
-        return {"fault": kind, "message": message}, None, None, {}
+    except DistbfsError:
+        raise
+    except OSError as error:
+        where = f"{tempfile.gettempdir()}: cannot write the spool"
+        why = error.strerror or error
+        raise DiskFull(f"{where} of {path}: {why}") from error
     notes += [f"{path}: {note}" for note in edges.notes]
-    if edges.unread:
-        notes.append(f"{path}: {edges.unread}{UNREAD}")
+    if edges.unread and not keep:
+        notes.append(f"{path}: {edges.unread} are ignored")
     if edges.directed and not options.directed:
         notes.append(
             f"{path}: directed edges are read as undirected without --directed"

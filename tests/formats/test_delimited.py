@@ -16,8 +16,9 @@ from distbfs.formats import pairs, text
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
+from distbfs.ranks.world import SoloWorld
 from formats.reading import compiling, read, refusal
-from formats.test_relabel import FUZZ, WORDS, Solo, named, opened
+from formats.test_relabel import FUZZ, WORDS, named, opened
 
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}
 CELLS = st.text(st.sampled_from('ab1 ,;"\té#%|'), max_size=6)
@@ -377,13 +378,15 @@ KONECT = "% {} unweighted\n% 3 4 4\n1\t2 1\n2 3\n% c\n4 1\n"
 def test_konect_files_count_from_1(tmp_path, kind, name):
     path = tmp_path / name
     path.write_text(KONECT.format(kind))
-    with open_tuples(Solo(), path) as source:
+    with open_tuples(SoloWorld(), path) as source:
         assert source.n == 4
         pairs = np.concatenate([np.stack(x, axis=1) for x in source.chunks(0, 3)])
         assert pairs.tolist() == [[0, 1], [1, 2], [3, 0]]
         assert source.notes[0] == f"{path}: a KONECT file, whose ids begin at 1"
         assert source.describe()["one_based"] is True
-    with open_tuples(Solo(), path, options=ReaderOptions(one_based=False)) as source:
+    with open_tuples(
+        SoloWorld(), path, options=ReaderOptions(one_based=False)
+    ) as source:
         assert source.n == 5
         said = "columns after the second, in 1 of 3 lines, are ignored"
         assert source.notes == [f"{path}: {said}"]

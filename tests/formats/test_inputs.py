@@ -16,8 +16,9 @@ from distbfs.errors import DistbfsError, InputError, ResourceError, UsageError
 from distbfs.formats import inputs
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
+from distbfs.ranks.world import SoloWorld
 from formats.packing import PACK
-from formats.test_relabel import Solo, named
+from formats.test_relabel import named
 
 MATRIX = b"%%MatrixMarket matrix coordinate pattern general\n4 4 2\n1 2\n4 3\n"
 ENDINGS = ["", *sorted(PACK)]
@@ -25,7 +26,7 @@ ENDINGS = ["", *sorted(PACK)]
 
 def opened(path, keep=(), name="", **options):
     options = ReaderOptions(**options)
-    return open_tuples(Solo(), path, name=name, options=options, keep=keep)
+    return open_tuples(SoloWorld(), path, name=name, options=options, keep=keep)
 
 
 def edges(path, **options):

@@ -1,7 +1,6 @@
 """Ids that are sparse or text: vertices are numbered anew and keep their names."""
 
 import gzip
-import json
 import re
 import tempfile
 
@@ -15,6 +14,7 @@ from distbfs.formats import new_ids, text, tuples
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IntegerIds, TextIds, id_map
 from distbfs.formats.tuples import open_tuples
+from distbfs.ranks.world import SoloWorld
 from formats.reading import compiling, spooling
 
 FUZZ = settings(
@@ -29,16 +29,6 @@ WORDS = st.text(
 ).filter(lambda x: x[0] not in "#%")
 
 
-class Solo:
-    rank, size = 0, 1
-
-    def allreduce(self, values, op="sum"):
-        return values.copy()
-
-    def broadcast(self, value, root=0):
-        return json.loads(json.dumps(value))
-
-
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("relabel")
@@ -47,7 +37,7 @@ def scratch(tmp_path_factory):
 def opened(path, name="", **options):
     options = ReaderOptions(relabel="numbers", **options)
     with spooling(path.parent):
-        return open_tuples(Solo(), path, name=name, options=options)
+        return open_tuples(SoloWorld(), path, name=name, options=options)
 
 
 def named(source):
@@ -214,17 +204,17 @@ def test_names_of_columns_are_passed_over(tmp_path):
         path = tmp_path / f"a.{ending}"
         gap = "," if ending == "csv" else "\t"
         path.write_text(f"{head}\n5{gap}7\n")
-        with open_tuples(Solo(), path) as source:
+        with open_tuples(SoloWorld(), path) as source:
             assert (source.n, source.tuples) == (8, 1)
         path.write_text(f"{head}\n5{gap}7\n8{gap}x\n")
         with pytest.raises(InputError, match="3: 'x' is not an id"):
-            open_tuples(Solo(), path)
+            open_tuples(SoloWorld(), path)
         path.write_text(f"{head}\na{gap}b\n")
         with opened(path) as source:
             assert named(source) == [("a", "b")]
     path.write_text("1,weight\n1,2\n")
     with pytest.raises(InputError, match="1: 'weight' is not an id"):
-        open_tuples(Solo(), path)
+        open_tuples(SoloWorld(), path)
 
 
 def test_a_small_file_makes_no_large_graph(tmp_path, monkeypatch):
@@ -232,15 +222,15 @@ def test_a_small_file_makes_no_large_graph(tmp_path, monkeypatch):
     path = tmp_path / "a.el"
     path.write_text(f"0 1\n1 {LARGEST}\n")
     with pytest.raises(InputError, match="vertices for 2 edges; allowed: 1048576"):
-        open_tuples(Solo(), path)
+        open_tuples(SoloWorld(), path)
     assert list(tmp_path.iterdir()) == [path]
     with opened(path) as source:
         assert source.n == 3
     monkeypatch.setattr(tuples, "FEW_VERTICES", 100)
     path.write_text("0 1\n1 600\n")
     with pytest.raises(InputError, match="601 vertices for 2 edges; allowed: 512"):
-        open_tuples(Solo(), path)
-    with open_tuples(Solo(), path, options=ReaderOptions(n=601)) as source:
+        open_tuples(SoloWorld(), path)
+    with open_tuples(SoloWorld(), path, options=ReaderOptions(n=601)) as source:
         assert source.n == 601
 
 

@@ -6,35 +6,14 @@ import tempfile
 import numpy as np
 import pytest
 import xxhash
+from worlds import on_ranks
 
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats import tuples
 from distbfs.formats.base import ReaderOptions
-from distbfs.formats.tuples import FileTuples, open_tuples
+from distbfs.formats.tuples import FileTuples, Spool, open_tuples
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import slice_bounds
-
-
-class Solo:
-    rank, size = 0, 1
-
-    def allreduce(self, values, op="sum"):
-        return values.copy()
-
-    def broadcast(self, value, root=0):
-        return json.loads(json.dumps(value))
-
-
-class Second(Solo):
-    """Rank 1 of two, told by rank 0 what is given."""
-
-    rank, size = 1, 2
-
-    def __init__(self, message):
-        self.message = message
-
-    def broadcast(self, value, root=0):
-        assert value is None
-        return self.message
 
 
 @pytest.fixture
@@ -63,7 +42,7 @@ def collect(source, start, stop):
 def test_slices_may_be_asked_for_again_and_again(edges, spools, monkeypatch):
     monkeypatch.setattr(tuples, "CHUNK", 64)
     path, pairs = edges
-    with open_tuples(Solo(), path) as source:
+    with open_tuples(SoloWorld(), path) as source:
         assert (source.n, source.tuples) == (101, 2500)
         for pieces in (1, 3, 7):
             for index in range(pieces):
@@ -77,7 +56,7 @@ def test_slices_may_be_asked_for_again_and_again(edges, spools, monkeypatch):
 def test_describe(edges, spools):
     path, _ = edges
     digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
-    with open_tuples(Solo(), path) as source:
+    with open_tuples(SoloWorld(), path) as source:
         assert json.loads(json.dumps(source.describe())) == {
             "family": "file",
             "name": "g.el",
@@ -88,36 +67,19 @@ def test_describe(edges, spools):
         }
     path.write_text("1 1\n")
     options = ReaderOptions(one_based=True)
-    with open_tuples(Solo(), path, options=options) as source:
+    with open_tuples(SoloWorld(), path, options=options) as source:
         assert source.describe()["one_based"] is True
         assert source.n == 1
 
 
 def test_other_ranks_map_the_spool_while_it_has_a_name(edges, spools):
     path, pairs = edges
-    others = []
-
-    class First(Solo):
-        size = 2
-
-        def broadcast(self, value, root=0):
-            self.message = super().broadcast(value, root)
-            return self.message
-
-        def allreduce(self, values, op="sum"):
-            assert len(list(spools.iterdir())) == 1
-            others.append(open_tuples(Second(self.message), path))
-            return super().allreduce(values, op)
-
-    world = First()
-    first = open_tuples(world, path)
+    first, second = on_ranks(2, lambda world: open_tuples(world, path))
     assert list(spools.iterdir()) == []
-    assert others[0].describe() == first.describe()
+    assert second.describe() == first.describe()
     first.close()
     first.close()
-    assert np.array_equal(collect(others[0], 0, 2500), pairs)
-    with pytest.raises(InputError, match="cannot be seen here"):
-        open_tuples(Second(world.message), path)
+    assert np.array_equal(collect(second, 0, 2500), pairs)
 
 
 def test_file_systems_without_nameless_files(edges, spools, monkeypatch):
@@ -130,19 +92,21 @@ def test_file_systems_without_nameless_files(edges, spools, monkeypatch):
 
     monkeypatch.setattr(tuples.os, "open", refusing)
     path, pairs = edges
-    with open_tuples(Solo(), path) as source:
+    with open_tuples(SoloWorld(), path) as source:
         assert list(spools.iterdir()) == []
         assert np.array_equal(collect(source, 0, 2500), pairs)
 
 
-def test_a_spool_that_another_rank_cannot_see(edges, spools):
-    class Blind(Solo):
-        def allreduce(self, values, op="sum"):
-            assert op == "min"
-            return np.zeros_like(values)
+def test_a_spool_that_another_rank_cannot_see(edges, spools, monkeypatch):
+    nowhere = spools / "nowhere"
+    monkeypatch.setattr(Spool, "name", lambda _: nowhere)
+    problem = f"rank 1: {nowhere}: the spool of .* choose a folder that all ranks share"
 
-    with pytest.raises(InputError, match="choose a shared folder"):
-        open_tuples(Blind(), edges[0])
+    def work(world):
+        with pytest.raises(InputError, match=problem):
+            open_tuples(world, edges[0])
+
+    on_ranks(2, work)
     assert list(spools.iterdir()) == []
 
 
@@ -150,22 +114,27 @@ def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
     path = tmp_path / "a.el"
     path.write_text("1 2\n3 x\n")
     with pytest.raises(InputError, match=r"a\.el:2: 'x' is not an id"):
-        open_tuples(Solo(), path)
+        open_tuples(SoloWorld(), path)
     assert list(spools.iterdir()) == []
-    with pytest.raises(InputError, match="as rank 0 said"):
-        open_tuples(Second({"fault": "InputError", "message": "as rank 0 said"}), path)
+
+    def work(world):
+        with pytest.raises(InputError, match=r"rank 0: .*a\.el:2: 'x' is not an id"):
+            open_tuples(world, path)
+
+    on_ranks(2, work)
+    assert list(spools.iterdir()) == []
     with pytest.raises(InputError, match="No such file"):
-        open_tuples(Solo(), tmp_path / "none")
+        open_tuples(SoloWorld(), tmp_path / "none")
     with pytest.raises(UsageError, match=r"allowed: arrow, dimacs, .*matrix-market"):
-        open_tuples(Solo(), path, name="other")
+        open_tuples(SoloWorld(), path, name="other")
     with pytest.raises(UsageError, match="states its size"):
-        open_tuples(Solo(), path, name="matrix-market", options=ReaderOptions(n=3))
+        open_tuples(SoloWorld(), path, name="matrix-market", options=ReaderOptions(n=3))
 
 
 def test_no_place_for_the_spool(edges, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(ResourceError, match="cannot write the spool"):
-        open_tuples(Solo(), edges[0])
+        open_tuples(SoloWorld(), edges[0])
 
 
 def test_a_spool_of_another_size_is_refused(tmp_path):
@@ -178,6 +147,6 @@ def test_a_spool_of_another_size_is_refused(tmp_path):
 def test_a_matrix_without_entries(tmp_path):
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 0\n")
-    with open_tuples(Solo(), path) as source:
+    with open_tuples(SoloWorld(), path) as source:
         assert (source.n, source.tuples) == (3, 0)
         assert list(source.chunks(0, 0)) == []

@@ -17,10 +17,11 @@ from distbfs.formats.base import ReaderOptions, sniff
 from distbfs.formats.ids import IntegerIds, TextIds
 from distbfs.formats.tuples import open_tuples
 from distbfs.formats.writing import Edges, lines_of, placed, writer_for
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import READERS, WRITERS, lookup
 from formats.packing import PACK
 from formats.reading import spooling
-from formats.test_relabel import NUMBERS, WORDS, Solo
+from formats.test_relabel import NUMBERS, WORDS
 
 FUZZ = settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -58,7 +59,10 @@ def made(n, pairs, ids=None, step=7):
 def back(path, **options):
     """Read a file; return n and the edges, sorted, each with u <= v."""
     reading = ReaderOptions(**options)
-    with spooling(path.parent), open_tuples(Solo(), path, options=reading) as source:
+    with (
+        spooling(path.parent),
+        open_tuples(SoloWorld(), path, options=reading) as source,
+    ):
         pieces = list(source.chunks(0, source.tuples))
         u, v = (
             np.concatenate([np.zeros(0, int), *x])
