@@ -77,7 +77,8 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
         return last_words(f"{place}interrupted{more}")
     if isinstance(error, (DistbfsError, MemoryError)):
         text = " ".join(str(error).split()) or "there is not enough memory"
-        return last_words(place + legible(text, LONGEST))
+        # mutant: text.removeprefix(place) -> text : test_a_rank_is_named_once
+        return last_words(place + legible(text.removeprefix(place), LONGEST))
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return last_words("".join(lines), place)
 

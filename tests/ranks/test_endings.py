@@ -131,3 +131,11 @@ def test_buffer_grows_and_stays() -> None:
     assert buffer.capacity == 100
     buffer.free()
     assert buffer.capacity == 0
+
+
+def test_a_rank_is_named_once():
+    """As where its error is raised on all ranks."""
+    said = describe_error(InputError("rank 0: a.el:2: bad"), 0)
+    assert said == describe_error(InputError("a.el:2: bad"), 0)
+    other = describe_error(InputError("rank 1: no memory"), 0)
+    assert "rank 0: rank 1: no memory" in other
