@@ -96,7 +96,7 @@ class Nvshmem:
 
 
 class Linking:
-    """One use of nvJitLink, whose functions may have versions in their names."""
+    """One use of nvJitLink."""
 
     def __init__(self, library: ctypes.CDLL, arch: str) -> None:
         self._library, self._handle = library, ctypes.c_void_p()
@@ -119,24 +119,14 @@ class Linking:
         return code.raw
 
     def _call(self, name: str, *arguments: object) -> None:
-        failed = self._function(name)(*arguments)
+        failed = self._library[f"nvJitLink{name}"](*arguments)
         if not failed:
             return
         log = ctypes.create_string_buffer(1 << 16)
         if self._handle and name != "Destroy":
-            self._function("GetErrorLog")(self._handle, log)
+            self._library.nvJitLinkGetErrorLog(self._handle, log)
         said = " ".join(log.value.decode(errors="replace").split())[:500]
         raise DeviceMissing(f"nvJitLink: {name} failed ({failed}): {said}")
-
-    def _function(self, name: str) -> ctypes._NamedFuncPointer:
-        for text in (f"nvJitLink{name}", *(f"__nvJitLink{name}_{v}" for v in VERSIONS)):
-            if hasattr(self._library, text):
-                function: ctypes._NamedFuncPointer = getattr(self._library, text)
-                return function
-        raise DeviceMissing(f"nvJitLink has no function {name}")
-
-
-VERSIONS = [f"{major}_{minor}" for major in (13, 12) for minor in range(12, -1, -1)]
 
 
 def is_linked(source: Path) -> bool:
