@@ -15,12 +15,13 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 from distbfs.errors import CompilerMissing
 from distbfs.locks import file_lock
+from distbfs.timing import COMPILING
 
 LOG = logging.getLogger("distbfs.device")
 
@@ -130,3 +131,26 @@ def exclusive(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with file_lock(os.open(path, flags, 0o600)):
         yield
+
+
+def cached(target: Path, make: Callable[[Path], None], *, aside: bool = True) -> None:
+    """Make a file of the cache unless it is there, complete or not at all.
+
+    Processes that need it together make it once.
+    make: writes the file under another name; aside: whether its time is that of
+    compiling, which no phase includes
+    """
+    if is_sound(target):
+        return
+    phase = COMPILING() if aside else contextlib.nullcontext()
+    with phase, exclusive(target.with_suffix(".lock")):
+        if is_sound(target):
+            return
+        handle, name = tempfile.mkstemp(suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+        try:
+            make(Path(name))
+            Path(name).chmod(0o700)
+            Path(name).replace(target)
+        finally:
+            Path(name).unlink(missing_ok=True)

@@ -23,10 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import compiler, portable
-from distbfs.device.cache import cache_folder, exclusive, is_sound
+from distbfs.device.cache import cache_folder, cached, is_sound
 from distbfs.device.control_groups import usable_cores
 from distbfs.errors import CompilerMissing
-from distbfs.timing import COMPILING
 from distbfs.types import Array
 
 CACHE_LINE = 64
@@ -35,17 +34,13 @@ PORTABLE_LEVELS: set[str] = set()  # of the portable kernels that were loaded
 
 def _compiled(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL:
     """Return the library of a kernel for this processor, compiled if necessary."""
-    folder = cache_folder()
     key = compiler.content_key(source, macros)
-    target = folder / f"{source.stem}-{key}.so"
+    target = cache_folder() / f"{source.stem}-{key}.so"
     if is_sound(target):
         with contextlib.suppress(OSError):  # damaged: compile it again
             return ctypes.CDLL(str(target))
         target.unlink(missing_ok=True)
-    with exclusive(folder / f"{key}.lock"):
-        if not is_sound(target):
-            with COMPILING():
-                compiler.compile_to(source, target, macros)
+    cached(target, lambda path: compiler.compile_to(source, path, macros))
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:

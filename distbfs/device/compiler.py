@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -97,36 +96,30 @@ def compile_to(
     definitions: Mapping[str, str | int],
     choices: Sequence[Sequence[str]] = NATIVE,
 ) -> None:
-    """Compile a source to a shared library that appears complete or not at all.
+    """Compile a source to a shared library.
 
     choices: sets of flags to add to FLAGS; the first set that the compiler accepts is
     used
     """
     macros = [f"-D{name}={value}" for name, value in definitions.items()]
-    handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
-    os.close(handle)
     message = ""
     try:
         for flags in choices:
             command = [*compiler_command(), *FLAGS, *flags, *macros]
             done = subprocess.run(
-                [*command, "-o", name, str(source), "-lm"],
+                [*command, "-o", str(target), str(source), "-lm"],
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=COMPILE_SECONDS,
             )
             if done.returncode == 0:
-                Path(name).chmod(0o700)
-                Path(name).replace(target)
                 return
             message = done.stderr.strip() or f"exit code {done.returncode}"
     except subprocess.TimeoutExpired:
         message = f"not done after {COMPILE_SECONDS} s"
     except OSError as error:
         message = str(error)
-    finally:
-        Path(name).unlink(missing_ok=True)
     lines = message.splitlines()
     first = next((line for line in lines if "error:" in line), lines[0])
     raise CompilerMissing(f"{find_compiler()} cannot compile {source.name}: {first}")

@@ -10,22 +10,19 @@ it.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.device import portable
-from distbfs.device.cache import cache_folder, exclusive, is_sound
+from distbfs.device.cache import cache_folder, cached
 from distbfs.device.control_groups import usable_cores
 from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
 from distbfs.errors import DeviceMissing, DistbfsError
-from distbfs.timing import COMPILING
 
 if TYPE_CHECKING:
     from distbfs.device.nvshmem import Nvshmem
@@ -190,16 +187,11 @@ def cubin(
     brought = portable.FOLDER / f"{name}.cubin"
     if library is None and brought.is_file():
         return brought.read_bytes()
-    folder, key = cache_folder(), content_key(name, library)
-    target = folder / f"{source.stem}-{arch}-{key}.cubin"
-    if is_sound(target):
-        return target.read_bytes()
-    with COMPILING() if waits else nullcontext(), exclusive(folder / f"{key}.lock"):
-        if is_sound(target):
-            return target.read_bytes()
-        code = compile_source(source, arch, macros, texts, library)
-        handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(code)
-        Path(name).replace(target)
-    return code
+    key = content_key(name, library)
+    target = cache_folder() / f"{source.stem}-{arch}-{key}.cubin"
+
+    def make(path: Path) -> None:
+        path.write_bytes(compile_source(source, arch, macros, texts, library))
+
+    cached(target, make, aside=waits)
+    return target.read_bytes()

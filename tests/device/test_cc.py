@@ -429,7 +429,7 @@ def test_files_that_others_left(source, tmp_path, how):
     elif how == "lock":
         target.unlink()
         mine.write_text("mine")
-        lock = target.with_name(target.stem.partition("-")[2] + ".lock")
+        lock = target.with_suffix(".lock")
         lock.symlink_to(mine)
     assert cc.load(source, MORE=2).answer() == 42
     if how == "lock":
