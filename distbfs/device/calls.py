@@ -23,6 +23,18 @@ SOURCE = Path(__file__).with_name("team.h")
 
 
 @cache
+def _kind_of_question() -> Any:
+    return structure(SOURCE, "team_question")
+
+
+def _question(ask: Any) -> Any:
+    """Return the structure for the calls of ``ask``, which it keeps alive."""
+    question = _kind_of_question()()
+    question.ask = ask
+    return question
+
+
+@cache
 def _asking(library: ctypes.CDLL) -> Callable[..., int | None]:
     """Return the function ``team_ask`` of a library."""
     ask = library.team_ask
@@ -68,11 +80,10 @@ class LongCall:
         self._busy = False
         self.stop = ASK() if stop is None else self._callback(stop)
         self._question: Any = None
-        question = structure(SOURCE, "team_question")
         if often and stop is not None:
-            self._question = question(ask=self.stop)
+            self._question = _question(self.stop)
         elif threading.current_thread() is threading.main_thread():
-            self._question = question(ask=self._callback(None))
+            self._question = _question(self._callback(None))
 
     @classmethod
     def again(cls, library: ctypes.CDLL, stop: Stop | None = None) -> LongCall:
