@@ -73,7 +73,7 @@ def timed(run: Callable[[], float], searches: int, edges: int, budget: float) ->
     device = cuda.cupy().cuda.Device()
     times: list[float] = []
     kernels: list[float] = []
-    with measured([cuda.uuid()]) as energy:
+    with measured(cuda.uuids()) as energy:
         began = time.perf_counter()
         while not times or time.perf_counter() - began < budget:
             start = time.perf_counter()

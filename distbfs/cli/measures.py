@@ -74,11 +74,8 @@ def joules_of(figures: dict[str, Any] | None) -> float | None:
 
 def gpus_of(session: Session) -> list[str]:
     """Return this rank's GPUs of a session, with the ids that nvidia-smi shows."""
-    uuids = []
-    for device in sorted(set(session.held.devices)):
-        with cuda.cupy().cuda.Device(device):
-            uuids.append(cuda.uuid())
-    return uuids
+    devices = sorted(set(session.held.devices))
+    return cuda.uuids(devices) if devices else []
 
 
 def print_energy(figures: dict[str, Any]) -> None:

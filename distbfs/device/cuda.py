@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -81,16 +81,15 @@ def describe() -> dict[str, Any]:
     }
 
 
-def uuid() -> str:
-    """Return the UUID of the current device, as nvidia-smi shows it."""
-    octets = (ctypes.c_ubyte * 16)()
-    device = ctypes.c_int()
-    index = int(cupy().cuda.Device().id)
-    check(driver().cuDeviceGet(ctypes.byref(device), index), "uuid")
-    check(driver().cuDeviceGetUuid_v2(ctypes.byref(octets), device), "uuid")
-    digits = bytes(octets).hex()
-    cuts = (0, 8, 12, 16, 20, 32)
-    return "GPU-" + "-".join(digits[a:b] for a, b in pairwise(cuts))
+def uuids(devices: Sequence[int] | None = None) -> list[str]:
+    """Return the UUIDs of devices, by default the current one, as nvidia-smi shows."""
+    octets, device = (ctypes.c_ubyte * 16)(), ctypes.c_int()
+    texts, current = [], [int(cupy().cuda.Device().id)]
+    for index in current if devices is None else devices:
+        check(driver().cuDeviceGet(ctypes.byref(device), index), "uuid")
+        check(driver().cuDeviceGetUuid_v2(ctypes.byref(octets), device), "uuid")
+        texts.append(f"GPU-{UUID(bytes=bytes(octets))}")
+    return texts
 
 
 def free_bytes() -> int:

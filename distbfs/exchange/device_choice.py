@@ -42,7 +42,7 @@ def take_devices(world: World, *, share: bool) -> list[int]:
     place, each = hosts[: world.rank].count(host), max(count // ranks, 1)
     devices = [(place * each + k) % count for k in range(each)]
     cuda.cupy().cuda.Device(devices[0]).use()
-    problem = shared_device(world, [cuda.uuid()])
+    problem = shared_device(world, cuda.uuids())
     if problem and not share:
         raise LaunchError(
             f"{problem}; start no more ranks on a host than it has devices, or give "

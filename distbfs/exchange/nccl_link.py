@@ -59,12 +59,10 @@ def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
 
     devices: the devices of this rank; if empty, the current one
     """
-    reason, uuids = "", []
+    reason, uuids = "", list[str]()
     try:
         load_nccl()
-        for device in devices or [int(cuda.cupy().cuda.Device())]:
-            with cuda.cupy().cuda.Device(device):
-                uuids.append(cuda.uuid())
+        uuids = cuda.uuids(devices or None)
     except DeviceMissing as error:
         reason = str(error)
     return first_reason(world, reason) or shared_device(world, uuids)

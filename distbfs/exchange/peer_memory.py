@@ -160,11 +160,7 @@ def peer_problem(world: World, devices: Sequence[int]) -> str:
         return f"the ranks are on {hosts} hosts"
     reason, names = "", ""
     try:
-        uuids = []
-        for device in devices:
-            with on_device(device):
-                uuids.append(cuda.uuid())
-        names = " ".join(uuids)
+        names = " ".join(cuda.uuids(devices))
         reason = access_problem(sorted(set(devices)))
     except DeviceMissing as error:
         reason = str(error)

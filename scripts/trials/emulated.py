@@ -36,7 +36,7 @@ def device() -> Any:
     made.install(patch)
     about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     patch.setattr(cuda, "describe", lambda: about)
-    patch.setattr(cuda, "uuid", lambda: "GPU-0")
+    patch.setattr(cuda, "uuids", lambda devices=None: ["GPU-0"] * len(devices or [0]))
     patch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     patch.setattr(choosing, "take_devices", lambda *_, **__: list(LENT))
     patch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")

@@ -27,7 +27,7 @@ def host(monkeypatch):
     )
     monkeypatch.setattr(cuda, "cupy", lambda: device)
     monkeypatch.setattr(
-        cuda, "uuid", lambda: f"GPU-{state.name.host}-{state.current.index}"
+        cuda, "uuids", lambda: [f"GPU-{state.name.host}-{state.current.index}"]
     )
     return state
 
@@ -60,7 +60,7 @@ def test_one_visible_device_each(host, monkeypatch):
     """As where a launcher shows each rank a device of its own."""
     host.count = 1
     names = threading.local()
-    monkeypatch.setattr(cuda, "uuid", lambda: f"GPU-{names.rank}")
+    monkeypatch.setattr(cuda, "uuids", lambda: [f"GPU-{names.rank}"])
 
     def work(world):
         world.hosts, names.rank = ["a"] * 3, world.rank

@@ -217,7 +217,7 @@ def test_energy():
     made = HostGraph(GRAPHS["kronecker-14"])
     searches = BitSearches(made.graph)
     roots = np.arange(512)
-    with measured([cuda.uuid()]) as energy:
+    with measured(cuda.uuids()) as energy:
         for _ in range(2000):
             searches.search(roots)
     if energy.missing:

@@ -379,7 +379,9 @@ def group_end():
 def install(monkeypatch, comm=None, uuid=0):
     """Put the stand-ins in place; comm: of mpi4py, for more than one rank."""
     found = Cupy()
-    monkeypatch.setattr(cuda, "uuid", lambda: f"GPU-{uuid}")
+    monkeypatch.setattr(
+        cuda, "uuids", lambda devices=None: [f"GPU-{uuid}"] * len(devices or [0])
+    )
     monkeypatch.setattr(Communicator, "comm", comm)
     monkeypatch.setattr(cuda, "cupy", lambda: found)
     monkeypatch.setattr(programs, "Module", Module)

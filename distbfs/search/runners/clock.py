@@ -70,11 +70,7 @@ class ClockedDomains(BetweenDomains):
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
-        uuids = []
-        for device in self._devices:
-            with cuda.cupy().cuda.Device(device):
-                uuids.append(cuda.uuid())
-        return {**super().describe(), "uuid": " ".join(uuids)}
+        return {**super().describe(), "uuid": " ".join(cuda.uuids(self._devices))}
 
     def close(self) -> None:
         """Free the exchange's memory, and unused device memory."""

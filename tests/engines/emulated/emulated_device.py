@@ -305,7 +305,7 @@ class EmulatedDevice:
             "architecture": lambda: f"sm_{self.capability}",
             "release": lambda: None,
             "describe": lambda: ABOUT,
-            "uuid": lambda: "GPU-0",
+            "uuids": lambda devices=None: ["GPU-0"] * len(devices or [0]),
         }.items():
             monkeypatch.setattr(cuda, name, value)
         monkeypatch.setattr(programs, "Module", Module)

@@ -28,7 +28,7 @@ def bench(device, monkeypatch):
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
-    monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
+    monkeypatch.setattr(cuda, "uuids", lambda devices: ["GPU-0"] * len(devices))
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(module, "devices_here", lambda: {"count": 2, **told})
