@@ -19,6 +19,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,6 +115,21 @@ def pointer(array: Array | None) -> ctypes.c_void_p:
     if not array.flags.c_contiguous:
         raise ValueError("a kernel takes contiguous arrays only")
     return ctypes.c_void_p(array.ctypes.data)
+
+
+def arguments(*values: Any) -> list[Any]:
+    """Return the arguments of a C call.
+
+    Arrays and None are passed by address, see ``pointer``, whole numbers with 64 bits,
+    and what ctypes has made as it is.
+    """
+    return [_argument(value) for value in values]
+
+
+def _argument(value: Any) -> Any:
+    if value is None or isinstance(value, np.ndarray):
+        return pointer(value)
+    return ctypes.c_int64(value) if hasattr(value, "__index__") else value
 
 
 def thread_count(requested: int = 0) -> int:

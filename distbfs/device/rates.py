@@ -149,15 +149,14 @@ def host_rates(bits: int, threads: int = 0) -> Rates:
         testing = best(lambda: clock(lambda: words[at >> 5] >> (at & 31) & 1))
         return Rates("cpu", 2 * source.nbytes / copying, bits, len(at) / testing)
     code.rates_bit_tests.restype = ctypes.c_int64
-    size, count = ctypes.c_int64(source.nbytes), ctypes.c_int(threads)
+    copied = cc.arguments(target, source, source.nbytes)
+    tested = cc.arguments(words, ctypes.c_uint32(bits), HOST_TESTS)
 
     def copy() -> None:
-        code.rates_copy(cc.pointer(target), cc.pointer(source), size, count)
+        code.rates_copy(*copied, threads)
 
     def test() -> None:
-        code.rates_bit_tests(
-            cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS), count
-        )
+        code.rates_bit_tests(*tested, threads)
 
     copying, testing = best(lambda: clock(copy)), best(lambda: clock(test))
     tests = threads * HOST_TESTS / testing

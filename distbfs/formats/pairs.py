@@ -86,8 +86,8 @@ def _compiled(
         pairs = np.empty((capacity, 2), dtype=np.int64)
         sizes = None if words is None else np.empty_like(pairs)
         state.set(capacity=capacity, sizes=sizes)
-        size, arrays = ctypes.c_int64(len(text)), (cc.pointer(text), cc.pointer(pairs))
-        pairs = pairs[: library.parse(ctypes.byref(state), size, *arrays)]
+        arguments = cc.arguments(ctypes.byref(state), len(text), text, pairs)
+        pairs = pairs[: library.parse(*arguments)]
         if words is not None and sizes is not None:
             flat = sizes.ravel()[: pairs.size]
             try:

@@ -71,11 +71,8 @@ class WordTable:
         while True:
             rest = [None if x is None else x[done:] for x in (begins, sizes)]
             data = text[done:] if begins is None else text
-            done += call(
-                ctypes.byref(self.record),
-                ctypes.c_int64(count - done),
-                *map(cc.pointer, (*rest, data, numbers[done:])),
-            )
+            words = cc.arguments(count - done, *rest, data, numbers[done:])
+            done += call(ctypes.byref(self.record), *words)
             if done == count:
                 return numbers
             self.grow(text.nbytes)
@@ -84,8 +81,8 @@ class WordTable:
         """Return ranks of words by number, offsets and text of the sorted words."""
         ranks, offsets = np.empty(self.count, np.int64), np.empty_like(self.offsets)
         text = np.empty(self.offsets[self.count], np.uint8)
-        arrays = map(cc.pointer, (ranks, offsets, text))
-        if self._library.sort_words(ctypes.byref(self.record), *arrays):
+        arrays = cc.arguments(ctypes.byref(self.record), ranks, offsets, text)
+        if self._library.sort_words(*arrays):
             raise MemoryError
         return ranks, offsets[: self.count + 1], text
 

@@ -77,11 +77,9 @@ def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
         lit = max(low, 1)
         while lit < high:
             lit = native.forest_fire(
-                ctypes.c_int64(lit),
-                ctypes.c_int64(high),
+                *cc.arguments(lit, high),
                 *(ctypes.c_uint64(x) for x in (key, *limits)),
-                ctypes.c_int64(len(tuples[0])),
-                *(cc.pointer(x) for x in (*tuples, first, *marks, *stacks)),
+                *cc.arguments(len(tuples[0]), *tuples, first, *marks, *stacks),
             )
             if lit < high:
                 tuples = [np.append(x, np.empty_like(x)) for x in tuples]

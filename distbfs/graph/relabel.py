@@ -103,8 +103,6 @@ def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array
         return None
     order = np.empty(core, dtype=np.uint32)
     native.depth_first.restype = ctypes.c_int64
-    arrays = (cc.pointer(x) for x in (offsets, columns, degrees))
-    rows = ctypes.c_int64(len(degrees))
-    own = cc.pointer(order)
-    count = LongCall(native)(native.depth_first, *arrays, rows, own)
+    arguments = cc.arguments(offsets, columns, degrees, len(degrees), order)
+    count = LongCall(native)(native.depth_first, *arguments)
     return order if count == core else None

@@ -41,10 +41,8 @@ def make_pages(array: Array, threads: int, *, zero: bool = False) -> None:
     """
     native = cc.load_or_none(SOURCE)
     if native is not None and (zero or array.nbytes >= LARGE_PAGE):
-        size = ctypes.c_int64(array.nbytes)
-        clear = ctypes.c_int64(zero)
-        count = cc.thread_count(threads)
-        LongCall(native)(native.touch, cc.pointer(array), size, clear, count)
+        memory = cc.arguments(array, array.nbytes, zero)
+        LongCall(native)(native.touch, *memory, cc.thread_count(threads))
     elif zero:
         array[:] = 0
 
@@ -285,8 +283,8 @@ def in_calls(kernel: Any, work: Any, ends: Ids, threads: int) -> None:
     """
     library = cc.load(SOURCE)
     for first, last in calls(ends):
-        run = ctypes.c_int64(first), ctypes.c_int64(last)
-        if LongCall(library)(kernel, ctypes.byref(work), *run, threads):
+        run = cc.arguments(ctypes.byref(work), first, last)
+        if LongCall(library)(kernel, *run, threads):
             raise MemoryError("no memory to sort the edges of a graph")
 
 
@@ -320,8 +318,8 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
         at={"classes": classes, "pieces": pieces, "counts": counts, "starts": starts},
         **dict(zip(("keys", "beside"), keys, strict=False)),
     )
-    count_of_passes = ctypes.c_int64(passes)
-    LongCall(native)(native.order_values, ctypes.byref(work), count_of_passes, threads)
+    arguments = cc.arguments(ctypes.byref(work), passes)
+    LongCall(native)(native.order_values, *arguments, threads)
     return order
 
 
@@ -347,8 +345,8 @@ def moved(name: str, index: Array, out: Array, threads: int, **values: Any) -> b
     if native is None:
         return False
     work = structure(SOURCE, "taking")(index=index, out=out, **values)
-    size, count = ctypes.c_int64(len(index)), cc.thread_count(threads)
-    LongCall(native)(getattr(native, name), ctypes.byref(work), size, count)
+    arguments = cc.arguments(ctypes.byref(work), len(index))
+    LongCall(native)(getattr(native, name), *arguments, cc.thread_count(threads))
     return True
 
 

@@ -35,9 +35,8 @@ def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
     removed = np.empty(np.count_nonzero(degrees), dtype=np.uint32)
     removed[: len(leaves)] = leaves
     native.remove_leaves.restype = ctypes.c_int64
-    arrays = (cc.pointer(x) for x in (offsets, columns, left, removed))
-    first = ctypes.c_int64(len(leaves))
-    count = LongCall(native)(native.remove_leaves, *arrays, first)
+    arguments = cc.arguments(offsets, columns, left, removed, len(leaves))
+    count = LongCall(native)(native.remove_leaves, *arguments)
     removed = removed[:count]
     in_core = left[columns[offsets[leaves]]] > 0
     order = removed[len(leaves) :][::-1], leaves[~in_core][::-1], leaves[in_core][::-1]
@@ -53,14 +52,8 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
     """
     native = cc.load(SOURCE, OFFSET="uint32_t" if offsets.itemsize == 4 else "uint64_t")
     native.first_tree.restype = ctypes.c_int64
-    return int(
-        LongCall(native)(
-            native.first_tree,
-            cc.pointer(offsets),
-            cc.pointer(columns),
-            ctypes.c_int64(active),
-        )
-    )
+    arguments = cc.arguments(offsets, columns, active)
+    return int(LongCall(native)(native.first_tree, *arguments))
 
 
 def trees_last(offsets: Array, columns: Array, first: Array, core: int) -> bool:

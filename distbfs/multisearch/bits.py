@@ -100,14 +100,9 @@ class WordRows:
             self.level_counts = np.zeros(shape, dtype=np.int64)
         self.records = np.zeros(1 << HELD, dtype=RECORD)
         self._point()
-        LongCall(self.library)(
-            self.library.bits_begin,
-            self.state,
-            cc.pointer(numbers),
-            cc.pointer(searches),
-            ctypes.c_int64(len(searches)),
-            self.threads,
-        )
+        sources = cc.arguments(numbers, searches, len(searches))
+        begin = self.library.bits_begin
+        LongCall(self.library)(begin, self.state, *sources, self.threads)
 
     def _add_plane(self, plane: int) -> None:
         if plane == len(self.planes):
@@ -159,11 +154,6 @@ class WordRows:
         searches = np.ascontiguousarray(searches, dtype=np.int64)
         numbers = np.ascontiguousarray(numbers, dtype=np.uint32)
         levels = np.empty(len(searches), dtype=np.int32)
-        self.library.bits_levels_at(
-            self.state,
-            cc.pointer(searches),
-            cc.pointer(numbers),
-            ctypes.c_int64(len(searches)),
-            cc.pointer(levels),
-        )
+        places = cc.arguments(searches, numbers, len(searches), levels)
+        self.library.bits_levels_at(self.state, *places)
         return levels

@@ -217,13 +217,8 @@ class PartBitSearches(PartSearches):
             return 1
         function = prepare(self.lanes, edges.offsets.itemsize).bits_saving
         function.restype = ctypes.c_int64
-        saved: int = function(
-            cc.pointer(edges.offsets),
-            cc.pointer(back.offsets),
-            cc.pointer(back.columns),
-            start.state,
-            goal.state,
-        )
+        arrays = cc.arguments(edges.offsets, back.offsets, back.columns)
+        saved: int = function(*arrays, start.state, goal.state)
         return saved
 
     def _inside(
@@ -249,7 +244,7 @@ class PartBitSearches(PartSearches):
     ) -> None:
         """Call a step of a level; see bits.c."""
         step = getattr(prepare(self.lanes, offsets.itemsize), name)
-        arrays = cc.pointer(offsets), cc.pointer(columns)
+        arrays = cc.arguments(offsets, columns)
         step(*arrays, start.state, goal.state, self._threads)
 
     def _deliver(self, table: Words) -> None:
@@ -258,12 +253,9 @@ class PartBitSearches(PartSearches):
         for place, numbers, arrived in rows:
             words = cc.aligned_copy(np.ascontiguousarray(arrived).ravel())
             goals = numbers.astype(np.uint32)
-            self._delegates.library.bits_take(
-                self._normals[place].state,
-                cc.pointer(goals),
-                cc.pointer(words),
-                ctypes.c_int64(len(goals)),
-            )
+            arrived_at = cc.arguments(goals, words, len(goals))
+            library = self._delegates.library
+            library.bits_take(self._normals[place].state, *arrived_at)
 
     def _settle(self, depth: int) -> tuple[int, int]:
         """Begin a level; count its vertices; return this and 0 edges, not counted."""
@@ -354,10 +346,8 @@ class BitSearch(PartBitSearches):
         rows = np.ascontiguousarray(search, dtype=np.int64)
         self._count, self._wanted = len(sources), Wanted(counts=False, stop=stop)
         self._begin(sources, self._wanted)
-        pairs = cc.pointer(rows), cc.pointer(numbers), ctypes.c_int64(len(rows))
-        self._proceed(
-            "bits_meet", self._wanted, *pairs, cc.pointer(levels), self._threads
-        )
+        pairs = cc.arguments(rows, numbers, len(rows), levels)
+        self._proceed("bits_meet", self._wanted, *pairs, self._threads)
         return levels
 
     @property
@@ -389,16 +379,10 @@ class BitSearch(PartBitSearches):
             out = np.empty(shape, dtype)
         if out.shape != shape:
             raise ValueError(f"out has shape {out.shape}, not {shape}")
-        LongCall(self._rows.library)(
-            self._rows.library.bits_spread,
-            self._rows.state,
-            cc.pointer(self._part.numbers),
-            ctypes.c_int64(shape[0]),
-            ctypes.c_int(kind),
-            ctypes.c_int64(shape[1]),
-            cc.pointer(out),
-            self._threads,
-        )
+        spread, state = self._rows.library.bits_spread, self._rows.state
+        form = shape[0], ctypes.c_int(kind), shape[1]
+        arguments = cc.arguments(state, self._part.numbers, *form, out)
+        LongCall(self._rows.library)(spread, *arguments, self._threads)
         return out
 
     def put_levels(self, out: Array) -> None:

@@ -10,7 +10,6 @@ assign each edge to the end with fewer edges.
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -143,17 +142,9 @@ def copy_owned(
     if native is None:
         np.compress(np.repeat(kept, lengths), values, out=out[:count])
     else:
-        native.copy_owned(
-            cc.pointer(offsets),
-            cc.pointer(owned),
-            ctypes.c_int64(first),
-            ctypes.c_int64(last),
-            ctypes.c_int64(start),
-            ctypes.c_int64(stop),
-            cc.pointer(values),
-            ctypes.c_int64(values.itemsize),
-            cc.pointer(out),
-        )
+        slices = first, last, start, stop
+        arguments = offsets, owned, *slices, values, values.itemsize, out
+        native.copy_owned(*cc.arguments(*arguments))
     return count
 
 

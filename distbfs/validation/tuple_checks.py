@@ -63,13 +63,8 @@ def scan_compiled(
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
     library.scan_tuples.restype = ctypes.c_int64
     reached = library.scan_tuples(
-        ctypes.c_int64(len(u)),
-        cc.pointer(u),
-        cc.pointer(v),
-        ctypes.c_int64(lookup.n),
-        cc.pointer(lookup.level),
-        cc.pointer(lookup.parent),
-        cc.pointer(lookup.seen),
+        *cc.arguments(len(u), u, v, lookup.n),
+        *cc.arguments(lookup.level, lookup.parent, lookup.seen),
         ctypes.c_int32(directed),
         ctypes.c_int32(cc.thread_count(threads)),
     )

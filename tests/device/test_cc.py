@@ -437,6 +437,21 @@ def test_files_that_others_left(source, tmp_path, how):
         assert not lock.is_symlink()
 
 
+def test_arguments_of_calls():
+    """Whole numbers have 64 bits; what ctypes has made stays."""
+    values, small = np.arange(3), ctypes.c_int32(7)
+    array, none, number, counted, kept = cc.arguments(
+        values, None, 1 << 40, np.int64(5), small
+    )
+    assert array.value == values.ctypes.data
+    assert none.value is None
+    assert (type(number), number.value) == (ctypes.c_int64, 1 << 40)
+    assert (type(counted), counted.value) == (ctypes.c_int64, 5)
+    assert kept is small
+    with pytest.raises(ValueError, match="contiguous"):
+        cc.arguments(values[::2])
+
+
 def test_pointers():
     array = np.arange(4)
     assert cc.pointer(array).value == array.ctypes.data

@@ -42,8 +42,8 @@ class OpenMPSums(PathSums):
 
     def _sort(self) -> None:
         library = prepare(self._dtype)
-        levels = ctypes.c_int64(self._depth + 1)
-        LongCall(library)(library.sort_by_level, ctypes.byref(self._view()), levels)
+        own = cc.arguments(ctypes.byref(self._view()), self._depth + 1)
+        LongCall(library)(library.sort_by_level, *own)
 
     def _view(self) -> Any:
         return structure(SOURCE, "leveled")(
@@ -66,9 +66,8 @@ class OpenMPSums(PathSums):
 
     def down(self, edges: CSR, back: CSR) -> int:
         """Add up the values of a whole graph; see ``PathSums``."""
-        levels = ctypes.c_int64(self._depth + 1)
-        own = ctypes.byref(self._view())
-        return int(self._call("carry_down", edges, back, own, levels))
+        own = cc.arguments(ctypes.byref(self._view()), self._depth + 1)
+        return int(self._call("carry_down", edges, back, *own))
 
     def _call(self, name: str, edges: CSR, back: CSR | None, *others: Any) -> Any:
         """Call a function of paths.c with edges by source and by target."""
@@ -77,6 +76,5 @@ class OpenMPSums(PathSums):
         function.restype = ctypes.c_int64
         ends = (None, None) if back is None else (back.offsets, back.columns)
         arrays = edges.offsets, edges.columns, *ends
-        return LongCall(library)(
-            function, *map(cc.pointer, arrays), *others, self._threads
-        )
+        own = cc.arguments(*arrays, *others)
+        return LongCall(library)(function, *own, self._threads)
