@@ -200,7 +200,7 @@ class Planned:
     def allocate(self) -> None:
         """Allocate the rows, and their tails in pinned host memory."""
         active = self.numbering.active
-        for lengths, ranges in zip(self.lengths, self.ranges, strict=True):
+        for ranges in self.ranges:
             split = None
             if self.kept < EVERY:
                 split = Split.at(self.kept, self.numbering, ranges)
@@ -215,7 +215,6 @@ class Planned:
                     total,
                     wide=self.directed,
                     split=split,
-                    gaps=lengths.get() == 0 if self.directed else None,
                 )
             self.splits.append(split)
             self.writers.append(writer)
@@ -453,7 +452,7 @@ class MemberBuilder(Builder):
         check_keys(seen, total)
         with self.kernels.phase("rows"):
             cuda.release()
-            return planned.writers[side].finish()
+            return planned.writers[side].made()
 
     def _write(
         self, writer: RowsByRange, split: Split | None, active: int, keys: Any, low: int

@@ -2,9 +2,8 @@
  *
  * Method: count the ends of tuples at each vertex; number the vertices by falling degree
  * class with a stable counting sort; for a range of numbers, pack both directions of the
- * tuples into keys, sort them, and write each key that differs from the previous one as a
- * column.  The first key of each row gives the start of the row.  A vertex with a number has
- * an edge, so no row is empty, except in directed graphs.
+ * tuples into keys, which are sorted and written as columns by keys.cu.  A vertex with a
+ * number has an edge, so no row is empty, except in directed graphs.
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
  * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.
@@ -275,36 +274,6 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
             wanted, [&](int j) { return (u64)(end[j] - low) << 32 | end[j ^ 1]; }, capacity,
             keys, size);
     }
-}
-
-/* Writes the rows of sorted keys.
- *
- * keys: [count]; starts: [tiles + 1], see each_fresh; base: columns before these rows
- * columns: [fresh keys], from the first column of these rows on
- * offsets: [rows], from their first row on
- */
-template <typename Offset>
-INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
-                  u64 base, u32 *__restrict__ columns, Offset *__restrict__ offsets) {
-    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
-        columns[at] = (u32)key;
-        if (i == 0 || keys[i - 1] >> 32 != key >> 32) offsets[key >> 32] = (Offset)(base + at);
-    });
-}
-
-/* write with offsets of 32 bits; keys: [count]; starts: [tiles + 1]; columns, offsets: as
- * there */
-extern "C" __global__ void __launch_bounds__(THREADS)
-write_rows_32(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u32 *offsets) {
-    write<u32>(count, keys, starts, base, columns, offsets);
-}
-
-/* write with offsets of 64 bits; the rest as above */
-extern "C" __global__ void __launch_bounds__(THREADS)
-write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u64 *offsets) {
-    write<u64>(count, keys, starts, base, columns, offsets);
 }
 
 /* Splits rows: their first columns to the device, the rest to host memory.

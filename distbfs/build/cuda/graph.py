@@ -68,7 +68,6 @@ def assemble(
         lengths = [kernels.gather(side, numbering.vertices) for side in degrees]
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
-        gaps = [side.get() == 0 if back else None for side in lengths]
         del lengths
         split = None
         if room is not None:
@@ -81,7 +80,6 @@ def assemble(
             *(kernels, chunks, numbering, ranges, budget, kept),
             both=both,
             wide=wide,
-            gaps=gaps.pop(0),
         )
 
     made = numbering.arrays() | rows(*pairs)

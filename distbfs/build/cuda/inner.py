@@ -32,7 +32,7 @@ from distbfs.build.cuda.ranges import (
     runs_of,
 )
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
-from distbfs.build.cuda.rows import deal_rows
+from distbfs.build.cuda.rows import deal_rows, split_offsets
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -174,9 +174,7 @@ class InnerSide:
         """Allocate the columns."""
         self._offsets, columns, split = self._upto, self.edges, self._split
         if split is not None:
-            heads = cuda.cupy().minimum(self._counted, np.uint32(split.kept))
-            tails = (self._counted - heads)[: split.tailed]
-            self._offsets, self._tail_at = row_offsets(heads), row_offsets(tails)
+            self._offsets, self._tail_at = split_offsets(self._counted, split)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
             columns = split.heads
         del self._counted, self.ranges

@@ -73,6 +73,14 @@ class Kernels:
         self.kernel("scan")(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
+    def offsets(self, lengths: DeviceArray, *, wide: bool) -> DeviceArray:
+        """Return where rows begin and all end, [rows + 1], uint64 if ``wide``.
+
+        lengths: uint32; the sums of others must be below 2^32
+        """
+        starts = self.scan(lengths)
+        return starts if wide else starts.view(np.uint32)[::2].copy()
+
     def gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
         """Return values[index], without a kernel of CuPy; both are uint32."""
         out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)

@@ -18,21 +18,16 @@ from distbfs.build.cuda.chunks import Chunks, Passes, longest
 from distbfs.build.cuda.kernels import (
     BLOCK,
     FOLDER,
-    KEYS_TILE,
     Kernels,
     check_keys,
 )
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges, row_offsets
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.shares import DealerSeat, Shares
 from distbfs.device import cuda, programs
-from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.generate.cuda import device_tuples, id_word
-from distbfs.graph.csr import index_dtype
-from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, DeviceArray, Ids, KernelArgument, TupleSource
+from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
 SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
 MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
@@ -245,94 +240,6 @@ class KeyPasses:
         """Free the tuples; no pass may follow."""
         self._chunks.drop()
         cuda.release()
-
-
-class RowWriter:
-    """Writes a subgraph from sorted keys of ascending rows; joins arrays at the end.
-
-    lengths: zeros, uint32 [counted], for the rows that may have columns
-    kernel: name of the kernel that writes columns; arguments: its arguments between
-    lengths and columns
-    bits: bits of a column in a key
-    """
-
-    def __init__(
-        self,
-        kernels: PartKernels,
-        lengths: DeviceArray,
-        kernel: str = "write_columns",
-        arguments: tuple[KernelArgument, ...] = (),
-        dtype: type[np.unsignedinteger] = np.uint32,
-        bits: int = 32,
-    ) -> None:
-        self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
-        self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
-        self._pieces: list[DeviceArray] = []
-        self._host: Array | None = None
-        self._written = 0
-
-    def to_host(self, most: int) -> None:
-        """Write columns, ``most`` at most, to pinned host memory."""
-        self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
-
-    def _place(self, count: int) -> DeviceArray:
-        """Return memory for the next columns."""
-        if self._host is not None:
-            first, self._written = self._written, self._written + count
-            return seen_by_kernels(self._host[first : self._written])
-        out = cuda.cupy().empty(count + COLUMN_PAD, self._dtype)
-        out[count:].set(np.zeros(COLUMN_PAD, self._dtype))
-        self._pieces.append(out)
-        return out
-
-    def add(self, keys: DeviceArray, shift: int) -> None:
-        """Append the columns of keys, uint64; row = row of the key + shift.
-
-        All keys of a row must come in one call.
-        """
-        if not len(keys):
-            return
-        starts, fresh = self._kernels.fresh_before(keys)
-        out = self._place(fresh)
-        self._kernels.launch(
-            self._kernel,
-            len(keys),
-            KEYS_TILE,
-            np.uint64(len(keys)),
-            keys,
-            starts,
-            self._bits,
-            np.uint32(shift & 0xFFFFFFFF),
-            self._lengths,
-            *self._arguments,
-            out,
-        )
-
-    def _columns(self) -> DeviceArray:
-        if self._host is not None:
-            whole = self._host[: self._written + COLUMN_PAD]
-            whole[self._written :] = 0
-            return seen_by_kernels(whole)
-        if len(self._pieces) == 1:
-            return self._pieces.pop()
-        cupy = cuda.cupy()
-        total = sum(len(piece) - COLUMN_PAD for piece in self._pieces)
-        out = cupy.empty(total + COLUMN_PAD, self._dtype)
-        out[total:].set(np.zeros(COLUMN_PAD, self._dtype))
-        at = 0
-        for piece in self._pieces:
-            count = len(piece) - COLUMN_PAD
-            out[at : at + count] = piece[:count]
-            at += count
-        self._pieces = []
-        return out
-
-    def finish(self, rows: int) -> DeviceSubgraph:
-        """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
-        columns = self._columns()
-        total = len(columns) - COLUMN_PAD
-        offsets = row_offsets(self._lengths, rows, index_dtype(total))
-        return DeviceSubgraph(offsets, columns, on_host=self._host is not None)
 
 
 def segments(

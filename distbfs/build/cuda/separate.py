@@ -17,12 +17,12 @@ from distbfs.build.cuda.keys import (
     BOTH_ENDS,
     FIRST_ENDS,
     KeyPasses,
-    RowWriter,
     Rule,
     segments,
 )
 from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.rows import RowWriter
 from distbfs.build.cuda.shares import DealerSeat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
