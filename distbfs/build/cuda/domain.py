@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels, check_keys
-from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule, segments
+from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
@@ -170,9 +170,8 @@ class Planned:
 
     kernels: kernels that the numbering used
     rows, ends: uint32, ``Share.ended``, and the number of tuple ends of each
-    lengths, ranges: for outgoing, then for incoming edges of a directed graph, else
-    once: number of keys of each row, including repeats, uint32 [active], and ranges of
-    rows
+    ranges: for outgoing, then for incoming edges of a directed graph, else once: ranges
+    of rows, with the numbers of their keys, including repeats
     fit: how many columns fit the device, None if all must; kept: columns of a row there
     """
 
@@ -182,14 +181,12 @@ class Planned:
     numbering: Numbering
     rows: Any
     ends: Any
-    lengths: list[Any]
     ranges: list[Any]
     fit: Fit | None
     kept: int = EVERY
 
     def __post_init__(self) -> None:
-        """Create the lists that ``allocate`` fills: splits of rows, writers."""
-        self.splits: list[Split | None] = []
+        """Create the list of writers of rows that ``allocate`` fills."""
         self.writers: list[RowsByRange] = []
 
     @property
@@ -204,19 +201,14 @@ class Planned:
             split = None
             if self.kept < EVERY:
                 split = Split.at(self.kept, self.numbering, ranges)
-            total = ranges.total
-            columns = total if split is None else split.heads
             with self.rows.device, cuda.memory_of(f"building part {self.part}"):
-                what = f"part {self.part} of {total} keys"
-                cuda.require(4 * columns + 16 * active, what)
                 writer = RowsByRange(
                     self.kernels,
                     active,
-                    total,
+                    ranges.total,
                     wide=self.directed,
                     split=split,
                 )
-            self.splits.append(split)
             self.writers.append(writer)
 
 
@@ -398,7 +390,7 @@ class MemberBuilder(Builder):
                 )
                 fit = Fit(fixed, have, after, numbering, every)
         return Planned(
-            part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
+            part, self._numbering, places, numbering, rows, ends, ranges, fit
         )
 
     def rows(self, planned: Planned, measured: Measured, domain: Domain) -> Share:
@@ -430,44 +422,28 @@ class MemberBuilder(Builder):
     def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
         """Return columns and offsets of one set of rows; side: 1 for incoming edges."""
         places, active, part = planned.places, planned.numbering.active, planned.part
-        split, total, seen = planned.splits[side], planned.ranges[side].total, 0
-        lengths = planned.lengths[side]
-        planned.lengths[side] = planned.ranges[side] = None
+        ranges, seen = planned.ranges[side], 0
         ends = FIRST_ENDS if planned.directed else BOTH_ENDS
         own = (*self.shape.own(part), np.uint32(self.shape.blocks), ends)
         rule = Rule(
             "positioned",
             active,
             (*own, places.members, places.positions),
-            lengths=lengths,
-            key_bytes=KEY_BYTES if split is None else DEALT_BYTES,
+            ranges=ranges,
+            key_bytes=KEY_BYTES if planned.kept == EVERY else DEALT_BYTES,
             turned=side > 0,
         )
+        total = ranges.total
+        planned.ranges[side] = ranges = None
         for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
             seen += len(keys)
-            if seen <= total:
-                with self.kernels.phase("rows"):
-                    self._write(planned.writers[side], split, active, keys, low)
+            with self.kernels.phase("rows"):
+                planned.writers[side].write(keys, low)
             del keys
         check_keys(seen, total)
         with self.kernels.phase("rows"):
             cuda.release()
             return planned.writers[side].made()
-
-    def _write(
-        self, writer: RowsByRange, split: Split | None, active: int, keys: Any, low: int
-    ) -> None:
-        """Write sorted keys of rows from ``low`` on; rows with tails go apart."""
-        tailed = 0 if split is None else split.tailed
-        if low < tailed:
-            some, keys = segments(keys, low, [tailed], 32)
-            if len(some):
-                end = low + 1 + int(some[-1:].get()[0] >> np.uint64(32))
-                writer.write(some, (low, end, len(some)))
-            keys -= np.uint64((tailed - low) << 32)
-            low = tailed
-        if len(keys):
-            writer.write(keys, (low, active, len(keys)))
 
 
 def least_degrees() -> Array:

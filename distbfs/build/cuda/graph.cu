@@ -247,17 +247,16 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
+/* Appends the keys of a chunk of tuples whose rows are low ... low + last.
  *
  * Loops give no keys.
- * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v
+ * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v; bits: 32
  * keys: [capacity]; size: [1], see append
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
-            const u32 *__restrict__ numbers, u32 low, u32 high, u32 both, u64 capacity,
-            u64 *__restrict__ keys, u64 *size) {
-    u32 rows = high - low;
+            const u32 *__restrict__ numbers, u32 both, u32 low, u32 last, u32 bits,
+            u64 capacity, u64 *__restrict__ keys, u64 *size) {
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u32 end[2 * PER_THREAD], wanted = 0;
 #pragma unroll
@@ -269,7 +268,7 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
         }
 #pragma unroll
         for (int j = 0; j < 2 * PER_THREAD; j++)
-            if (end[j] - low < rows && (both || j % 2 == 0)) wanted |= 1u << j;
+            if (end[j] - low <= last && (both || j % 2 == 0)) wanted |= 1u << j;
         append<2 * PER_THREAD>(
             wanted, [&](int j) { return (u64)(end[j] - low) << 32 | end[j ^ 1]; }, capacity,
             keys, size);

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.chunks import Chunks, Passes
+from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import BothSides, Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
-from distbfs.build.cuda.rows import make_rows
+from distbfs.build.cuda.rows import Pairs, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -32,7 +32,7 @@ from distbfs.types import DeviceArray, TupleSource
 
 def assemble(
     kernels: Kernels,
-    pairs: tuple[Passes, Budget],
+    pairs: Pairs,
     degrees: list[DeviceArray],
     ends: DeviceArray,
     *,
@@ -42,7 +42,7 @@ def assemble(
     both: bool = False,
     wide: bool = False,
     links: list[DeviceArray] | None = None,
-    back: Callable[[], tuple[Passes, Budget]] | None = None,
+    back: Callable[[], Pairs] | None = None,
     room: Room | None = None,
 ) -> Share:
     """Build a graph from degrees and pairs of ids.
@@ -52,8 +52,8 @@ def assemble(
     ends, tuples, loops, source: as in Share
     links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
     trees apart
-    back: function that returns the pairs of incoming edges of a directed graph, whose
-    first id is the target, once the other rows are built
+    back: function that returns the pairs of incoming edges of a directed graph, once
+    the other rows are built
     room: as in ``build``; rows of both sides keep equally many columns on the device
     """
     with kernels.phase("trees"):
@@ -75,16 +75,13 @@ def assemble(
             split = room.split(len(ends), numbering, every, sides=count)
         kept = EVERY if split is None else split.kept
 
-    def rows(chunks: Passes, budget: Budget) -> dict[str, Any]:
-        return make_rows(
-            *(kernels, chunks, numbering, ranges, budget, kept),
-            both=both,
-            wide=wide,
-        )
+    def rows(pairs: Pairs) -> dict[str, Any]:
+        form = kernels, pairs, numbering, ranges, kept
+        return make_rows(*form, both=both, wide=wide)
 
-    made = numbering.arrays() | rows(*pairs)
+    made = numbering.arrays() | rows(pairs)
     if back is not None:
-        into = rows(*back())
+        into = rows(back())
         if into.pop("m") != made["m"]:
             raise InputError("incoming and outgoing edges differ in number")
         made |= {f"in_{name}": value for name, value in into.items()}
@@ -140,7 +137,7 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap, room=room)
-            chunks = Chunks(tuples, count, hold=budget.hold, done=done, both=directed)
+            chunks = Chunks(tuples, count, hold=budget.hold, done=done)
             chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(2 * directed)]
             links = [] if directed else [cupy.zeros(n, np.uint64)]
@@ -182,7 +179,7 @@ def build(
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
         graph = assemble(
             kernels,
-            (chunks, budget),
+            Pairs(chunks, budget, last=not directed),
             degrees,
             ends,
             tuples=count,
@@ -191,7 +188,7 @@ def build(
             both=not directed,
             wide=wide,
             links=links,
-            back=(lambda: (chunks.turned(), budget)) if directed else None,
+            back=(lambda: Pairs(chunks, budget, turned=True)) if directed else None,
             room=room,
         )
         if distinct:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -122,29 +122,6 @@ class Kernels:
                 return
             with self.phase(phase):
                 work(*pair)
-
-    def append(
-        self,
-        each: Callable[[Callable[[DeviceArray, DeviceArray], None]], None],
-        name: str,
-        arguments: Sequence[KernelArgument],
-        keys: DeviceArray,
-    ) -> int:
-        """Write the keys that a kernel makes of all pairs, unsorted; return how many.
-
-        each: calls a function with (u, v) of all chunks; arguments: those of the kernel
-        between the pairs and the keys; keys: uint64, memory for them. If there are
-        more, these are only counted.
-        """
-        size = cuda.cupy().zeros(1, np.uint64)
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            count, room = np.uint64(len(u)), np.uint64(len(keys))
-            form = count, u, v, *arguments, room, keys, size
-            self.launch(name, len(u), KEYS_TILE, *form)
-
-        each(work)
-        return int(size.get()[0])
 
 
 def check_keys(count: int, expected: int) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from distbfs.build.cuda.chunks import Passes
-from distbfs.build.cuda.kernels import KEYS_TILE, Kernels, check_keys
+from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
+from distbfs.build.cuda.keys import KeyPasses, Rule, segments
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges, row_offsets
+from distbfs.build.cuda.ranges import RESERVE, Ranges, row_offsets
 from distbfs.build.cuda.room import EVERY, Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
@@ -137,22 +137,25 @@ class RowsByRange(RowWriter):
         cupy = cuda.cupy()
         self._split, self._wide = split, wide or split is not None
         self._total, self._in_tails = split.heads if split else total, 0
+        need = total_bytes(rows_table(active, self._total, wide=True))
+        cuda.require(need + 8 * active + RESERVE // 4, f"rows of {total} keys")
         self._heads = cupy.empty(self._total + COLUMN_PAD, np.uint32)
         super().__init__(kernels, cupy.zeros(active, np.uint32), room=self._heads)
         if split is not None:
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
 
-    def write(self, keys: Any, rows: tuple[int, int, int]) -> None:
-        """Append sorted keys of a range of rows (first, last + 1, keys)."""
-        low, high, _ = rows
+    def write(self, keys: DeviceArray, low: int) -> None:
+        """Append sorted keys of rows from ``low`` on; rows with tails go apart."""
         if self._split is not None and low < self._split.tailed:
-            self._deal(self._split, keys, low, high)
-        else:
-            self.add(keys, low)
+            some, keys = segments(keys, low, [self._split.tailed], 32)
+            if len(some):
+                self._deal(self._split, some, low)
+        self.add(keys, low)
 
-    def _deal(self, split: Split, keys: Any, low: int, high: int) -> None:
+    def _deal(self, split: Split, keys: DeviceArray, low: int) -> None:
         """Put the first columns of rows on the device, others on the host."""
         columns = cuda.cupy().empty(len(keys), np.uint32)
+        high = low + 1 + (int(keys[-1:].get()[0]) >> 32)
         count, lengths = self._write(keys, low, lambda _: columns), self._lengths
         lengths = lengths[low:high]
         heads, tails = split_offsets(lengths, split)
@@ -227,12 +230,24 @@ def deal_rows(
     )
 
 
+class Pairs(NamedTuple):
+    """Pairs of ids of which rows are made.
+
+    chunks: the pairs, of which one more pass must be announced
+    turned: whether rows are those of the second ids; last: whether no rows follow
+    """
+
+    chunks: Passes
+    budget: Budget
+    turned: bool = False
+    last: bool = True
+
+
 def make_rows(
     kernels: Kernels,
-    chunks: Passes,
+    pairs: Pairs,
     numbering: Numbering,
     sides: list[Ranges],
-    budget: Budget,
     kept: int,
     *,
     both: bool,
@@ -240,42 +255,35 @@ def make_rows(
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
-    chunks: the pairs, of which one more pass must be announced
     sides: the numbers of keys of the rows; the first are those of these rows, and are
     taken from the list
     kept: number of columns of a row on the device
     both: whether a pair stands for two directed edges
     """
+    active = numbering.active
     with kernels.phase("numbering"):
-        ranges, active = sides.pop(0), numbering.active
+        ranges = sides.pop(0)
         split = None if kept == EVERY else Split.at(kept, numbering, ranges)
-        capacity = budget.keys_at_once(active, ranges, split)
-        bounds = ranges.cut(capacity, at=split and split.tailed)
-        total, columns = ranges.total, split.heads if split else ranges.total
-        del ranges
+        most = pairs.budget.keys_at_once(active, ranges, split)
     with kernels.phase("memory"):
         cuda.release()
-        need = total_bytes(rows_table(active, columns, wide=True))
-        need += KEY_BYTES * capacity + RESERVE // 4
-        cuda.require(need, f"building a graph of {total} directed edges")
-        rows = RowsByRange(kernels, active, total, wide=wide, split=split)
-        buffer = cuda.cupy().empty(capacity, np.uint64)
-    chunks.expect(len(bounds) - 1)
-    each = partial(kernels.each, chunks, "keys")
-    for index, bound in enumerate(bounds):
-        low, high, expected = bound
-        ends = numbering.numbers, np.uint32(low), np.uint32(high), np.uint32(both)
-        check_keys(kernels.append(each, "append_keys", ends, buffer), expected)
-        keys = buffer[:expected]
-        if index == len(bounds) - 1:
-            chunks.drop()
-        with kernels.phase("sort"):
-            keys.sort()
+        rows = RowsByRange(kernels, active, ranges.total, wide=wide, split=split)
+    rule = Rule(
+        "keys",
+        active,
+        (numbering.numbers, np.uint32(both)),
+        ranges=ranges,
+        most=most,
+        turned=pairs.turned,
+        last=pairs.last,
+    )
+    del ranges
+    for keys, low in KeyPasses(kernels, pairs.chunks).sorted_keys(rule):
         with kernels.phase("rows"):
-            rows.write(keys, bound)
+            rows.write(keys, low)
         del keys
-    chunks.drop()
-    del buffer
+    if pairs.last:
+        pairs.chunks.drop()
     with kernels.phase("memory"):
         cuda.release()
         return rows.made()

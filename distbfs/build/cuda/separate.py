@@ -16,7 +16,7 @@ from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
 from distbfs.build.cuda.keys import (
     BOTH_ENDS,
     FIRST_ENDS,
-    KeyPasses,
+    PartPasses,
     Rule,
     segments,
 )
@@ -191,7 +191,7 @@ class Spill:
 
 
 class Builder:
-    """Builds the parts of one device of this rank; see ``KeyPasses``.
+    """Builds the parts of one device of this rank; see ``PartPasses``.
 
     directed: build subgraphs of edges out and of edges in; sharing: number of parts of
     the device
@@ -209,7 +209,7 @@ class Builder:
         seat: DealerSeat | None = None,
     ) -> None:
         self.source, self.shape, self.layout = source, shape, shape.layout
-        self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
+        self.keys = PartPasses(source, shape.parts, buffer_bytes, done, seat)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
 
