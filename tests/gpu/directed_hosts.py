@@ -178,9 +178,9 @@ def roots_of(made, count=3):
 class Keeps(Room):
     """Memory that has room for eight columns of a row."""
 
-    def split(self, n, numbering, ranges, *, sides=1):
-        assert sides == 2
-        return Split.at(8, numbering, ranges)
+    def split(self, n, numbering, sides):
+        assert len(sides) == 2
+        return Split.at(8, numbering.at_least_of, sides)
 
 
 def split_at_eight(source):

@@ -35,7 +35,7 @@ from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
-from distbfs.build.cuda.ranges import KEY_BYTES, BothSides, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
     EVERY,
@@ -57,6 +57,7 @@ from distbfs.build.cuda.separate import (
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.exchange.router import gather_all
 from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
@@ -200,7 +201,7 @@ class Planned:
         for ranges in self.ranges:
             split = None
             if self.kept < EVERY:
-                split = Split.at(self.kept, self.numbering, ranges)
+                split = Split.at(self.kept, self.numbering.at_least_of, [ranges])
             with self.rows.device, cuda.memory_of(f"building part {self.part}"):
                 writer = RowsByRange(
                     self.kernels,
@@ -365,7 +366,6 @@ class MemberBuilder(Builder):
             m.degrees = m.ids = m.ends = m.sides = None
             del ranks
             ranges = [Ranges(self._numbering, x) for x in lengths]
-            every = BothSides(ranges)
             cuda.release()
             if room is not None:
                 local, active = self.layout.local_count(part), numbering.active
@@ -379,7 +379,7 @@ class MemberBuilder(Builder):
                     part,
                     Domains((self.layout.parts,)),
                     most_active,
-                    every.total // len(ranges),
+                    sum(x.total for x in ranges) // len(ranges),
                     numbering.at_least,
                     directed=len(ranges) > 1,
                 )
@@ -388,7 +388,7 @@ class MemberBuilder(Builder):
                     room.free(kept + freed + more, SPARE_VERTEX * local)
                     for more in (0, self.keys.held_bytes)
                 )
-                fit = Fit(fixed, have, after, numbering, every)
+                fit = Fit(fixed, have, after, numbering.at_least_of, tuple(ranges))
         return Planned(
             part, self._numbering, places, numbering, rows, ends, ranges, fit
         )
@@ -510,7 +510,10 @@ def construct_domain(
             directed=directed,
         )
         measured = crew.each(lambda builder, _, part: builder.measure(part))
-        known = _all_known(world, placement, measured)
+        seats = [placement.parts_of(rank) for rank in range(world.size)]
+        facts = [(x.known.members, x.known.classes) for x in measured]
+        every = [gather_all(world, x, seats) for x in zip(*facts, strict=True)]
+        known = [Known(*pair) for pair in zip(*every, strict=True)]
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
         loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
         if ends != 2 * source.tuples:
@@ -541,21 +544,6 @@ def construct_domain(
         generation_seconds=generation,
         construction_seconds=watch.get("total") - generation,
     )
-
-
-def _all_known(
-    world: World, placement: Placement, measured: Sequence[Measured]
-) -> list[Known]:
-    """Gather the facts that parts need of each other, by part (collective)."""
-    known: dict[int, Known] = {}
-    for k, one in enumerate(measured):
-        facts = one.known
-        members = world.allgather(facts.members)
-        classes = world.allgather(facts.classes)
-        for rank in range(world.size):
-            part = placement.parts_of(rank)[k]
-            known[part] = Known(members[rank], classes[rank])
-    return [known[part] for part in range(placement.parts)]
 
 
 def _rows(

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
-from distbfs.build.cuda.ranges import BothSides, Ranges
+from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
 from distbfs.build.cuda.rows import Pairs, make_rows
 from distbfs.build.cuda.trees import rank_trees
@@ -69,10 +69,7 @@ def assemble(
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
         del lengths
-        split = None
-        if room is not None:
-            every, count = BothSides(ranges), len(ranges)
-            split = room.split(len(ends), numbering, every, sides=count)
+        split = None if room is None else room.split(len(ends), numbering, ranges)
         kept = EVERY if split is None else split.kept
 
     def rows(pairs: Pairs) -> dict[str, Any]:

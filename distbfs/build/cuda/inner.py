@@ -25,7 +25,6 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import (
     RESERVE,
-    BothSides,
     Ranges,
     row_offsets,
     row_ranges,
@@ -62,7 +61,7 @@ from distbfs.partition.share import (
     positions_of,
 )
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, Ids
+from distbfs.types import Ids
 
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
@@ -75,25 +74,6 @@ LEAF = 1  # class of leaves on delegates; others have one more than their inner 
 def inner_at_least(numbering: Numbering, degree: int) -> int:
     """Return a number above those of normal vertices of at least this inner degree."""
     return numbering.at_least_of(degree + LEAF + 1 if degree > 1 else LEAF)
-
-
-class InnerLengths:
-    """Lengths of the first rows of an inner graph (``room.RowLengths``).
-
-    delegates: lengths of the rows of delegates, which come first, in any order
-    numbering: numbering of normal vertices; see ``inner_at_least``
-    """
-
-    def __init__(self, delegates: Array, numbering: Numbering) -> None:
-        self._delegates, self._numbering = delegates, numbering
-
-    def at_least_of(self, degree: int) -> int:
-        """Return a number above those of all rows of at least this length."""
-        some = inner_at_least(self._numbering, degree)
-        if some:
-            return len(self._delegates) + some
-        long = np.flatnonzero(self._delegates >= degree)
-        return int(long[-1]) + 1 if len(long) else 0
 
 
 class InnerSide:
@@ -167,7 +147,7 @@ class InnerSide:
 
     def split(self, fit: Fit, kept: int) -> int:
         """Keep ``kept`` columns of each row; return the number for host memory."""
-        self._split = Split.at(kept, fit.numbering, self.ranges)
+        self._split = Split.at(kept, fit.at_least_of, [self.ranges])
         return self._split.tails
 
     def allocate(self) -> None:
@@ -498,8 +478,17 @@ class InnerBuilder:
         """Count the columns of rows, and make the outer edges; see ``InnerSide``."""
         for side, lengths in zip(self.sides, delegate_lengths, strict=True):
             side.measure(lengths)
-        longest = [side.lengths for side in self.sides]
-        self._by_length = InnerLengths(np.max(longest, axis=0), self._numbering)
+
+    def _at_least_of(self, degree: int) -> int:
+        """Return a number above those of all rows of at least this length.
+
+        Rows of delegates come first, in any order.
+        """
+        if some := inner_at_least(self._numbering, degree):
+            return self.normals + some
+        lengths = np.max([side.lengths for side in self.sides], axis=0)
+        long = np.flatnonzero(lengths >= degree)
+        return int(long[-1]) + 1 if len(long) else 0
 
     @property
     def edges(self) -> int:
@@ -544,8 +533,8 @@ class InnerBuilder:
         keys = (self._key_bytes + 4) * longest  # and their columns
         building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
         have = min(have, fixed + building)
-        ranges = BothSides([side.ranges for side in sides])
-        return Fit(fixed, have, have, self._by_length, ranges)
+        ranges = [side.ranges for side in sides]
+        return Fit(fixed, have, have, self._at_least_of, ranges)
 
     @property
     def outer_bytes(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -27,13 +26,13 @@ from distbfs.build.cuda.room import (
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import ResourceError, UsageError
-from distbfs.exchange.router import swap
+from distbfs.exchange.router import gather_all, swap
 from distbfs.graph.device_graph import WIDE
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
 from distbfs.partition.share import GRANULE, Domain, Share
 from distbfs.ranks.agreement import errors_of_all
-from distbfs.types import Array, Ids, World
+from distbfs.types import Ids, World
 
 
 def inner_domains(
@@ -206,28 +205,18 @@ class DomainBuilder:
 
     def _tell_names(self) -> None:
         """Give all devices the positions and ids of the normal vertices."""
-        every = [(x.positions, x.names) for x in self.builders]
+        every = [[x.positions for x in self.builders], [x.names for x in self.builders]]
         if self._devices > 1:
-            every = list(
-                zip(*(self._gathered(x) for x in zip(*every, strict=True)), strict=True)
-            )
-        starts = np.cumsum([0, *(len(names) for _, names in every[:-1])])
+            seats = self._on_ranks
+            every = [
+                gather_all(self._world, [x.get() for x in arrays], seats)
+                for arrays in every
+            ]
+        starts = np.cumsum([0, *map(len, every[1][:-1])])
         for one in self.builders:
             with on_device_of(one.part):
-                positions, names = (joined(x) for x in zip(*every, strict=True))
+                positions, names = map(joined, every)
                 one.take_names(positions, names, starts, self._granules)
-
-    def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
-        """Gather one array from each device of the domain, on the host."""
-        near = [array.get() for array in arrays]
-        sizes = self._world.allgather(np.array([len(array) for array in near]))
-        every: list[Any] = [None] * self._devices
-        values = self._world.allgather(np.concatenate(near))
-        for devices, counts, joint in zip(self._on_ranks, sizes, values, strict=True):
-            pieces = np.split(joint, np.cumsum(counts)[:-1])
-            for device, piece in zip(devices, pieces, strict=True):
-                every[device] = piece
-        return every
 
     def _write_delegates(self, sides: Sequence[InnerSide], lengths: Ids) -> None:
         """Write the rows of delegates range by range; each device makes pieces of rows.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -63,29 +62,6 @@ def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
         if end > begin:
             yield first, last, begin, end
         first, begin = last, end
-
-
-class KeyCounts(Protocol):
-    """Numbers of keys of rows; total: of all rows; longest: of one row."""
-
-    total: int
-    longest: int
-
-    def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
-
-
-class BothSides:
-    """Keys of both sets of rows of a directed graph, outgoing and incoming edges."""
-
-    def __init__(self, sides: Sequence[KeyCounts]) -> None:
-        self._sides = sides
-        self.total = sum(side.total for side in sides)
-        self.longest = max(side.longest for side in sides)
-
-    def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
-        return sum(side.beyond(rows, kept) for side in self._sides)
 
 
 class Ranges:

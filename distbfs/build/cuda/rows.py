@@ -262,8 +262,9 @@ def make_rows(
     """
     active = numbering.active
     with kernels.phase("numbering"):
-        ranges = sides.pop(0)
-        split = None if kept == EVERY else Split.at(kept, numbering, ranges)
+        ranges, split = sides.pop(0), None
+        if kept < EVERY:
+            split = Split.at(kept, numbering.at_least_of, [ranges])
         most = pairs.budget.keys_at_once(active, ranges, split)
     with kernels.phase("memory"):
         cuda.release()

@@ -26,6 +26,7 @@ from distbfs.build.cuda.rows import RowWriter
 from distbfs.build.cuda.shares import DealerSeat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.exchange.router import gather_all
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import SET_BITS
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
@@ -131,26 +132,22 @@ class Shared:
         *,
         wide: bool,
     ) -> None:
-        order = [k for rank in range(world.size) for k in placement.parts_of(rank)]
+        seats = [placement.parts_of(rank) for rank in range(world.size)]
 
-        def gathered(arrays: list[Array]) -> Array:
-            return np.concatenate(world.allgather(np.concatenate(arrays)))
-
-        def by_part(values: Array) -> Array:
-            out = np.empty_like(values).reshape(placement.parts, -1)
-            out[order] = values.reshape(placement.parts, -1)
-            return out.ravel()
+        def gathered(name: str) -> list[Array]:
+            return gather_all(world, [getattr(x, name) for x in numbered], seats)
 
         self.ids, self.degrees = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
         if not wide:
-            self.normals = by_part(gathered([x.normals for x in numbered]))
+            self.normals = np.concatenate(gathered("normals"))
         if delegates:
-            self.ids = gathered([x.ids for x in numbered])
-            self.degrees = gathered([x.degrees for x in numbered])
+            ids = gathered("ids")
+            self.ids = np.concatenate(ids)
+            self.degrees = np.concatenate(gathered("degrees"))
         if delegates and not wide:
-            self.members = by_part(gathered([x.members for x in numbered]))
-            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in numbered])
-            add_bases(self.members, by_part(np.cumsum(sizes) - sizes))
+            self.members = np.concatenate(gathered("members"))
+            sizes = np.array([len(x) for x in ids])
+            add_bases(self.members, np.cumsum(sizes) - sizes)
         if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
         sets = 0 if wide else 2 * self.normals.nbytes

@@ -195,12 +195,13 @@ def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
                 np.testing.assert_array_equal(level, other.distances(root))
 
 
-def at_eight(self, n, numbering, ranges, *, sides=1):
+def at_eight(self, n, numbering, sides):
     """Instead of ``Room.split``: as if eight columns of a row fitted."""
-    assert sides == 2
-    counts = n, numbering.active, ranges.total // 2, numbering.at_least
+    assert len(sides) == 2
+    total = sum(side.total for side in sides)
+    counts = n, numbering.active, total // 2, numbering.at_least
     assert self.state(whole_counts(*counts, directed=True)) > 0
-    return rooms.Split.at(8, numbering, ranges)
+    return rooms.Split.at(8, numbering.at_least_of, sides)
 
 
 def test_options_of_memory_are_of_engine_xbfs():
