@@ -26,7 +26,7 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
-from distbfs.search.holding import Source, held_back, held_graph, held_shares
+from distbfs.search.holding import Source, held_back, held_shares
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part
@@ -88,7 +88,25 @@ def hold_whole(
     """Load a graph to the device of rank 0, which it searches on behalf of all."""
     if world.rank > 0:
         return held_shares(world, Layout(source.n, 1), [])
-    return held_graph(world, whole_on_device(source, engine, request))
+    share = whole_on_device(source, engine, request)
+    generation = share.seconds.get("generation", 0.0)
+    return held_shares(
+        world,
+        share.layout,
+        [share],
+        generation_seconds=generation,
+        construction_seconds=sum(share.seconds.values()) - generation,
+        facts={
+            "graph": {
+                "n": share.n,
+                "active": share.active,
+                "m": share.m,
+                "bytes": share.nbytes,
+                **held_back([share]),
+                "seconds": dict(share.seconds),
+            }
+        },
+    )
 
 
 def whole_on_device(source: Source, engine: Any, request: Request) -> Share:

@@ -18,7 +18,7 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
-from distbfs.build.cuda.rows import Pairs, make_rows
+from distbfs.build.cuda.rows import Side, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -32,7 +32,7 @@ from distbfs.types import DeviceArray, TupleSource
 
 def assemble(
     kernels: Kernels,
-    pairs: Pairs,
+    pairs: Side,
     degrees: list[DeviceArray],
     ends: DeviceArray,
     *,
@@ -42,7 +42,7 @@ def assemble(
     both: bool = False,
     wide: bool = False,
     links: list[DeviceArray] | None = None,
-    back: Callable[[], Pairs] | None = None,
+    back: Callable[[], Side] | None = None,
     room: Room | None = None,
 ) -> Share:
     """Build a graph from degrees and pairs of ids.
@@ -72,7 +72,7 @@ def assemble(
         split = None if room is None else room.split(len(ends), numbering, ranges)
         kept = EVERY if split is None else split.kept
 
-    def rows(pairs: Pairs) -> dict[str, Any]:
+    def rows(pairs: Side) -> dict[str, Any]:
         form = kernels, pairs, numbering, ranges, kept
         return make_rows(*form, both=both, wide=wide)
 
@@ -176,7 +176,7 @@ def build(
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
         graph = assemble(
             kernels,
-            Pairs(chunks, budget, last=not directed),
+            Side(chunks, budget, last=not directed),
             degrees,
             ends,
             tuples=count,
@@ -185,7 +185,7 @@ def build(
             both=not directed,
             wide=wide,
             links=links,
-            back=(lambda: Pairs(chunks, budget, turned=True)) if directed else None,
+            back=(lambda: Side(chunks, budget, turned=True)) if directed else None,
             room=room,
         )
         if distinct:

@@ -10,7 +10,7 @@ from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import assemble, check_size
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.room import Budget, Room
-from distbfs.build.cuda.rows import Pairs
+from distbfs.build.cuda.rows import Side
 from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
@@ -93,10 +93,10 @@ def from_rows(
         with kernels.phase("degrees"):
             ids = cuda.cupy().asarray(vertices.astype(np.uint32, copy=False))
 
-        def side(rows: CSR) -> Pairs:
+        def side(rows: CSR) -> Side:
             budget = Budget(n, count, count, buffer_bytes, cheap=False, room=room)
             pairs = HostRows(kernels, rows, ids)
-            return Pairs(Chunks(pairs, count, hold=budget.hold), budget)
+            return Side(Chunks(pairs, count, hold=budget.hold), budget)
 
         pairs = side(rows)
         with kernels.phase("degrees"):

@@ -27,34 +27,13 @@ from distbfs.device import cuda, programs
 from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
+from distbfs.types import DeviceArray, KernelArgument, TupleSource
 
 SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
 MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
 HOLD_SHARE = 4  # tuples from the host are kept if they take at most 1 / HOLD_SHARE
 LARGEST_KEY = (1 << 64) - 1
 BOTH_ENDS, FIRST_ENDS = np.uint32(1), np.uint32(0)  # of a tuple that have rows
-
-
-class PartKernels(Kernels):
-    """Kernels that build parts and are launched by number of items, and the clock.
-
-    n: number of vertices of all parts
-    """
-
-    def __init__(self, clock: Stopwatch, n: int) -> None:
-        super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
-
-    def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
-        """Return the distinct values, ascending, and how often each occurs, int64."""
-        most = max(Ranges(self, values).longest, 1023)
-        counts = cuda.cupy().zeros(most + 1, np.uint32)
-        self.launch(
-            "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
-        )
-        host = counts.get()
-        occur = np.flatnonzero(host)
-        return occur, host[occur].astype(np.int64)
 
 
 @dataclass
@@ -244,7 +223,8 @@ class PartPasses(KeyPasses):
         seat: DealerSeat | None = None,
     ) -> None:
         self.clock = Stopwatch()
-        self.kernels = PartKernels(self.clock, source.n)
+        own = programs.Module(FOLDER / "parts.cu", ID=id_word(source.n))
+        self.kernels = Kernels(self.clock, own)
         tuples, count = device_tuples(source), source.tuples
         pair = 2 * np.dtype(tuples.dtype).itemsize
         most, self._wanted = 2 * count, buffer_bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import Kernels
+from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.device import cuda
 from distbfs.types import DeviceArray, Ids
 
@@ -45,6 +45,16 @@ def row_ranges(
         high = min(max(high, low + 1), len(offsets) - 1)
         yield low, high
         low = high
+
+
+def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
+    """Return the distinct values, ascending, and how often each occurs, int64."""
+    most, size = max(Ranges(kernels, values).longest, 1023), np.uint64(len(values))
+    counts = cuda.cupy().zeros(most + 1, np.uint32)
+    kernels.launch("histogram", len(values), BLOCK, size, values, counts)
+    host = counts.get()
+    occur = np.flatnonzero(host)
+    return occur, host[occur].astype(np.int64)
 
 
 def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:

@@ -230,8 +230,8 @@ def deal_rows(
     )
 
 
-class Pairs(NamedTuple):
-    """Pairs of ids of which rows are made.
+class Side(NamedTuple):
+    """Pairs of ids of which rows of one direction are made.
 
     chunks: the pairs, of which one more pass must be announced
     turned: whether rows are those of the second ids; last: whether no rows follow
@@ -245,7 +245,7 @@ class Pairs(NamedTuple):
 
 def make_rows(
     kernels: Kernels,
-    pairs: Pairs,
+    pairs: Side,
     numbering: Numbering,
     sides: list[Ranges],
     kept: int,

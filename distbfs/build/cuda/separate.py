@@ -20,7 +20,7 @@ from distbfs.build.cuda.keys import (
     Rule,
     segments,
 )
-from distbfs.build.cuda.ranges import RESERVE, Ranges
+from distbfs.build.cuda.ranges import RESERVE, Ranges, histogram
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.rows import RowWriter
 from distbfs.build.cuda.shares import DealerSeat
@@ -242,7 +242,7 @@ class Builder:
             return FirstRound(
                 degrees,
                 ends,
-                self.kernels.histogram(degrees),
+                histogram(self.kernels, degrees),
                 int(loops.get()[0]),
                 Ranges(self.kernels, ends).total,
             )

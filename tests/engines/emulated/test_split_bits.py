@@ -231,7 +231,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
 
     def watch(self, n, numbering, ranges, sides):
         at_least = numbering.at_least
-        counts = whole_counts(n, made.active, made.m // sides, at_least)
+        counts = whole_counts(n, made.active, made.m // len(sides), at_least)
         state.append(self.state(counts))
 
     monkeypatch.setattr(Room, "split", watch)
