@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
@@ -172,8 +172,7 @@ def build(
                 sums[1:],
             )
             loops, total = (int(x) for x in sums.get())
-        if total != 2 * count:
-            raise InputError("a vertex has 2^32 ends of edge tuples or more")
+        check_ends(total, count)
         graph = assemble(
             kernels,
             Side(chunks, budget, last=not directed),

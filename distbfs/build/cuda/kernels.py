@@ -131,3 +131,9 @@ def check_keys(count: int, expected: int) -> None:
             "the edge tuples changed while the graph was built: "
             f"{count} instead of {expected} keys"
         )
+
+
+def check_ends(total: int, tuples: int) -> None:
+    """Raise InputError if the ends at all vertices are not twice the tuples."""
+    if total != 2 * tuples:
+        raise InputError("a vertex has 2^32 ends of edge tuples or more")

@@ -23,11 +23,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from distbfs.build.cuda.kernels import check_ends
 from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.separate import (
-    TOO_MANY_ENDS,
     Builder,
     CommonSizes,
     Shared,
@@ -56,11 +56,16 @@ Made = TypeVar("Made", bound=Builder)
 class Crew(Generic[Made]):
     """The builders of this rank's parts, which run on several devices at once.
 
-    kind: class of the builders; devices: device of each part; None: the current one for
-    all
-    done: called with the number of tuples made; see ``Chunks``
+    kind: class of the builders
+    devices: CUDA device of each part, in the order of ``Placement.parts_of``; None: the
+    current one for all
+    buffer_bytes: device memory for keys and their sort (default: what is free; the keys
+    of the longest row always fit)
+    done: called with the number of tuples that this rank's devices make, in all passes
+    making: whether each device makes "all" tuples, or a "share", whose tuples it then
+    sends to other devices; None: the choice that is faster by estimate. Once created,
+    the choice that was made
     directed: edges lead from u to v alone
-    making: as in ``construct_on_devices``; once created, the choice that was made
     """
 
     def __init__(
@@ -71,10 +76,10 @@ class Crew(Generic[Made]):
         world: World,
         placement: Placement,
         *,
-        devices: Sequence[int] | None,
-        buffer_bytes: int | None,
-        done: Sum | None,
-        making: Making | None,
+        devices: Sequence[int] | None = None,
+        buffer_bytes: int | None = None,
+        done: Sum | None = None,
+        making: Making | None = None,
         directed: bool = False,
     ) -> None:
         own_parts = placement.parts_of(world.rank)
@@ -166,17 +171,11 @@ class Crew(Generic[Made]):
 
         self.on_devices(drop)
 
-    def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
-        """Return (generation seconds here, most passes of any device) (collective).
-
-        clock: the phases of the slowest device are added to it
-        """
+    def spent(self, world: World) -> tuple[float, int]:
+        """Return (generation seconds here, most passes of any device) (collective)."""
         builders = self.builders.values()
         clocks = [builder.clock for builder in builders]
         slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
-        if clock is not None:
-            for phase, seconds in slowest.seconds.items():
-                clock.add(phase, seconds)
         passes = np.array([max(builder.keys.passes for builder in builders)])
         generation = slowest.get("generation")
         return generation, int(world.allreduce(passes, "max")[0])
@@ -189,28 +188,17 @@ def construct_on_devices(
     options: BuildOptions,
     *,
     domains: int | None = None,
-    buffer_bytes: int | None = None,
-    devices: Sequence[int] | None = None,
-    clock: Stopwatch | None = None,
-    done: Sum | None = None,
-    making: Making | None = None,
     check: Callable[[int], None] | None = None,
     room: Room | None = None,
+    **crew_options: Any,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
     domains: number of domains that will search the parts on devices, for the choice of
     the threshold; None: choose it as for parts in host memory and in stores
-    buffer_bytes: device memory for keys and their sort (default: what is free; the keys
-    of the longest row always fit)
-    devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
-    the current one for all)
-    clock: the phases of the slowest device are added to it
-    done: called with the number of tuples that this rank's devices make, in all passes
-    making: whether each device makes "all" tuples, or a "share", whose tuples it then
-    sends to other devices; None: the choice that is faster by estimate
     check: called with the number of directed edges before any edge is kept (collective)
     room: memory limits of each device; columns beyond them lie in pinned host memory
+    crew_options: see ``Crew``
 
     The options pass_bytes and order_block have no effect. In a directed graph, degrees
     are sums of edges out and in.
@@ -228,18 +216,14 @@ def construct_on_devices(
             shape,
             world,
             placement,
-            devices=devices,
-            buffer_bytes=buffer_bytes,
-            done=done,
-            making=making,
             directed=directed,
+            **crew_options,
         )
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram = histogram_of(world, [x.histogram for x in counted])
         sums = np.array([[x.loops, x.total] for x in counted], dtype=np.int64)
         loops, total = world.allreduce(sums.sum(axis=0)).tolist()
-        if total != 2 * source.tuples:
-            raise InputError(TOO_MANY_ENDS)
+        check_ends(total, source.tuples)
         if check is not None:
             check(histogram.m)
         threshold = options.threshold
@@ -269,7 +253,7 @@ def construct_on_devices(
     m = int(edges.sum())
     if m * (1 + directed) != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    generation, passes = crew.spent(world, clock)
+    generation, passes = crew.spent(world)
     return made, BuildSummary(
         n=source.n,
         m=m,

@@ -36,7 +36,6 @@ from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
-TOO_MANY_ENDS = "a vertex has 2^32 ends of edge tuples or more"
 VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
 DELEGATE_BYTES = 64  # for a delegate in the table under construction
 

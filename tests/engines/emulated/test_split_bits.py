@@ -229,7 +229,7 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
             assert bytes_beside(one.n, one.active, devices, 0) >= need
     state = []
 
-    def watch(self, n, numbering, ranges, sides):
+    def watch(self, n, numbering, sides):
         at_least = numbering.at_least
         counts = whole_counts(n, made.active, made.m // len(sides), at_least)
         state.append(self.state(counts))
