@@ -31,7 +31,6 @@ from distbfs.build.cuda.separate import (
     Builder,
     CommonSizes,
     Shared,
-    Spill,
 )
 from distbfs.build.cuda.shares import Dealer, DealerSeat, Seats
 from distbfs.build.host.parts import BuildSummary
@@ -241,8 +240,8 @@ def construct_on_devices(
         of_host = _parts_of_host(world, placement)
 
         def separate(builder: Builder, k: int, part: int) -> DevicePart:
-            spill = None if room is None else Spill(room, builder.sharing, of_host)
-            return builder.separate(part, numbered[k], shared, threshold, spill)
+            about = numbered[k], shared, threshold
+            return builder.separate(part, *about, room, of_host)
 
         made = crew.each(separate)
         crew.close()

@@ -169,6 +169,17 @@ class Room:
             return free
         return min(free, self.device_bytes // sharing)
 
+    def spills(self, size: int, more: int, sharing: int, of_host: int) -> bool:
+        """Return whether a part's subgraphs wait in host memory until rows are made.
+
+        They do if a device lacks ``size`` bytes for them and ``more``, and the host has
+        room. sharing: number of parts of the device; of_host: of the host
+        """
+        limit = self.host_limit()
+        if limit is not None and of_host * size > limit:
+            return False
+        return size + more > self.free(sharing=sharing)
+
     def check_host(self, need: int, what: str = "tails of rows") -> None:
         """Raise OutOfMemory if tails need more bytes than the host has for them.
 

@@ -163,29 +163,6 @@ def add_bases(sets: Array, bases: Ids) -> None:
     ranks += bases.astype(np.uint32)[:, None]
 
 
-@dataclass(frozen=True)
-class Spill:
-    """Decides whether a part's subgraphs wait in host memory until rows are made.
-
-    room: memory limits of a device and its host; sharing: number of parts of the
-    device; of_host: number of parts of the host
-    """
-
-    room: Room
-    sharing: int
-    of_host: int
-
-    def wanted(self, size: int, more: int) -> bool:
-        """Return whether a device lacks ``size`` bytes for subgraphs and ``more``.
-
-        It returns False if the host has no room either.
-        """
-        limit = self.room.host_limit()
-        if limit is not None and self.of_host * size > limit:
-            return False
-        return size + more > self.room.free(sharing=self.sharing)
-
-
 class Builder:
     """Builds the parts of one device of this rank; see ``PartPasses``.
 
@@ -379,11 +356,13 @@ class Builder:
         numbered: Numbered,
         shared: Shared,
         threshold: int,
-        spill: Spill | None = None,
+        room: Room | None = None,
+        of_host: int = 1,
     ) -> DevicePart:
         """Build the subgraphs of a part: four, or four of each direction.
 
-        spill: given if their columns may lie in host memory
+        room: memory limits, if their columns may lie in host memory; of_host: number of
+        parts of the host
 
         If ids are wide, the columns of nn are local ids of other parts; see
         ``places.number_columns``.
@@ -420,7 +399,8 @@ class Builder:
                 totals = [Ranges(self.kernels, x).total for x in spans]
                 size = column * totals[0] + 4 * sum(totals[1:])
                 more, others = 4 * len(self._turns) * sum(totals), 16 * (local + d)
-                if spill is None or not spill.wanted(left * size, more + others):
+                need = left * size, more + others
+                if room is None or not room.spills(*need, self.sharing, of_host):
                     return size + others
                 for writer, total in zip(writers, totals, strict=True):
                     writer.to_host(total)
