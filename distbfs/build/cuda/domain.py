@@ -228,7 +228,7 @@ class MemberPart:
         rule = Rule("own", local, (*own, BOTH_ENDS), count_first)
         lengths = builder.keys.count(rule)
         with builder.kernels.phase("degrees"):
-            (members, count), _ = builder._sets(lengths, MAX_DEGREE)
+            (members, count), _ = builder.sets(lengths, MAX_DEGREE)
             classed = lengths
             if directed:
                 classed = lengths.copy()

@@ -30,6 +30,7 @@ from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.separate import (
     Builder,
     CommonSizes,
+    SeparatedPart,
     Shared,
 )
 from distbfs.build.cuda.shares import Dealer, DealerSeat, Seats
@@ -218,9 +219,9 @@ def construct_on_devices(
             directed=directed,
             **crew_options,
         )
-        counted = crew.each(lambda builder, _, part: builder.count(part))
-        histogram = histogram_of(world, [x.histogram for x in counted])
-        sums = np.array([[x.loops, x.total] for x in counted], dtype=np.int64)
+        parts = crew.each(lambda builder, _, part: SeparatedPart(builder, part))
+        histogram = histogram_of(world, [x.histogram for x in parts])
+        sums = np.array([[x.loops, x.total] for x in parts], dtype=np.int64)
         loops, total = world.allreduce(sums.sum(axis=0)).tolist()
         check_ends(total, source.tuples)
         if check is not None:
@@ -232,18 +233,11 @@ def construct_on_devices(
             else:
                 threshold = suggest_threshold(histogram, domains)
             threshold = world.broadcast(threshold)
-        numbered = crew.each(
-            lambda builder, k, part: builder.number(part, counted[k], threshold)
-        )
+        crew.each(lambda _, k, __: parts[k].number(threshold))
         d = histogram.above(threshold)
-        shared = Shared(world, placement, numbered, d, wide=shape.wide)
+        shared = Shared(world, placement, parts, d, wide=shape.wide)
         of_host = _parts_of_host(world, placement)
-
-        def separate(builder: Builder, k: int, part: int) -> DevicePart:
-            about = numbered[k], shared, threshold
-            return builder.separate(part, *about, room, of_host)
-
-        made = crew.each(separate)
+        made = crew.each(lambda _, k, __: parts[k].separate(shared, room, of_host))
         crew.close()
         if shape.wide and shape.parts > 1:
             number_columns(made, placement, world)
