@@ -10,15 +10,14 @@ import numpy as np
 
 from distbfs.build.cuda.domain import construct_domain, take_ends
 from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_table
 from distbfs.device import cuda, nvrtc
 from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
-from distbfs.generate.derived import Turned
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.device_graph import reversed_at_least
 from distbfs.partition.device_part import DevicePart
@@ -36,7 +35,7 @@ from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import permutation_of
-from distbfs.types import TupleSource, World
+from distbfs.types import World
 
 if TYPE_CHECKING:
     from distbfs.partition.share import Share, ShareCounts
@@ -154,9 +153,7 @@ def hold_domain(
     if store is not None:
         with source.telling("loading") as done:
             shared = SharedTuples(world, store, devices, done)
-    tuples: TupleSource = shared or source.any_tuples()
-    if source.turned:
-        tuples = Turned(tuples)
+    tuples = source.any_tuples(shared)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
     with source.telling("building") as done:
@@ -235,9 +232,7 @@ def hold_device_parts(
             parts = parts_of_store(store, own_parts, dealt, done)
     else:
         shared = None if store is None else shared_tuples(world, source, store, dealt)
-        tuples: TupleSource = shared or source.any_tuples()
-        if source.turned:
-            tuples = Turned(tuples)
+        tuples = source.any_tuples(shared)
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
                 tuples,

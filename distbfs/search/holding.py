@@ -92,13 +92,17 @@ class Source:
         """Return a part of the store, with its edges reversed if requested."""
         return part.reversed() if self.turned else part
 
-    def any_tuples(self) -> TupleSource:
-        """Return edge tuples of the graph, in input ids."""
+    def any_tuples(self, edges: TupleSource | None = None) -> TupleSource:
+        """Return edge tuples of the graph, in input ids.
+
+        edges: those of the store, if they are on devices already
+        """
         if self.tuples is not None:
             return self.tuples
         if self.store is None:
             raise UsageError("a Graph is searched on one device; store it for several")
-        return StoreTuples(self.store)
+        edges = edges or StoreTuples(self.store)
+        return Turned(edges) if self.turned else edges
 
     @property
     def most_edges(self) -> int:
@@ -191,9 +195,7 @@ def cut_anew(
     options = replace(
         source.build, permute_seed=seed, threads=threads, directed=source.directed
     )
-    if source.turned:
-        source = replace(source, tuples=Turned(StoreTuples(store)))
-    else:
+    if not source.turned:
         ends = tuple_degrees_for(world, store, parts, seed)
     return host_parts_built(
         world, source, parts, options, "cutting anew", ends, owned=owned
