@@ -50,7 +50,6 @@ from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import (
     MAX_DEGREE,
     Builder,
-    CommonSizes,
     add_bases,
 )
 from distbfs.device import cuda
@@ -64,7 +63,7 @@ from distbfs.graph.device_graph import (
     degree_class,
     graph_table,
 )
-from distbfs.partition.layout import Domains, Layout, Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.partition.share import GRANULE, Domain, Share, ShareCounts, leaves_after
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
@@ -424,13 +423,11 @@ def construct_domain(
     build.
     """
     watch = Stopwatch()
-    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape = CommonSizes(layout)
+    placement = Placement(parts, world.size)
     with watch("total"):
         crew = Crew(
             MemberBuilder,
             source,
-            shape,
             world,
             placement,
             directed=directed,

@@ -82,7 +82,7 @@ class InnerSide:
     A symmetric graph has one. Call methods in this order: ``measure``; ``split`` if
     rows may have tails; ``allocate``; those that write rows; ``finish``.
 
-    rows: the subgraphs of the part by name; inside, outside: number of edges of each
+    inside, outside: number of edges of each
     normal vertex in the domain, and to others
     edges: number of inner edges; ranges: those of the keys of rows; lengths: lengths of
     the rows of this device's delegates, uint32 [normals] on the host
@@ -91,10 +91,10 @@ class InnerSide:
     edges = 0
     _split: Split | None = None
 
-    def __init__(self, share: InnerBuilder, rows: dict[str, DeviceSubgraph]) -> None:
-        cp, self._share, self.rows = cuda.cupy(), share, dict(rows)
+    def __init__(self, share: InnerBuilder, *, incoming: bool) -> None:
+        cp, self._share, self._incoming = cuda.cupy(), share, incoming
         self._kernels, self._launch, self.part = share.kernels, share.launch, share.part
-        active = self.part.active
+        active, rows = self.part.active, self.rows
         inside, outside = (cp.empty(max(active, 1), np.uint32) for _ in range(2))
         if active:
             self._launch(
@@ -108,6 +108,11 @@ class InnerSide:
                 outside,
             )
         self.inside, self._outside = inside[:active], outside[:active]
+
+    @property
+    def rows(self) -> dict[str, DeviceSubgraph]:
+        """The subgraphs of the part by name, until they are freed."""
+        return self.part.sides[self._incoming]
 
     def delegate_lengths(self) -> Ids:
         """Return each delegate row's length on this device, int64 [d] on the host."""
@@ -304,11 +309,6 @@ class InnerSide:
         whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return Outer(offsets, indices, cp.asarray(whole), starts, edges)
 
-    @property
-    def targets(self) -> tuple[Any, Ids]:
-        """The targets of outer edges, and the start of each share's targets."""
-        return self.outer.targets, self.outer.starts
-
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
         cp, nn = cuda.cupy(), self.rows["nn"]
@@ -370,6 +370,7 @@ class InnerBuilder:
     sides: rows of edges out and, in a directed graph, of edges in
     count: how many numbers there are; leaves: normal vertices whose only edge leads to
     a delegate, none in a directed graph
+    directed: whether there are rows of edges out and of edges in
     mine: delegate numbers of this device's delegates; spot: position of each delegate;
     inside: device in this domain that has a share, ISOLATED for shares of others
     """
@@ -395,13 +396,12 @@ class InnerBuilder:
         self.normals = delegates.normals
         self.count = self.normals + part.active
         self.spot = cp.asarray(delegates.position.astype(np.uint32))
-        self.sides = [InnerSide(self, rows) for rows in part.sides]
+        self.directed = len(part.sides) > 1
+        ways = (False, True) if self.directed else (False,)
+        self.sides = [InnerSide(self, incoming=way) for way in ways]
+        # bytes that a key of a row takes until the key's column is written
+        self._key_bytes = KEY_BYTES if self.devices == 1 else SWAP_BYTES
         self._number()
-
-    @property
-    def directed(self) -> bool:
-        """Whether there are rows of edges out and of edges in."""
-        return len(self.sides) > 1
 
     def launch(self, name: str, *arguments: Any) -> None:
         """Launch a kernel of inner.cu."""
@@ -436,21 +436,9 @@ class InnerBuilder:
         """Make searches leave out leaves, whose numbers begin at ``searched``."""
         self._trees = leaves_after(searched, self.count, self._at_least)
 
-    def let_go(self, *names: str) -> None:
-        """Free subgraphs that are no longer needed; see ``DevicePart``."""
-        for side in self.sides:
-            for name in names:
-                del side.rows[name]
-        self.part.let_go(*names)
-
     def keys_room(self) -> int:
         """Return the number of keys of rows that fit in free device memory."""
         return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
-
-    @property
-    def _key_bytes(self) -> int:
-        """Bytes that a key of a row takes until the key's column is written."""
-        return KEY_BYTES if self.devices == 1 else SWAP_BYTES
 
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
@@ -491,11 +479,6 @@ class InnerBuilder:
         return int(long[-1]) + 1 if len(long) else 0
 
     @property
-    def edges(self) -> int:
-        """Number of inner edges."""
-        return self.sides[0].edges
-
-    @property
     def _counts(self) -> ShareCounts:
         outer = [side.outer for side in self.sides]
         part, layout = self.part, self.part.layout
@@ -504,7 +487,7 @@ class InnerBuilder:
             part.index,
             self._domains,
             self.count,
-            self.edges,
+            self.sides[0].edges,
             self._at_least,
             self.directed,
             delegates=self.delegates.count,
@@ -554,13 +537,14 @@ class InnerBuilder:
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        wide = self.directed or self.edges >= WIDE
+        edges = self.sides[0].edges
+        wide = self.directed or edges >= WIDE
         out, *into = (side.finish(wide=wide) for side in self.sides)
         rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
         made = Share(
             n=part.local_count,
             active=self.count,
-            m=self.edges,
+            m=edges,
             tuples=0,
             loops=0,
             at_least=self._at_least,

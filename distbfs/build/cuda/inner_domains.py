@@ -61,7 +61,8 @@ def inner_domains(
         indices = world.allgather(np.array([share.part.index for share in shares]))
         held, ranks_of = [x.part for x in shares], [x.tolist() for x in indices]
         for sides in zip(*(share.sides for share in shares), strict=True):
-            name_targets(held, [side.targets for side in sides], ranks_of, world)
+            targets = [(side.outer.targets, side.outer.starts) for side in sides]
+            name_targets(held, targets, ranks_of, world)
 
     if room is not None:
         _split_rows(shares, world, room)
@@ -178,8 +179,10 @@ class DomainBuilder:
         """Build this rank's shares, whose columns have been allocated (collective)."""
         for sides, lengths in zip(self._sides, self._lengths, strict=True):
             self._write_delegates(sides, lengths)
-        self._let_go("dd", "dn")
-        counts = np.array([[one.edges, one.count] for one in self.builders])
+        for one in self.builders:
+            with on_device_of(one.part):
+                one.part.let_go("dd", "dn")
+        counts = np.array([[one.sides[0].edges, one.count] for one in self.builders])
         edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
         domain = Domain(self._domains, self._index, self._granules, count, edges)
         shares = []
@@ -187,21 +190,15 @@ class DomainBuilder:
             with on_device_of(one.part):
                 for side in one.sides:
                     side.write_normals()
-                one.let_go("nd")
+                one.part.let_go("nd")
                 shares.append(one.finish(domain))
-                one.let_go("nn")
+                one.part.let_go("nn")
         return shares
 
     @property
     def _sides(self) -> list[tuple[InnerSide, ...]]:
         """The rows of all builders: of edges out and, if there are any, of edges in."""
         return list(zip(*(one.sides for one in self.builders), strict=True))
-
-    def _let_go(self, *names: str) -> None:
-        """Free subgraphs on all devices; see ``DevicePart``."""
-        for one in self.builders:
-            with on_device_of(one.part):
-                one.let_go(*names)
 
     def _tell_names(self) -> None:
         """Give all devices the positions and ids of the normal vertices."""

@@ -74,9 +74,9 @@ class Kernels:
         return starts
 
     def offsets(self, lengths: DeviceArray, *, wide: bool) -> DeviceArray:
-        """Return where rows begin and all end, [rows + 1], uint64 if ``wide``.
+        """Return where rows begin and all end, [rows + 1], without a kernel of CuPy.
 
-        lengths: uint32; the sums of others must be below 2^32
+        lengths: uint32; wide: as uint64, else as uint32, which must have room for all
         """
         starts = self.scan(lengths)
         return starts if wide else starts.view(np.uint32)[::2].copy()

@@ -56,7 +56,7 @@ Made = TypeVar("Made", bound=Builder)
 class Crew(Generic[Made]):
     """The builders of this rank's parts, which run on several devices at once.
 
-    kind: class of the builders
+    kind: class of the builders; shape: sizes that are the same for all parts
     devices: CUDA device of each part, in the order of ``Placement.parts_of``; None: the
     current one for all
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
@@ -72,7 +72,6 @@ class Crew(Generic[Made]):
         self,
         kind: type[Made],
         source: TupleSource,
-        shape: CommonSizes,
         world: World,
         placement: Placement,
         *,
@@ -87,6 +86,7 @@ class Crew(Generic[Made]):
             raise UsageError(
                 f"{len(devices)} devices are given for {len(own_parts)} parts of a rank"
             )
+        self.shape = CommonSizes(Layout(source.n, placement.parts))
         self._mine = own_parts
         self._groups: dict[int | None, list[int]] = {}
         for k in range(len(own_parts)):
@@ -103,7 +103,7 @@ class Crew(Generic[Made]):
             if self._dealer is not None:
                 seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
-                made = kind(source, shape, buffer_bytes, done or Sum(), seat)
+                made = kind(source, self.shape, buffer_bytes, done or Sum(), seat)
                 made.directed, made.sharing = directed, len(places)
                 made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
@@ -207,13 +207,10 @@ def construct_on_devices(
     if options.permute_seed is not None and source.n > 1:
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
-    layout = Layout(source.n, placement.parts)
-    shape = CommonSizes(layout)
     with watch("total"):
         crew = Crew(
             Builder,
             source,
-            shape,
             world,
             placement,
             directed=directed,
@@ -235,11 +232,11 @@ def construct_on_devices(
             threshold = world.broadcast(threshold)
         crew.each(lambda _, k, __: parts[k].number(threshold))
         d = histogram.above(threshold)
-        shared = Shared(world, placement, parts, d, wide=shape.wide)
+        shared = Shared(world, placement, parts, d, wide=crew.shape.wide)
         of_host = _parts_of_host(world, placement)
         made = crew.each(lambda _, k, __: parts[k].separate(shared, room, of_host))
         crew.close()
-        if shape.wide and shape.parts > 1:
+        if crew.shape.wide and placement.parts > 1:
             number_columns(made, placement, world)
     counts = [[getattr(part, name).edges for part in made] for name in SUBGRAPHS]
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
