@@ -39,7 +39,6 @@ def assemble(
     tuples: int,
     source: dict[str, Any],
     loops: int = 0,
-    both: bool = False,
     wide: bool = False,
     links: list[DeviceArray] | None = None,
     back: Callable[[], Side] | None = None,
@@ -48,14 +47,15 @@ def assemble(
     """Build a graph from degrees and pairs of ids.
 
     degrees: a list of the degrees, in a directed graph those on each side, uint32 [n]
-    by id, which is emptied; both: whether a pair stands for two directed edges
+    by id, which is emptied
     ends, tuples, loops, source: as in Share
-    links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
-    trees apart
+    links: as in ``rank_trees``, a list of one array, which is emptied, if a pair stands
+    for two directed edges; else trees are not set apart
     back: function that returns the pairs of incoming edges of a directed graph, once
     the other rows are built
     room: as in ``build``; rows of both sides keep equally many columns on the device
     """
+    both = bool(links)
     with kernels.phase("trees"):
         trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
@@ -69,8 +69,7 @@ def assemble(
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
         del lengths
-        split = None if room is None else room.split(len(ends), numbering, ranges)
-        kept = EVERY if split is None else split.kept
+        kept = EVERY if room is None else room.kept(len(ends), numbering, ranges)
 
     def rows(pairs: Side) -> dict[str, Any]:
         form = kernels, pairs, numbering, ranges, kept
@@ -181,7 +180,6 @@ def build(
             tuples=count,
             source=source.describe(),
             loops=loops,
-            both=not directed,
             wide=wide,
             links=links,
             back=(lambda: Side(chunks, budget, turned=True)) if directed else None,

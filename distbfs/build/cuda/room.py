@@ -135,10 +135,8 @@ class Room:
     host_bytes: int | None
     state: Callable[[ShareCounts], int]
 
-    def split(
-        self, n: int, numbering: Numbering, sides: Sequence[Ranges]
-    ) -> Split | None:
-        """Choose how rows are split; None if the device has room for all columns.
+    def kept(self, n: int, numbering: Numbering, sides: Sequence[Ranges]) -> int:
+        """Return how many columns of a row the device keeps, EVERY if it has room.
 
         sides: as in ``Fit``. Raises OutOfMemory if the device has no room for the heads
         of rows, or the host for their tails.
@@ -151,13 +149,11 @@ class Room:
         have = self.free(held + 4 * count * active, SPARE_VERTEX * n)
         fit = Fit(fixed, have, have, numbering.at_least_of, sides)
         kept = fit.most()
-        if kept == EVERY:
-            return None
         if kept < LEAST_KEPT:
             raise OutOfMemory(fit.problem(f"a graph of {n} vertices and"))
-        split = fit.at(kept)
-        self.check_host(4 * split.tails)
-        return split
+        if kept < EVERY:
+            self.check_host(4 * fit.at(kept).tails)
+        return kept
 
     def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
         """Return the free device bytes, plus ``held`` and less ``spare``.
