@@ -52,12 +52,10 @@ def whole_search(engine, part):
     """The search of a whole graph by any engine, with results on the host."""
     if not on_device(engine):
         return engine.whole(part)
-    from distbfs.engines.cuda.common import (  # noqa: PLC0415 - of CUDA
-        graph_engine,
-        host_results,
-    )
+    from distbfs.build.cuda import graph_of_rows  # noqa: PLC0415 - of CUDA
+    from distbfs.engines.cuda.common import host_results  # noqa: PLC0415
 
-    search = engine.on_graph(graph_engine.graph_of_part(engine.name, part))
+    search = engine.on_graph(graph_of_rows.graph_of_part(engine.name, part))
 
     def on_host(root, **asked):
         result = search.search(root, **asked)

@@ -6,7 +6,7 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import unsaid
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source, held_graph, held_parts
+from distbfs.search.holding import Source, held_parts, held_shares
 from distbfs.search.open import open_source
 
 
@@ -54,7 +54,7 @@ def open_tuples(
 
 def query_session(graph):
     """What a service's small queries ask of a session: a graph on the one device."""
-    held = held_graph(SoloWorld(), graph)
+    held = held_shares(SoloWorld(), graph.layout, [graph])
     vertices = held.vertices
     return SimpleNamespace(
         world=SoloWorld(),
@@ -69,6 +69,6 @@ def query_session(graph):
 
 def open_graph(graph, options):
     """The session of a graph on the one device of this process."""
-    held = held_graph(SoloWorld(), graph)
+    held = held_shares(SoloWorld(), graph.layout, [graph])
     source = Source(graph.n, 1, graph.directed)
     return open_source(SoloWorld(), source, options, Request(devices=1), held=[held])

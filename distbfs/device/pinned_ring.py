@@ -43,7 +43,3 @@ class PinnedRing:
         out.set(values, stream)
         self._copied[self._taken % len(self._bytes)] = stream.record()
         self._taken += 1
-
-    def skip(self) -> None:
-        """Discard the oldest values."""
-        self._taken += 1

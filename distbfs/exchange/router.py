@@ -74,6 +74,23 @@ def gather(world: World, items: Array) -> list[Array]:
     return world.alltoall([items] + [items[:0]] * (world.size - 1))
 
 
+def gather_all(
+    world: World, arrays: Sequence[Array], seats: Sequence[Sequence[int]]
+) -> list[Array]:
+    """Return an array of each device, or part, of all ranks, in order of numbers.
+
+    arrays: [k] for each of this rank, of one dtype, in host memory; seats: for each
+    rank, their numbers
+    """
+    sizes = world.allgather(np.array([len(array) for array in arrays]))
+    joint = world.allgather(np.concatenate(arrays))
+    every: dict[int, Array] = {}
+    for numbers, counts, values in zip(seats, sizes, joint, strict=True):
+        pieces = np.split(values, np.cumsum(counts)[:-1])
+        every |= zip(numbers, pieces, strict=True)
+    return [every[number] for number in sorted(every)]
+
+
 def swap(
     world: World,
     boxes: Sequence[Sequence[Any]],

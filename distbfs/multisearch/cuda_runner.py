@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import SearchStopped, UsageError

@@ -10,15 +10,14 @@ import numpy as np
 
 from distbfs.build.cuda.domain import construct_domain, take_ends
 from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_table
 from distbfs.device import cuda, nvrtc
 from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
-from distbfs.generate.derived import Turned
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.device_graph import reversed_at_least
 from distbfs.partition.device_part import DevicePart
@@ -26,7 +25,7 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
-from distbfs.search.holding import Source, held_back, held_graph, held_shares
+from distbfs.search.holding import Source, held_back, held_shares
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part
@@ -36,7 +35,7 @@ from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import permutation_of
-from distbfs.types import TupleSource, World
+from distbfs.types import World
 
 if TYPE_CHECKING:
     from distbfs.partition.share import Share, ShareCounts
@@ -88,7 +87,25 @@ def hold_whole(
     """Load a graph to the device of rank 0, which it searches on behalf of all."""
     if world.rank > 0:
         return held_shares(world, Layout(source.n, 1), [])
-    return held_graph(world, whole_on_device(source, engine, request))
+    share = whole_on_device(source, engine, request)
+    generation = share.seconds.get("generation", 0.0)
+    return held_shares(
+        world,
+        share.layout,
+        [share],
+        generation_seconds=generation,
+        construction_seconds=sum(share.seconds.values()) - generation,
+        facts={
+            "graph": {
+                "n": share.n,
+                "active": share.active,
+                "m": share.m,
+                "bytes": share.nbytes,
+                **held_back([share]),
+                "seconds": dict(share.seconds),
+            }
+        },
+    )
 
 
 def whole_on_device(source: Source, engine: Any, request: Request) -> Share:
@@ -136,9 +153,7 @@ def hold_domain(
     if store is not None:
         with source.telling("loading") as done:
             shared = SharedTuples(world, store, devices, done)
-    tuples: TupleSource = shared or source.any_tuples()
-    if source.turned:
-        tuples = Turned(tuples)
+    tuples = source.any_tuples(shared)
     count = world.size * len(devices)
     layout = Layout(source.n, count)
     with source.telling("building") as done:
@@ -217,9 +232,7 @@ def hold_device_parts(
             parts = parts_of_store(store, own_parts, dealt, done)
     else:
         shared = None if store is None else shared_tuples(world, source, store, dealt)
-        tuples: TupleSource = shared or source.any_tuples()
-        if source.turned:
-            tuples = Turned(tuples)
+        tuples = source.any_tuples(shared)
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
                 tuples,

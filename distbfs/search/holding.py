@@ -18,7 +18,7 @@ from distbfs.search.held import Held
 from distbfs.search.store_names import VertexNames
 from distbfs.search.vertices import VertexMap, shard_of_part, shard_of_share
 from distbfs.search.view import seen_ends
-from distbfs.store.hdf5 import ReadWatch, Store
+from distbfs.store.hdf5 import Store
 from distbfs.store.owned_rows import load_rows
 from distbfs.store.tuples import (
     StoreTuples,
@@ -35,16 +35,7 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.partition.share import Share
     from distbfs.search.graph_input import HeldTuples
-    from distbfs.types import Array, Ids, TupleSource
-
-
-def watching(done: Sum) -> ReadWatch:
-    """Return a callback that adds the bytes of slices read; see ``Store.load_part``."""
-
-    def watch(name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG001
-        done((stop - start) * array.itemsize)
-
-    return watch
+    from distbfs.types import Ids, TupleSource
 
 
 class OwnGraph(VertexNames, Protocol):
@@ -101,13 +92,17 @@ class Source:
         """Return a part of the store, with its edges reversed if requested."""
         return part.reversed() if self.turned else part
 
-    def any_tuples(self) -> TupleSource:
-        """Return edge tuples of the graph, in input ids."""
+    def any_tuples(self, edges: TupleSource | None = None) -> TupleSource:
+        """Return edge tuples of the graph, in input ids.
+
+        edges: those of the store, if they are on devices already
+        """
         if self.tuples is not None:
             return self.tuples
         if self.store is None:
             raise UsageError("a Graph is searched on one device; store it for several")
-        return StoreTuples(self.store)
+        edges = edges or StoreTuples(self.store)
+        return Turned(edges) if self.turned else edges
 
     @property
     def most_edges(self) -> int:
@@ -166,12 +161,11 @@ def hold_host_parts(
     nbytes, parts = sum(store.part_bytes(index) for index in own), []
     try:
         with source.telling("loading", nbytes) as done:
-            watch = watching(done)
             for index in own:
                 if by_rows:
-                    part = load_rows(store, world.size, rank, watch)
+                    part = load_rows(store, world.size, rank, done)
                 else:
-                    part = store.load_part(index, watch)
+                    part = store.load_part(index, done)
                 parts.append(source.as_asked(part))
             if source.turned:  # delegates have edges in all parts
                 parts = [
@@ -201,9 +195,7 @@ def cut_anew(
     options = replace(
         source.build, permute_seed=seed, threads=threads, directed=source.directed
     )
-    if source.turned:
-        source = replace(source, tuples=Turned(StoreTuples(store)))
-    else:
+    if not source.turned:
         ends = tuple_degrees_for(world, store, parts, seed)
     return host_parts_built(
         world, source, parts, options, "cutting anew", ends, owned=owned
@@ -264,7 +256,7 @@ def held_shares(
 ) -> Held:
     """Wrap the shares of this rank's devices, possibly none, for a session.
 
-    about: times and facts, as in ``Held``
+    about: fields of ``Held``, such as times and facts
     """
     return Held(
         VertexMap(world, layout, [shard_of_share(share) for share in shares]),
@@ -272,28 +264,6 @@ def held_shares(
         devices=[share.cuda_device for share in shares],
         edges=sum(share.m for share in shares),
         **about,
-    )
-
-
-def held_graph(world: World, share: Share) -> Held:
-    """Wrap a whole graph on one device for a session."""
-    generation = share.seconds.get("generation", 0.0)
-    return held_shares(
-        world,
-        share.layout,
-        [share],
-        generation_seconds=generation,
-        construction_seconds=sum(share.seconds.values()) - generation,
-        facts={
-            "graph": {
-                "n": share.n,
-                "active": share.active,
-                "m": share.m,
-                "bytes": share.nbytes,
-                **held_back([share]),
-                "seconds": dict(share.seconds),
-            }
-        },
     )
 
 

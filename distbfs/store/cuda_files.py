@@ -21,6 +21,7 @@ from distbfs.generate.hashing import ROUNDS
 from distbfs.partition.part import KIND, PART_SHIFT, edges_in, mask_words
 from distbfs.progress import Sum
 from distbfs.store import chunks, schema
+from distbfs.store.hdf5 import compare_array
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ BLOCK = 256
 NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 BUFFERS = 3  # pinned: one being read, one being hashed, one being copied
 KERNELS = Path(__file__).with_name("cuda_rows.cu")
-SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
 FAULTS = {  # bits of cuda_rows.cu
     1: "row offsets do not start at 0",
     2: "row offsets do not rise",
@@ -165,14 +165,6 @@ class PartFiles:
             pass
         return out
 
-    def skip(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> None:
-        """Read a dataset only to check its digest."""
-        dataset, digest = datasets[name], self.manifest.records[part].digests[name]
-        place = self._ring.place(dataset.dtype)
-        for _, values in chunks.slices(dataset, name, digest, place):
-            self._ring.skip()
-            self.done(values.nbytes)
-
     def vertices(
         self,
         part: int,
@@ -217,7 +209,8 @@ class PartFiles:
         Their degrees, and those of the part's vertices, are only checked.
         """
         for name in ("degrees", "delegate_degrees"):
-            self.skip(part, datasets, name)
+            for _ in self.slices(part, datasets, name):
+                pass
         delegates = self.whole(part, datasets, "delegates")
         named, n = cuda.cupy().empty(len(delegates), np.uint32), self.manifest.n
         self.launch(
@@ -256,29 +249,16 @@ class PartFiles:
             filled,
         )
         self.check(name)
-        if name in SUBGRAPHS[1:]:
-            self._check_sources(part, datasets, f"{name}_sources", rows, filled)
+        if name in SUBGRAPHS[1:]:  # which has a list, or mask, of rows with edges
+            sources, words = f"{name}_sources", filled.get()
+            dataset, digests = datasets[sources], self.manifest.records[part].digests
+            every = words.view(np.uint64)[: dataset.size]
+            if name == "nd":
+                bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+                every = np.flatnonzero(bits).astype(np.uint32)
+            compare_array(dataset, sources, digests[sources], every)
+            self.done(dataset.nbytes)
         return held
-
-    def _check_sources(
-        self,
-        part: int,
-        datasets: dict[str, h5py.Dataset],
-        name: str,
-        rows: int,
-        filled: DeviceArray,
-    ) -> None:
-        """Raise InputError unless a list or mask of rows with edges matches offsets."""
-        sources = self.whole(part, datasets, name)
-        words = filled.get().view(np.uint64)
-        if name != "nd_sources":
-            same = np.array_equal(sources.get(), words[: len(sources)])
-        else:
-            same = len(sources) == int(np.unpackbits(words.view(np.uint8)).sum())
-            self.launch("check_sources", len(sources), np.uint64(rows), sources, filled)
-            same = same and not int(self.fault.get()[0]) & SOURCES
-        if not same:
-            raise InputError(f"/{name} does not fit the row offsets")
 
 
 def _largest(store: Store) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.build.cuda.graph import assemble, check_size
 from distbfs.build.cuda.kernels import Kernels
 from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
+from distbfs.build.cuda.rows import Side
 from distbfs.device import cuda
 from distbfs.partition.share import Share
 from distbfs.progress import Sum
@@ -99,9 +100,10 @@ def graph_of_store(
             held, todo = [rows] * len(sides), sides[::-1]
             del rows
 
-        def side() -> tuple[EachEdge, Budget]:
+        def side() -> Side:
             edges = EachEdge(held.pop(), manifest.parts, todo.pop())
-            return edges, Budget(n, m, MOST, buffer_bytes, cheap=True, room=room)
+            budget = Budget(n, m, MOST, buffer_bytes, cheap=True, room=room)
+            return Side(edges, budget)
 
         return assemble(
             kernels,

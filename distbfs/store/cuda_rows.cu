@@ -16,7 +16,7 @@
 #define PART_SHIFT 32
 
 enum { FIRST = 1, FALLS = 2, LAST = 4, COLUMN = 8, OWNER = 16, VERTICES = 32, DELEGATE = 64,
-       PASSIVE = 128, SOURCES = 256, ENDS = 512 };
+       PASSIVE = 128, ENDS = 512 };
 
 INLINE u64 at(const void *values, u32 wide, u64 k) {
     return wide ? ((const u64 *)values)[k] : ((const u32 *)values)[k];
@@ -78,20 +78,6 @@ measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict_
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         if (at(offsets, wide, 0)) atomicOr(fault, (u32)FIRST);
         if (at(offsets, wide, rows) != edges) atomicOr(fault, (u32)LAST);
-    }
-}
-
-/* Checks a list of rows with edges against the rows.
- *
- * sources: [count], rising; filled: as measure_rows leaves it; count is how many bits it has
- */
-extern "C" __global__ void __launch_bounds__(THREADS)
-check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
-              const u32 *__restrict__ filled, u32 *fault) {
-    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        u32 row = sources[k];
-        bool right = row < rows && (filled[row / 32] >> (row % 32) & 1);
-        if (!right || (k && sources[k - 1] >= row)) atomicOr(fault, (u32)SOURCES);
     }
 }
 

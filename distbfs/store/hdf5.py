@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -227,13 +227,6 @@ class StoreWriter:
         self._partial.discard()
 
 
-class ReadWatch(Protocol):
-    """Called with slices of arrays while they are read; see ``Store.load_part``."""
-
-    def __call__(self, name: str, array: Array, start: int, stop: int) -> None:
-        """Handle array[start:stop]; later elements have not been read yet."""
-
-
 @dataclass(frozen=True)
 class Store:
     """An opened store: its folder and manifest; parts are loaded one by one."""
@@ -313,20 +306,21 @@ class Store:
                 raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
             yield datasets
 
-    def load_part(self, index: int, watch: ReadWatch | None = None) -> Part:
+    def load_part(self, index: int, done: Sum | None = None) -> Part:
         """Load a part, checking it while it is read.
 
-        Each array is allocated once and filled in slices; watch(name, array, start,
-        stop) is called for each slice, before the whole array is checked. Raises
-        StoreError if the file does not exactly match the manifest, UsageError for an
-        unknown part.
+        Each array is allocated once and filled in slices.
+
+        done: called with the bytes of each slice, before the whole array is checked.
+        Raises StoreError if the file does not exactly match the manifest, UsageError
+        for an unknown part.
         """
         manifest = self.manifest
         with self.part_file(index) as datasets:
             record = manifest.records[index]
 
             def read(name: str) -> Array:
-                return read_array(datasets[name], name, record.digests[name], watch)
+                return read_array(datasets[name], name, record.digests[name], done)
 
             graphs: dict[str, Any] = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
@@ -420,16 +414,16 @@ def hint(folder: Path) -> str:
 
 
 def read_array(
-    dataset: h5py.Dataset, name: str, digest: str, watch: ReadWatch | None = None
+    dataset: h5py.Dataset, name: str, digest: str, done: Sum | None = None
 ) -> Array:
     """Return a dataset as an array, [size] of its dtype.
 
-    Raises StoreError if its digest differs.
+    done: called with the bytes of each slice. Raises StoreError if its digest differs.
     """
     whole = np.empty(dataset.size, dataset.dtype)
-    for start, values in chunks.slices(dataset, name, digest, lambda a, b: whole[a:b]):
-        if watch is not None:
-            watch(name, whole, start, start + len(values))
+    for _, values in chunks.slices(dataset, name, digest, lambda a, b: whole[a:b]):
+        if done is not None:
+            done(values.nbytes)
     return whole
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Sink(io.RawIOBase):
+class Sink(io.FileIO):
     """The file object below HDF5; a failed write is recorded for later.
 
     HDF5 cannot close a file whose last writes failed: it leaks memory, or crashes when
@@ -23,54 +23,35 @@ class Sink(io.RawIOBase):
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = -1
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        self._position = 0
         self.failure: OSError | None = None
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position of the next read or write."""
-        base = 0
-        if whence == io.SEEK_END:
-            base = os.fstat(self._file).st_size
-        self._position = base + offset
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
+        super().__init__(path, "x+b")
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer; bytes after the end of the file read as zeros."""
-        view = memoryview(buffer).cast("B")
-        done = 0
-        while done < len(view):
-            got = os.preadv(self._file, [view[done:]], self._position + done)
-            if got == 0:
-                view[done:] = bytes(len(view) - done)
-                break
+        view, done = memoryview(buffer).cast("B"), 0
+        while got := super().readinto(view[done:]):
             done += got
-        self._position += len(view)
+        view[done:] = bytes(len(view) - done)
+        self.seek(len(view) - done, io.SEEK_CUR)
         return len(view)
 
     def write(self, buffer: Any) -> int:
         """Write a whole buffer, or record the failure."""
-        view = memoryview(buffer).cast("B")
-        done = 0
+        view, done, start = memoryview(buffer).cast("B"), 0, self.tell()
         try:
             while done < len(view) and self.failure is None:
-                done += os.pwrite(self._file, view[done:], self._position + done)
+                done += os.pwrite(self.fileno(), view[done:], start + done)
         except OSError as error:
             self.failure = error
-        self._position += len(view)
+        self.seek(start + len(view))
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
         """Set the size of the file, or record the failure."""
-        size = self._position if size is None else size
+        size = self.tell() if size is None else size
         try:
             if self.failure is None:
-                os.ftruncate(self._file, size)
+                os.ftruncate(self.fileno(), size)
         except OSError as error:
             self.failure = error
         return size
@@ -82,15 +63,11 @@ class Sink(io.RawIOBase):
 
     def close(self) -> None:
         """Flush to disk and close; record the failure."""
-        if self._file >= 0:
+        if not self.closed and self.failure is None:
             try:
-                if self.failure is None:
-                    os.fsync(self._file)
+                os.fsync(self.fileno())
             except OSError as error:
                 self.failure = error
-            finally:
-                os.close(self._file)
-                self._file = -1
         super().close()
 
 

@@ -22,8 +22,9 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import INTO, Part, names_of
 from distbfs.plan.host_memory import has_room_for_rows
 from distbfs.plan.memory import COLUMN
+from distbfs.progress import Sum
 from distbfs.store import chunks, safety
-from distbfs.store.hdf5 import ReadWatch, Store, read_array
+from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, World
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -42,9 +43,7 @@ def is_divided_by_rows(world: World, store: Store) -> bool:
     return has_room_for_rows(world, manifest.n, COLUMN * edges)
 
 
-def load_rows(
-    store: Store, parts: int, index: int, watch: ReadWatch | None = None
-) -> Part:
+def load_rows(store: Store, parts: int, index: int, done: Sum | None = None) -> Part:
     """Load the rows of part ``index`` of ``parts`` from a store of one part.
 
     All columns are read, because the digest is of all of them; only those of the part
@@ -55,7 +54,7 @@ def load_rows(
     with store.part_file(0) as datasets:
 
         def read(name: str) -> Array:
-            return read_array(datasets[name], name, record.digests[name], watch)
+            return read_array(datasets[name], name, record.digests[name], done)
 
         vertices, degrees, tuple_ends = map(
             read, ("vertices", "degrees", "tuple_degrees")
@@ -80,8 +79,8 @@ def load_rows(
                 own = np.empty(edges, dataset.dtype)
                 for start, values in chunks.slices(dataset, name, record.digests[name]):
                     at += copy_owned(offsets, own_rows, start, values, own[at:])
-                    if watch is not None:
-                        watch(name, values, 0, len(values))
+                    if done is not None:
+                        done(values.nbytes)
                 return own
 
             columns = read_own(f"{kind}/columns")

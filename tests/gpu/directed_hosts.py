@@ -9,7 +9,7 @@ from graphs import Tuples, fixed, kronecker, random_tuples, uniform
 from hypothesis import strategies as st
 
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.room import Room, Split
+from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.seen import SeenMaker
 
 
@@ -178,9 +178,9 @@ def roots_of(made, count=3):
 class Keeps(Room):
     """Memory that has room for eight columns of a row."""
 
-    def split(self, n, numbering, ranges, *, sides=1):
-        assert sides == 2
-        return Split.at(8, numbering, ranges)
+    def kept(self, n, numbering, sides):
+        assert len(sides) == 2
+        return 8
 
 
 def split_at_eight(source):

@@ -62,7 +62,7 @@ def budgets(source, parts, monkeypatch, state=NOTHING, **options):
 
     def watch(fit):
         heads = fit.at(LEAST_KEPT).device_bytes
-        every = fit.ranges.total + COLUMN_PAD
+        every = fit.total + COLUMN_PAD
         seen.append((fit.fixed + heads, fit.fixed + 4 * every))
         return most(fit)
 

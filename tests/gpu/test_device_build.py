@@ -1,5 +1,7 @@
 """Graphs built on the device against the same rules in NumPy."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numbered_graphs import check, expected
@@ -9,11 +11,12 @@ from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import rows as device_rows
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.graph_of_rows import from_rows
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Layout
 from distbfs.progress import Sum
 
 pytestmark = pytest.mark.emulated
@@ -50,7 +53,7 @@ GRAPHS = {
 }
 
 
-def rows_of(source, seed=5):
+def rows_of(source, dtype=np.int64, seed=5):
     """The same graph as rows in a random numbering."""
     n = source.n
     vertices = np.random.default_rng(seed).permutation(n)
@@ -59,12 +62,17 @@ def rows_of(source, seed=5):
     u, v = numbers[source.u[other]], numbers[source.v[other]]
     keys = np.unique(np.r_[u << 32 | v, v << 32 | u].astype(np.int64))
     lengths = np.bincount(keys >> 32, minlength=n)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    nn = CSR(offsets.astype(dtype), (keys & (1 << 32) - 1).astype(dtype))
     ends = np.bincount(np.r_[source.u, source.v].astype(np.int64), minlength=n)
-    return {
-        "rows": CSR(np.concatenate([[0], np.cumsum(lengths)]), keys & (1 << 32) - 1),
-        "vertices": vertices,
-        "tuple_degrees": ends[vertices],
-    }
+    return SimpleNamespace(
+        layout=Layout(n, 1),
+        delegate_count=0,
+        sides=[{"nn": nn}],
+        nn=nn,
+        vertices=vertices.astype(dtype),
+        tuple_degrees=ends[vertices].astype(dtype),
+    )
 
 
 @pytest.mark.parametrize("buffer_bytes", [None, 100_000, 0])
@@ -114,14 +122,11 @@ def test_many_ranges_are_told():
 @pytest.mark.parametrize("name", GRAPHS)
 def test_rows_of_another_numbering(name, dtype, buffer_bytes):
     source = GRAPHS[name]
-    held = rows_of(source)
-    rows = held.pop("rows")
-    held = {key: values.astype(dtype) for key, values in held.items()}
-    held["rows"] = CSR(rows.offsets.astype(dtype), rows.columns.astype(dtype))
     wanted = expected(simple(source), trees=False) | {"source": {}}
     for key in ("tuples", "tuple_degrees"):
         wanted[key] = expected(source)[key]
-    check(from_rows(**held, buffer_bytes=buffer_bytes), wanted)
+    part = rows_of(source, dtype)
+    check(graph_of_part("xbfs", part, buffer_bytes=buffer_bytes), wanted)
 
 
 def simple(source):
@@ -136,13 +141,7 @@ def test_rows_give_the_graph_of_their_tuples(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 777)
     source = simple(GRAPHS["kronecker-13"])
     wanted = expected(source, trees=False) | {"source": {}}
-    check(from_rows(**rows_of(source), buffer_bytes=1 << 18), wanted)
-
-
-def test_rows_that_do_not_fit():
-    rows = rows_of(GRAPHS["path"])
-    with pytest.raises(InputError, match="do not match 130 rows"):
-        from_rows(**rows | {"vertices": rows["vertices"][:-1]})
+    check(graph_of_part("xbfs", rows_of(source), buffer_bytes=1 << 18), wanted)
 
 
 class Changing(Tuples):

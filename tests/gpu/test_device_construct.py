@@ -90,12 +90,13 @@ def test_shares(monkeypatch, name, parts, ranks, buffer_bytes, chunk):
         check(GRAPHS[name], [made for made, _ in found], summary, 20)
 
 
-def test_every_device():
+def test_every_device(monkeypatch):
     """Parts of one rank, on as many devices as there are."""
     count = cuda.cupy().cuda.runtime.getDeviceCount()
     devices = [k % count for k in range(4)]
     clock = Stopwatch()
-    made, summary = on_devices(GRAPHS["kronecker-15"], 4, devices=devices, clock=clock)
+    monkeypatch.setattr(device_keys, "Stopwatch", lambda: clock)
+    made, summary = on_devices(GRAPHS["kronecker-15"], 4, devices=devices)
     check(GRAPHS["kronecker-15"], [made], summary, None)
     assert [part.vertices.device.id for part in made] == devices
     assert {"generation", "keys", "sort", "rows"} <= set(clock.seconds)

@@ -17,9 +17,9 @@ from sessions import open_graph, open_tuples
 import distbfs
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.xbfs.memory import search_bytes
 from distbfs.engines.cuda.xbfs.search_table import expected_shape
 from distbfs.errors import ResourceError, SearchStopped, UsageError

@@ -17,8 +17,8 @@ from numbered_graphs import expected
 
 import distbfs
 from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.progress import Sum

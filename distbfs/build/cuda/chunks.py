@@ -46,7 +46,6 @@ class Chunks:
 
     count: number of pairs; hold: keep them after the first pass
     done: called with the number of pairs made. One pass is announced from the start.
-    both: whether they are read in both directions, those of ``turned`` last
     """
 
     def __init__(
@@ -56,10 +55,8 @@ class Chunks:
         *,
         hold: bool,
         done: Sum | None = None,
-        both: bool = False,
     ) -> None:
         self.pairs, self.count, self.hold = pairs, count, hold
-        self._both, self._turned = both, False
         self._complete, self._done = False, done or Sum()
         self._done.more(count)
         size = count if hold else longest(count)
@@ -72,17 +69,10 @@ class Chunks:
             u, v = self._u[at], self._v[at]
             if not self._complete:
                 self.pairs.fill(start, stop, u, v)
-            # mutant: (v, u) if self._turned else (u, v) -> (u, v)
-            #   : test_directed_tuples_in_passes
-            yield (v, u) if self._turned else (u, v)
+            yield u, v
             if not self._complete:
                 self._done(stop - start)
         self._complete = self.hold
-
-    def turned(self) -> Chunks:
-        """Yield the reversed pairs from now on."""
-        self._turned = True
-        return self
 
     def expect(self, passes: int) -> None:
         """Announce ``passes`` more passes."""
@@ -91,5 +81,4 @@ class Chunks:
 
     def drop(self) -> None:
         """Free the memory; no pass may follow."""
-        if self._turned or not self._both:
-            self._u = self._v = None
+        self._u = self._v = None

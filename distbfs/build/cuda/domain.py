@@ -26,16 +26,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels, check_keys
-from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule, segments
+from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends, check_keys
+from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
-from distbfs.build.cuda.ranges import KEY_BYTES, BothSides, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
     EVERY,
@@ -49,14 +49,13 @@ from distbfs.build.cuda.room import (
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import (
     MAX_DEGREE,
-    TOO_MANY_ENDS,
     Builder,
-    CommonSizes,
     add_bases,
 )
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.errors import ResourceError, UsageError
+from distbfs.exchange.router import gather_all
 from distbfs.graph.device_graph import (
     ISOLATED,
     SET_BITS,
@@ -64,9 +63,8 @@ from distbfs.graph.device_graph import (
     degree_class,
     graph_table,
 )
-from distbfs.partition.layout import Domains, Layout, Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.partition.share import GRANULE, Domain, Share, ShareCounts, leaves_after
-from distbfs.progress import Sum
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
@@ -114,45 +112,7 @@ def member_table(
     }
 
 
-@dataclass
-class Known:
-    """Facts about one part that all parts need, on the host.
-
-    members: uint32 [4 * blocks], set of the part's vertices with edges (sets.cuh)
-    classes: uint8 [members], degree class of each member
-    """
-
-    members: Array
-    classes: Array
-
-
-@dataclass
-class Measured:
-    """Results of a part's first pass, on the device, by rank of its members.
-
-    members: uint32 [4 * blocks], as in ``Known``
-    ids, degrees, ends: uint32 [members], for each member its local id, the degree by
-    which it is numbered, and the number of ends of input tuples
-    sides: of a directed graph the numbers of keys of the rows of outgoing and of
-    incoming edges, with repeats; else empty, since these are ``degrees``
-    alone, alone_ends: uint32, local ids of vertices that have only loops, and their
-    ends of tuples
-    """
-
-    members: Any
-    ids: Any
-    degrees: Any
-    ends: Any
-    sides: Any
-    alone: Any
-    alone_ends: Any
-    known: Known
-    loops: int
-    total: int
-
-
-@dataclass
-class Places:
+class Places(NamedTuple):
     """The positions of the vertices of all parts, in one device's memory.
 
     members: uint32 [parts * 4 * blocks], sets of vertices with edges, with ranks over
@@ -162,63 +122,6 @@ class Places:
     members: Any
     positions: Any
     names: Any
-
-
-@dataclass
-class Planned:
-    """The plan of a part's rows.
-
-    kernels: kernels that the numbering used
-    rows, ends: uint32, ``Share.ended``, and the number of tuple ends of each
-    lengths, ranges: for outgoing, then for incoming edges of a directed graph, else
-    once: number of keys of each row, including repeats, uint32 [active], and ranges of
-    rows
-    fit: how many columns fit the device, None if all must; kept: columns of a row there
-    """
-
-    part: int
-    kernels: Kernels
-    places: Places
-    numbering: Numbering
-    rows: Any
-    ends: Any
-    lengths: list[Any]
-    ranges: list[Any]
-    fit: Fit | None
-    kept: int = EVERY
-
-    def __post_init__(self) -> None:
-        """Create the lists that ``allocate`` fills: splits of rows, writers."""
-        self.splits: list[Split | None] = []
-        self.writers: list[RowsByRange] = []
-
-    @property
-    def directed(self) -> bool:
-        """Whether there are rows of outgoing and of incoming edges."""
-        return len(self.ranges) > 1
-
-    def allocate(self) -> None:
-        """Allocate the rows, and their tails in pinned host memory."""
-        active = self.numbering.active
-        for lengths, ranges in zip(self.lengths, self.ranges, strict=True):
-            split = None
-            if self.kept < EVERY:
-                split = Split.at(self.kept, self.numbering, ranges)
-            total = ranges.total
-            columns = total if split is None else split.heads
-            with self.rows.device, cuda.memory_of(f"building part {self.part}"):
-                what = f"part {self.part} of {total} keys"
-                cuda.require(4 * columns + 16 * active, what)
-                writer = RowsByRange(
-                    self.kernels,
-                    active,
-                    total,
-                    wide=self.directed,
-                    split=split,
-                    gaps=lengths.get() == 0 if self.directed else None,
-                )
-            self.splits.append(split)
-            self.writers.append(writer)
 
 
 @dataclass
@@ -245,40 +148,90 @@ class MemberBuilder(Builder):
     places: Places | None = None
 
     @cached_property
-    def _numbering(self) -> Kernels:
+    def numbering(self) -> Kernels:
+        """The kernels that number vertices."""
         return Kernels(self.clock)
 
-    def measure(self, part: int) -> Measured:
-        """Count the keys of the rows of a part."""
-        cupy, launch = cuda.cupy(), self.kernels.launch
-        local, directed = self.layout.local_count(part), self.directed
+    def placed(
+        self, every: Sequence[Array], classes: Sequence[Array], granules: int
+    ) -> Places:
+        """Compute the positions of all parts' vertices, or return them.
+
+        every, classes: by part, as in ``MemberPart``
+        """
+        if self.places is not None:
+            return self.places
+        cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
+        sizes = np.array([len(one) for one in classes])
+        room = granules * shape.parts * GRANULE
+        with self.kernels.phase("numbering"):
+            need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
+            need += 16 * int(sizes.max())
+            cuda.require(need, "the positions of all vertices")
+            joint = np.concatenate(every)
+            bases = np.cumsum(sizes) - sizes
+            add_bases(joint, bases)
+            members = cupy.asarray(joint)
+            positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
+            names = cupy.full(room, ISOLATED, np.uint32)
+            least = cupy.asarray(least_degrees())
+            sets = members.reshape(shape.parts, -1)
+            for part, (one, base) in enumerate(zip(classes, bases, strict=True)):
+                degrees = least[cupy.asarray(one)]
+                numbers = Numbering(self.numbering, degrees).numbers
+                local = self.layout.local_count(part)
+                launch(
+                    "place_numbers",
+                    local,
+                    BLOCK,
+                    np.uint64(local),
+                    *shape.own(part),
+                    sets[part],
+                    np.uint32(base),
+                    numbers,
+                    positions,
+                    names,
+                )
+        self.places = Places(members, positions, names)
+        return self.places
+
+
+class MemberPart:
+    """A part under construction; its first pass counts the keys of its rows.
+
+    Call methods in this order: ``plan``, ``allocate``, ``rows``.
+
+    members: uint32 [4 * blocks], set of the part's vertices with edges (sets.cuh)
+    facts: members, and uint8 [members], degree class of each; both on the host
+    loops, total: numbers of loops, and of ends of tuples, of its vertices
+    fit: how many columns fit the device, None if all must; kept: columns of a row there
+    """
+
+    fit: Fit | None = None
+    kept = EVERY
+
+    def __init__(self, builder: MemberBuilder, part: int) -> None:
+        self.builder, self.part, self.directed = builder, part, builder.directed
+        cupy, launch = cuda.cupy(), builder.kernels.launch
+        local, directed = builder.layout.local_count(part), self.directed
         loop_ends, loops = cupy.zeros(local, np.uint32), cupy.zeros(1, np.uint64)
-        own, out = self.shape.own(part), cupy.zeros(directed * local, np.uint32)
-        self.keys.expect(int(directed))
+        own, out = builder.shape.own(part), cupy.zeros(directed * local, np.uint32)
+        builder.keys.expect(int(directed))
 
         def count_first(u: Any, v: Any) -> None:
-            launch(
-                "count_loops",
-                len(u),
-                BLOCK,
-                np.uint64(len(u)),
-                u,
-                v,
-                *own,
-                loop_ends,
-                loops,
-            )
+            ends = np.uint64(len(u)), u, v
+            launch("count_loops", len(u), BLOCK, *ends, *own, loop_ends, loops)
             if directed:
-                ends = np.uint64(len(u)), u, v
                 launch("count_own", len(u), BLOCK, *ends, *own, FIRST_ENDS, out)
 
-        lengths = self.keys.count(Rule("own", local, (*own, BOTH_ENDS), count_first))
-        with self.kernels.phase("degrees"):
-            (members, count), _ = self._sets(lengths, MAX_DEGREE)
+        rule = Rule("own", local, (*own, BOTH_ENDS), count_first)
+        lengths = builder.keys.count(rule)
+        with builder.kernels.phase("degrees"):
+            (members, count), _ = builder.sets(lengths, MAX_DEGREE)
             classed = lengths
             if directed:
                 classed = lengths.copy()
-                lower_degrees(self._numbering, out, classed)
+                lower_degrees(builder.numbering, out, classed)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
             launch(
@@ -295,180 +248,133 @@ class MemberBuilder(Builder):
                 classes,
             )
             alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
-            sides = []
+            sides = [degrees]
             if directed:  # a tuple counts at its source
                 out = out[ids]
                 sides = [out, lengths[ids] - out]
                 ends = loop_ends[ids] + np.uint32(2) * out
-            every = (ends, loop_ends[alone])
-            return Measured(
-                members,
-                ids,
-                degrees,
-                ends,
-                sides,
-                alone,
-                every[1],
-                Known(members.get(), classes.get()),
-                int(loops.get()[0]),
-                sum(int(x.sum(dtype=np.uint64)) for x in every),
-            )
+            # by rank of members, but for vertices that have only loops
+            self._counted: Any = ids, degrees, ends, sides, alone, loop_ends[alone]
+            self.members, self.facts = members, (members.get(), classes.get())
+            self.loops = int(loops.get()[0])
+            every = ends, loop_ends[alone]
+            self.total = sum(int(x.sum(dtype=np.uint64)) for x in every)
 
-    def place(self, known: Sequence[Known], granules: int) -> Places:
-        """Compute the positions of all parts' vertices; known: facts by part."""
-        cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
-        sizes = np.array([len(one.classes) for one in known])
-        room = granules * shape.parts * GRANULE
-        with self.kernels.phase("numbering"):
-            need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
-            need += 16 * int(sizes.max())
-            cuda.require(need, "the positions of all vertices")
-            every = np.concatenate([one.members for one in known])
-            bases = np.cumsum(sizes) - sizes
-            add_bases(every, bases)
-            members = cupy.asarray(every)
-            positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
-            names = cupy.full(room, ISOLATED, np.uint32)
-            least = cupy.asarray(least_degrees())
-            sets = members.reshape(shape.parts, -1)
-            for part, (one, base) in enumerate(zip(known, bases.tolist(), strict=True)):
-                numbers = self._numbered(least[cupy.asarray(one.classes)]).numbers
-                local = self.layout.local_count(part)
-                launch(
-                    "place_numbers",
-                    local,
-                    BLOCK,
-                    np.uint64(local),
-                    *shape.own(part),
-                    sets[part],
-                    np.uint32(base),
-                    numbers,
-                    positions,
-                    names,
-                )
-        return Places(members, positions, names)
-
-    def _numbered(self, degrees: Any) -> Numbering:
-        return Numbering(self._numbering, degrees)
-
-    def plan(
-        self,
-        part: int,
-        measured: Measured,
-        places: Places,
-        most_active: int,
-        room: Room | None,
-    ) -> Planned:
-        """Plan the rows of a part; free the arrays by member of ``measured``.
+    def plan(self, places: Places, most_active: int, room: Room | None) -> None:
+        """Plan the rows; free the arrays by member.
 
         most_active: number of vertices with edges of the part with most; room: None if
         all columns must be on the device
         """
-        cupy, m = cuda.cupy(), measured
-        with self.kernels.phase("numbering"):
-            numbering = self._numbered(m.degrees)
+        cupy, builder = cuda.cupy(), self.builder
+        with builder.kernels.phase("numbering"):
+            ids, degrees, ends, sides, alone, alone_ends = self._counted
+            del self._counted
+            self._places = places
+            self._numbering = numbering = Numbering(builder.numbering, degrees)
             ranks = numbering.vertices
-            numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
-            ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
-            lengths, fit = [x[ranks] for x in m.sides or [m.degrees]], None
-            m.degrees = m.ids = m.ends = m.sides = None
-            del ranks
-            ranges = [Ranges(self._numbering, x) for x in lengths]
-            every = BothSides(ranges)
+            numbering.vertices = self._rows = cupy.concatenate([ids[ranks], alone])
+            self._ends = cupy.concatenate([ends[ranks], alone_ends])
+            lengths = [x[ranks] for x in sides]
+            del ids, degrees, ends, sides, ranks
+            self._ranges: list[Any] = [Ranges(builder.numbering, x) for x in lengths]
             cuda.release()
             if room is not None:
-                local, active = self.layout.local_count(part), numbering.active
-                held = (rows, ends, numbering.numbers, m.members, places.names)
-                kept = sum(x.nbytes for x in held)
-                for_build = (*lengths, places.members, places.positions)
-                freed = sum(x.nbytes for x in for_build)
-                fixed = kept + 8 * len(ranges) * (active + 1)
-                counts = ShareCounts(
-                    self.layout,
-                    part,
-                    Domains((self.layout.parts,)),
-                    most_active,
-                    every.total // len(ranges),
-                    numbering.at_least,
-                    directed=len(ranges) > 1,
-                )
-                fixed += room.state(counts)
-                have, after = (
-                    room.free(kept + freed + more, SPARE_VERTEX * local)
-                    for more in (0, self.keys.held_bytes)
-                )
-                fit = Fit(fixed, have, after, numbering, every)
-        return Planned(
-            part, self._numbering, places, numbering, rows, ends, lengths, ranges, fit
-        )
+                self.fit = self._fit(room, most_active, lengths)
 
-    def rows(self, planned: Planned, measured: Measured, domain: Domain) -> Share:
-        """Build the rows of a part, range by range."""
-        part, numbering = planned.part, planned.numbering
-        made = self._rows_of(planned, 0)
-        if planned.directed:
-            into = self._rows_of(planned, 1)
+    def _fit(self, room: Room, most_active: int, lengths: Sequence[Any]) -> Fit:
+        """Return how many columns fit; lengths: of the rows, uint32 [active] each."""
+        builder, numbering, places = self.builder, self._numbering, self._places
+        layout, ranges = builder.layout, tuple(self._ranges)
+        held = (self._rows, self._ends, numbering.numbers, self.members, places.names)
+        kept = sum(x.nbytes for x in held)
+        for_build = (*lengths, places.members, places.positions)
+        freed = sum(x.nbytes for x in for_build)
+        fixed = kept + 8 * len(ranges) * (numbering.active + 1)
+        counts = ShareCounts(
+            layout,
+            self.part,
+            Domains((layout.parts,)),
+            most_active,
+            sum(x.total for x in ranges) // len(ranges),
+            numbering.at_least,
+            directed=self.directed,
+        )
+        fixed += room.state(counts)
+        have, after = (
+            room.free(kept + freed + more, SPARE_VERTEX * layout.local_count(self.part))
+            for more in (0, builder.keys.held_bytes)
+        )
+        return Fit(fixed, have, after, numbering.at_least_of, ranges)
+
+    def allocate(self) -> None:
+        """Allocate the rows, and their tails in pinned host memory."""
+        numbering, self._writers = self._numbering, list[RowsByRange]()
+        for ranges in self._ranges:
+            split = None
+            if self.kept < EVERY:
+                split = Split.at(self.kept, numbering.at_least_of, [ranges])
+            with self._rows.device, cuda.memory_of(f"building part {self.part}"):
+                writer = RowsByRange(
+                    self.builder.numbering,
+                    numbering.active,
+                    ranges.total,
+                    wide=self.directed,
+                    split=split,
+                )
+            self._writers.append(writer)
+
+    def rows(self, domain: Domain) -> Share:
+        """Build the rows, range by range."""
+        builder, numbering, names = self.builder, self._numbering, self._places.names
+        made = self._side(turned=False)
+        if self.directed:
+            into = self._side(turned=True)
             made |= {f"in_{name}": x for name, x in into.items() if name != "m"}
-        names = planned.places.names
         return Share(
-            n=self.layout.local_count(part),
-            tuples=self.source.tuples,
-            loops=measured.loops,
-            tuple_degrees=planned.ends,
+            n=builder.layout.local_count(self.part),
+            tuples=builder.source.tuples,
+            loops=self.loops,
+            tuple_degrees=self._ends,
             source={},
-            seconds=self.clock.seconds,
-            members=measured.members,
-            **{**numbering.arrays(), "vertices": planned.rows[: numbering.active]},
-            ended=planned.rows,
-            layout=self.layout,
-            index=part,
+            seconds=builder.clock.seconds,
+            members=self.members,
+            **{**numbering.arrays(), "vertices": self._rows[: numbering.active]},
+            ended=self._rows,
+            layout=builder.layout,
+            index=self.part,
             domain=domain,
             ids=names,
             slots=len(names),
             **made,
         )
 
-    def _rows_of(self, planned: Planned, side: int) -> dict[str, Any]:
-        """Return columns and offsets of one set of rows; side: 1 for incoming edges."""
-        places, active, part = planned.places, planned.numbering.active, planned.part
-        split, total, seen = planned.splits[side], planned.ranges[side].total, 0
-        lengths = planned.lengths[side]
-        planned.lengths[side] = planned.ranges[side] = None
-        ends = FIRST_ENDS if planned.directed else BOTH_ENDS
-        own = (*self.shape.own(part), np.uint32(self.shape.blocks), ends)
+    def _side(self, *, turned: bool) -> dict[str, Any]:
+        """Build the next set of rows; turned: those of incoming edges."""
+        keys_of, kernels = self.builder.keys, self.builder.kernels
+        places, active, shape = self._places, self._numbering.active, self.builder.shape
+        ranges, writer, seen = self._ranges.pop(0), self._writers.pop(0), 0
+        ends = FIRST_ENDS if self.directed else BOTH_ENDS
+        own = (*shape.own(self.part), np.uint32(shape.blocks), ends)
         rule = Rule(
             "positioned",
             active,
             (*own, places.members, places.positions),
-            lengths=lengths,
-            key_bytes=KEY_BYTES if split is None else DEALT_BYTES,
-            turned=side > 0,
+            ranges=ranges,
+            key_bytes=KEY_BYTES if self.kept == EVERY else DEALT_BYTES,
+            turned=turned,
         )
-        for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
+        total = ranges.total
+        del ranges
+        for keys, low in keys_of.sorted_keys(rule, lambda _: 16 * active):
             seen += len(keys)
-            if seen <= total:
-                with self.kernels.phase("rows"):
-                    self._write(planned.writers[side], split, active, keys, low)
+            with kernels.phase("rows"):
+                writer.write(keys, low)
             del keys
         check_keys(seen, total)
-        with self.kernels.phase("rows"):
+        with kernels.phase("rows"):
             cuda.release()
-            return planned.writers[side].finish()
-
-    def _write(
-        self, writer: RowsByRange, split: Split | None, active: int, keys: Any, low: int
-    ) -> None:
-        """Write sorted keys of rows from ``low`` on; rows with tails go apart."""
-        tailed = 0 if split is None else split.tailed
-        if low < tailed:
-            some, keys = segments(keys, low, [tailed], 32)
-            if len(some):
-                end = low + 1 + int(some[-1:].get()[0] >> np.uint64(32))
-                writer.write(some, (low, end, len(some)))
-            keys -= np.uint64((tailed - low) << 32)
-            low = tailed
-        if len(keys):
-            writer.write(keys, (low, active, len(keys)))
+            return writer.made()
 
 
 def least_degrees() -> Array:
@@ -480,14 +386,16 @@ def least_degrees() -> Array:
     return out
 
 
-def searched_numbers(known: Sequence[Known]) -> int | None:
+def searched_numbers(classes: Sequence[Array]) -> int | None:
     """Return the number of searched vertices of each part; the rest are leaves.
+
+    classes: by part, see ``MemberPart``
 
     Searched vertices are whole granules, filled up with leaves. Returns None if all
     vertices are searched, because there are few leaves, or a part has too few.
     """
-    counts = np.array([len(one.classes) for one in known])
-    others = max(int(np.count_nonzero(one.classes > 1)) for one in known)
+    counts = np.array([len(one) for one in classes])
+    others = max(int(np.count_nonzero(one > 1)) for one in classes)
     searched = max(-(-others // GRANULE), 1) * GRANULE
     left = counts - searched
     enough = int(left.sum()) * LEAST_LEAVES >= int(counts.sum())
@@ -500,65 +408,64 @@ def construct_domain(
     parts: int,
     *,
     directed: bool = False,
-    buffer_bytes: int | None = None,
-    devices: Sequence[int] | None = None,
-    clock: Stopwatch | None = None,
-    done: Sum | None = None,
-    making: Making | None = None,
     room: Room | None = None,
+    **crew_options: Any,
 ) -> tuple[list[Share], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
     directed: edges lead from u to v alone
-    buffer_bytes, devices, clock, done, making: as in ``construct_on_devices``
     room: memory limits of each device, if rows may have tails in the memory of their
     host, all after the same number of columns; all devices are of one host
+    crew_options: see ``Crew``
 
     Raises UsageError if positions do not fit 32 bits; ResourceError on all ranks if
     memory of a device or of the host is short; InputError if tuples change during the
     build.
     """
     watch = Stopwatch()
-    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape = CommonSizes(layout)
+    placement = Placement(parts, world.size)
     with watch("total"):
         crew = Crew(
             MemberBuilder,
             source,
-            shape,
             world,
             placement,
-            devices=devices,
-            buffer_bytes=buffer_bytes,
-            done=done,
-            making=making,
             directed=directed,
+            **crew_options,
         )
-        measured = crew.each(lambda builder, _, part: builder.measure(part))
-        known = _all_known(world, placement, measured)
-        sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
+        made = crew.each(lambda builder, _, part: MemberPart(builder, part))
+        seats = [placement.parts_of(rank) for rank in range(world.size)]
+        facts = zip(*(part.facts for part in made), strict=True)
+        every, classes = (gather_all(world, x, seats) for x in facts)
+        sums = np.array([[x.loops, x.total] for x in made], dtype=np.int64)
         loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
-        if ends != 2 * source.tuples:
-            raise InputError(TOO_MANY_ENDS)
-        actives = np.array([len(x.classes) for x in known], dtype=np.int64)
-        granules = max(-(-int(actives.max()) // GRANULE), 1)
+        check_ends(ends, source.tuples)
+        actives = np.array([len(x) for x in classes], dtype=np.int64)
+        most = int(actives.max())
+        granules = max(-(-most // GRANULE), 1)
         if granules * parts * GRANULE >= WIDE:
             raise UsageError(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
         domain = Domain(Domains((parts,)), 0, granules, int(actives.sum()), 0)
-        made = _rows(crew, measured, known, domain, world, room)
+
+        def plan(builder: MemberBuilder, k: int, _: int) -> None:
+            made[k].plan(builder.placed(every, classes, granules), most, room)
+
+        crew.each(plan)
+        _make_room(made, world, room)
+        shares = crew.each(lambda _, k, __: made[k].rows(domain))
         crew.close()
-    counts = np.array([sum(part.m for part in made)], dtype=np.int64)
+    counts = np.array([sum(part.m for part in shares)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
-    searched = None if directed else searched_numbers(known)
-    for part in made:
+    searched = None if directed else searched_numbers(classes)
+    for part in shares:
         part.domain = replace(domain, edges=m)
         if searched is not None:
             part.trees = leaves_after(searched, part.active, part.at_least)
-    generation, passes = crew.spent(world, clock)
-    return made, DomainSummary(
+    generation, passes = crew.spent(world)
+    return shares, DomainSummary(
         m=m,
         loops=loops,
         passes=passes,
@@ -568,47 +475,7 @@ def construct_domain(
     )
 
 
-def _all_known(
-    world: World, placement: Placement, measured: Sequence[Measured]
-) -> list[Known]:
-    """Gather the facts that parts need of each other, by part (collective)."""
-    known: dict[int, Known] = {}
-    for k, one in enumerate(measured):
-        facts = one.known
-        members = world.allgather(facts.members)
-        classes = world.allgather(facts.classes)
-        for rank in range(world.size):
-            part = placement.parts_of(rank)[k]
-            known[part] = Known(members[rank], classes[rank])
-    return [known[part] for part in range(placement.parts)]
-
-
-def _rows(
-    crew: Crew[MemberBuilder],
-    measured: Sequence[Measured],
-    known: Sequence[Known],
-    domain: Domain,
-    world: World,
-    room: Room | None,
-) -> list[Share]:
-    """Build the parts of this rank; all parts of a device share its tables."""
-    most_active = max(len(one.classes) for one in known)
-
-    def plan(builder: MemberBuilder, k: int, part: int) -> Planned:
-        if builder.places is None:
-            builder.places = builder.place(known, domain.granules)
-        return builder.plan(part, measured[k], builder.places, most_active, room)
-
-    planned = crew.each(plan)
-    _make_room(planned, world, room)
-
-    def rows(builder: MemberBuilder, k: int, _: int) -> Share:
-        return builder.rows(planned[k], measured[k], domain)
-
-    return crew.each(rows)
-
-
-def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> None:
+def _make_room(planned: Sequence[MemberPart], world: World, room: Room | None) -> None:
     """Choose how rows are split, alike on all devices, and allocate them (collective).
 
     Raises OutOfMemory on all ranks if one of them lacks memory.

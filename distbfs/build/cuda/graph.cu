@@ -2,9 +2,8 @@
  *
  * Method: count the ends of tuples at each vertex; number the vertices by falling degree
  * class with a stable counting sort; for a range of numbers, pack both directions of the
- * tuples into keys, sort them, and write each key that differs from the previous one as a
- * column.  The first key of each row gives the start of the row.  A vertex with a number has
- * an edge, so no row is empty, except in directed graphs.
+ * tuples into keys, which are sorted and written as columns by keys.cu.  A vertex with a
+ * number has an edge, so no row is empty, except in directed graphs.
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
  * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.
@@ -248,17 +247,16 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
+/* Appends the keys of a chunk of tuples whose rows are low ... low + last.
  *
  * Loops give no keys.
- * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v
+ * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v; bits: 32
  * keys: [capacity]; size: [1], see append
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
-            const u32 *__restrict__ numbers, u32 low, u32 high, u32 both, u64 capacity,
-            u64 *__restrict__ keys, u64 *size) {
-    u32 rows = high - low;
+            const u32 *__restrict__ numbers, u32 both, u32 low, u32 last, u32 bits,
+            u64 capacity, u64 *__restrict__ keys, u64 *size) {
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u32 end[2 * PER_THREAD], wanted = 0;
 #pragma unroll
@@ -270,41 +268,11 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
         }
 #pragma unroll
         for (int j = 0; j < 2 * PER_THREAD; j++)
-            if (end[j] - low < rows && (both || j % 2 == 0)) wanted |= 1u << j;
+            if (end[j] - low <= last && (both || j % 2 == 0)) wanted |= 1u << j;
         append<2 * PER_THREAD>(
             wanted, [&](int j) { return (u64)(end[j] - low) << 32 | end[j ^ 1]; }, capacity,
             keys, size);
     }
-}
-
-/* Writes the rows of sorted keys.
- *
- * keys: [count]; starts: [tiles + 1], see each_fresh; base: columns before these rows
- * columns: [fresh keys], from the first column of these rows on
- * offsets: [rows], from their first row on
- */
-template <typename Offset>
-INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
-                  u64 base, u32 *__restrict__ columns, Offset *__restrict__ offsets) {
-    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
-        columns[at] = (u32)key;
-        if (i == 0 || keys[i - 1] >> 32 != key >> 32) offsets[key >> 32] = (Offset)(base + at);
-    });
-}
-
-/* write with offsets of 32 bits; keys: [count]; starts: [tiles + 1]; columns, offsets: as
- * there */
-extern "C" __global__ void __launch_bounds__(THREADS)
-write_rows_32(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u32 *offsets) {
-    write<u32>(count, keys, starts, base, columns, offsets);
-}
-
-/* write with offsets of 64 bits; the rest as above */
-extern "C" __global__ void __launch_bounds__(THREADS)
-write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u64 *offsets) {
-    write<u64>(count, keys, starts, base, columns, offsets);
 }
 
 /* Splits rows: their first columns to the device, the rest to host memory.

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.chunks import Chunks, Passes
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.chunks import Chunks
+from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
-from distbfs.build.cuda.ranges import BothSides, Ranges
+from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import EVERY, Budget, Room
-from distbfs.build.cuda.rows import make_rows
+from distbfs.build.cuda.rows import Side, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -32,30 +32,30 @@ from distbfs.types import DeviceArray, TupleSource
 
 def assemble(
     kernels: Kernels,
-    pairs: tuple[Passes, Budget],
+    pairs: Side,
     degrees: list[DeviceArray],
     ends: DeviceArray,
     *,
     tuples: int,
     source: dict[str, Any],
     loops: int = 0,
-    both: bool = False,
     wide: bool = False,
     links: list[DeviceArray] | None = None,
-    back: Callable[[], tuple[Passes, Budget]] | None = None,
+    back: Callable[[], Side] | None = None,
     room: Room | None = None,
 ) -> Share:
     """Build a graph from degrees and pairs of ids.
 
     degrees: a list of the degrees, in a directed graph those on each side, uint32 [n]
-    by id, which is emptied; both: whether a pair stands for two directed edges
+    by id, which is emptied
     ends, tuples, loops, source: as in Share
-    links: as in ``rank_trees``, a list of one array, which is emptied; None: do not set
-    trees apart
-    back: function that returns the pairs of incoming edges of a directed graph, whose
-    first id is the target, once the other rows are built
+    links: as in ``rank_trees``, a list of one array, which is emptied, if a pair stands
+    for two directed edges; else trees are not set apart
+    back: function that returns the pairs of incoming edges of a directed graph, once
+    the other rows are built
     room: as in ``build``; rows of both sides keep equally many columns on the device
     """
+    both = bool(links)
     with kernels.phase("trees"):
         trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
@@ -68,25 +68,16 @@ def assemble(
         lengths = [kernels.gather(side, numbering.vertices) for side in degrees]
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
-        gaps = [side.get() == 0 if back else None for side in lengths]
         del lengths
-        split = None
-        if room is not None:
-            every, count = BothSides(ranges), len(ranges)
-            split = room.split(len(ends), numbering, every, sides=count)
-        kept = EVERY if split is None else split.kept
+        kept = EVERY if room is None else room.kept(len(ends), numbering, ranges)
 
-    def rows(chunks: Passes, budget: Budget) -> dict[str, Any]:
-        return make_rows(
-            *(kernels, chunks, numbering, ranges, budget, kept),
-            both=both,
-            wide=wide,
-            gaps=gaps.pop(0),
-        )
+    def rows(pairs: Side) -> dict[str, Any]:
+        form = kernels, pairs, numbering, ranges, kept
+        return make_rows(*form, both=both, wide=wide)
 
-    made = numbering.arrays() | rows(*pairs)
+    made = numbering.arrays() | rows(pairs)
     if back is not None:
-        into = rows(*back())
+        into = rows(back())
         if into.pop("m") != made["m"]:
             raise InputError("incoming and outgoing edges differ in number")
         made |= {f"in_{name}": value for name, value in into.items()}
@@ -142,7 +133,7 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap, room=room)
-            chunks = Chunks(tuples, count, hold=budget.hold, done=done, both=directed)
+            chunks = Chunks(tuples, count, hold=budget.hold, done=done)
             chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(2 * directed)]
             links = [] if directed else [cupy.zeros(n, np.uint64)]
@@ -180,20 +171,18 @@ def build(
                 sums[1:],
             )
             loops, total = (int(x) for x in sums.get())
-        if total != 2 * count:
-            raise InputError("a vertex has 2^32 ends of edge tuples or more")
+        check_ends(total, count)
         graph = assemble(
             kernels,
-            (chunks, budget),
+            Side(chunks, budget, last=not directed),
             degrees,
             ends,
             tuples=count,
             source=source.describe(),
             loops=loops,
-            both=not directed,
             wide=wide,
             links=links,
-            back=(lambda: (chunks.turned(), budget)) if directed else None,
+            back=(lambda: Side(chunks, budget, turned=True)) if directed else None,
             room=room,
         )
         if distinct:

@@ -10,9 +10,11 @@ from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import assemble, check_size
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.room import Budget, Room
+from distbfs.build.cuda.rows import Side
 from distbfs.device import cuda
-from distbfs.errors import InputError
+from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
+from distbfs.partition.part import Part
 from distbfs.partition.share import Share
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, DeviceArray
@@ -61,28 +63,22 @@ def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:
     return out
 
 
-def from_rows(
-    rows: CSR,
-    vertices: Array,
-    tuple_degrees: Array,
-    *,
-    incoming: CSR | None = None,
-    buffer_bytes: int | None = None,
-    wide: bool = False,
+def graph_of_part(
+    engine: str,
+    part: Part,
     room: Room | None = None,
+    buffer_bytes: int | None = None,
 ) -> Share:
-    """Build a graph from rows on the host, renumbering its vertices.
+    """Build a graph on the current device from a part that is whole, by new numbers.
 
-    rows: rows of numbers, with both directions of each edge and no loops; vertices:
-    integers [n], number -> id
-    tuple_degrees: integers [n], by number; other arguments: as in ``build``
-    incoming: the incoming edges of a directed graph, whose other rows hold the outgoing
-    edges
+    engine: its name, for messages; room, buffer_bytes: as in ``build``
     """
-    n, count = rows.rows, rows.edges
+    if part.layout.parts != 1 or part.delegate_count:
+        raise UsageError(
+            f"engine {engine} searches a graph that is one part without delegates"
+        )
+    n, count = part.nn.rows, part.nn.edges
     check_size(n)
-    if len(vertices) != n or len(tuple_degrees) != n:
-        raise InputError(f"vertices and degrees do not match {n} rows")
     clock = Stopwatch()
     with cuda.memory_of(f"building a graph of {n} vertices and {count} edges"):
         with clock("compile"):
@@ -90,26 +86,25 @@ def from_rows(
         with kernels.phase("memory"):
             cuda.release()
         with kernels.phase("degrees"):
-            ids = cuda.cupy().asarray(vertices.astype(np.uint32, copy=False))
+            ids = cuda.cupy().asarray(part.vertices.astype(np.uint32, copy=False))
 
-        def side(rows: CSR) -> tuple[Chunks, Budget]:
+        def pairs_of(rows: CSR) -> Side:
             budget = Budget(n, count, count, buffer_bytes, cheap=False, room=room)
             pairs = HostRows(kernels, rows, ids)
-            return Chunks(pairs, count, hold=budget.hold), budget
+            return Side(Chunks(pairs, count, hold=budget.hold), budget)
 
-        pairs = side(rows)
+        sides = [side["nn"] for side in part.sides]
+        pairs = pairs_of(part.nn)
         with kernels.phase("degrees"):
-            sides = [rows] if incoming is None else [rows, incoming]
             degrees = [_by_id(kernels, np.diff(x.offsets), ids) for x in sides]
-            ends = _by_id(kernels, tuple_degrees, ids)
+            ends = _by_id(kernels, part.tuple_degrees, ids)
         return assemble(
             kernels,
             pairs,
             degrees,
             ends,
-            tuples=int(tuple_degrees.sum()) // 2,
+            tuples=int(part.tuple_degrees.sum()) // 2,
             source={},
-            wide=wide,
-            back=None if incoming is None else partial(side, incoming),
+            back=partial(pairs_of, sides[-1]) if len(sides) > 1 else None,
             room=room,
         )

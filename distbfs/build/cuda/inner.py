@@ -25,14 +25,13 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import (
     RESERVE,
-    BothSides,
     Ranges,
     row_offsets,
     row_ranges,
     runs_of,
 )
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
-from distbfs.build.cuda.rows import deal_rows
+from distbfs.build.cuda.rows import deal_rows, split_offsets
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -62,7 +61,7 @@ from distbfs.partition.share import (
     positions_of,
 )
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, Ids
+from distbfs.types import Ids
 
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
@@ -77,32 +76,13 @@ def inner_at_least(numbering: Numbering, degree: int) -> int:
     return numbering.at_least_of(degree + LEAF + 1 if degree > 1 else LEAF)
 
 
-class InnerLengths:
-    """Lengths of the first rows of an inner graph (``room.RowLengths``).
-
-    delegates: lengths of the rows of delegates, which come first, in any order
-    numbering: numbering of normal vertices; see ``inner_at_least``
-    """
-
-    def __init__(self, delegates: Array, numbering: Numbering) -> None:
-        self._delegates, self._numbering = delegates, numbering
-
-    def at_least_of(self, degree: int) -> int:
-        """Return a number above those of all rows of at least this length."""
-        some = inner_at_least(self._numbering, degree)
-        if some:
-            return len(self._delegates) + some
-        long = np.flatnonzero(self._delegates >= degree)
-        return int(long[-1]) + 1 if len(long) else 0
-
-
 class InnerSide:
     """One set of rows of a share: those of edges out, or of edges in.
 
     A symmetric graph has one. Call methods in this order: ``measure``; ``split`` if
     rows may have tails; ``allocate``; those that write rows; ``finish``.
 
-    rows: the subgraphs of the part by name; inside, outside: number of edges of each
+    inside, outside: number of edges of each
     normal vertex in the domain, and to others
     edges: number of inner edges; ranges: those of the keys of rows; lengths: lengths of
     the rows of this device's delegates, uint32 [normals] on the host
@@ -111,10 +91,10 @@ class InnerSide:
     edges = 0
     _split: Split | None = None
 
-    def __init__(self, share: InnerBuilder, rows: dict[str, DeviceSubgraph]) -> None:
-        cp, self._share, self.rows = cuda.cupy(), share, dict(rows)
+    def __init__(self, share: InnerBuilder, *, incoming: bool) -> None:
+        cp, self._share, self._incoming = cuda.cupy(), share, incoming
         self._kernels, self._launch, self.part = share.kernels, share.launch, share.part
-        active = self.part.active
+        active, rows = self.part.active, self.rows
         inside, outside = (cp.empty(max(active, 1), np.uint32) for _ in range(2))
         if active:
             self._launch(
@@ -128,6 +108,11 @@ class InnerSide:
                 outside,
             )
         self.inside, self._outside = inside[:active], outside[:active]
+
+    @property
+    def rows(self) -> dict[str, DeviceSubgraph]:
+        """The subgraphs of the part by name, until they are freed."""
+        return self.part.sides[self._incoming]
 
     def delegate_lengths(self) -> Ids:
         """Return each delegate row's length on this device, int64 [d] on the host."""
@@ -167,16 +152,14 @@ class InnerSide:
 
     def split(self, fit: Fit, kept: int) -> int:
         """Keep ``kept`` columns of each row; return the number for host memory."""
-        self._split = Split.at(kept, fit.numbering, self.ranges)
+        self._split = Split.at(kept, fit.at_least_of, [self.ranges])
         return self._split.tails
 
     def allocate(self) -> None:
         """Allocate the columns."""
         self._offsets, columns, split = self._upto, self.edges, self._split
         if split is not None:
-            heads = cuda.cupy().minimum(self._counted, np.uint32(split.kept))
-            tails = (self._counted - heads)[: split.tailed]
-            self._offsets, self._tail_at = row_offsets(heads), row_offsets(tails)
+            self._offsets, self._tail_at = split_offsets(self._counted, split)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
             columns = split.heads
         del self._counted, self.ranges
@@ -326,11 +309,6 @@ class InnerSide:
         whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return Outer(offsets, indices, cp.asarray(whole), starts, edges)
 
-    @property
-    def targets(self) -> tuple[Any, Ids]:
-        """The targets of outer edges, and the start of each share's targets."""
-        return self.outer.targets, self.outer.starts
-
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
         cp, nn = cuda.cupy(), self.rows["nn"]
@@ -392,6 +370,7 @@ class InnerBuilder:
     sides: rows of edges out and, in a directed graph, of edges in
     count: how many numbers there are; leaves: normal vertices whose only edge leads to
     a delegate, none in a directed graph
+    directed: whether there are rows of edges out and of edges in
     mine: delegate numbers of this device's delegates; spot: position of each delegate;
     inside: device in this domain that has a share, ISOLATED for shares of others
     """
@@ -417,13 +396,12 @@ class InnerBuilder:
         self.normals = delegates.normals
         self.count = self.normals + part.active
         self.spot = cp.asarray(delegates.position.astype(np.uint32))
-        self.sides = [InnerSide(self, rows) for rows in part.sides]
+        self.directed = len(part.sides) > 1
+        ways = (False, True) if self.directed else (False,)
+        self.sides = [InnerSide(self, incoming=way) for way in ways]
+        # bytes that a key of a row takes until the key's column is written
+        self._key_bytes = KEY_BYTES if self.devices == 1 else SWAP_BYTES
         self._number()
-
-    @property
-    def directed(self) -> bool:
-        """Whether there are rows of edges out and of edges in."""
-        return len(self.sides) > 1
 
     def launch(self, name: str, *arguments: Any) -> None:
         """Launch a kernel of inner.cu."""
@@ -458,21 +436,9 @@ class InnerBuilder:
         """Make searches leave out leaves, whose numbers begin at ``searched``."""
         self._trees = leaves_after(searched, self.count, self._at_least)
 
-    def let_go(self, *names: str) -> None:
-        """Free subgraphs that are no longer needed; see ``DevicePart``."""
-        for side in self.sides:
-            for name in names:
-                del side.rows[name]
-        self.part.let_go(*names)
-
     def keys_room(self) -> int:
         """Return the number of keys of rows that fit in free device memory."""
         return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
-
-    @property
-    def _key_bytes(self) -> int:
-        """Bytes that a key of a row takes until the key's column is written."""
-        return KEY_BYTES if self.devices == 1 else SWAP_BYTES
 
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
@@ -500,13 +466,17 @@ class InnerBuilder:
         """Count the columns of rows, and make the outer edges; see ``InnerSide``."""
         for side, lengths in zip(self.sides, delegate_lengths, strict=True):
             side.measure(lengths)
-        longest = [side.lengths for side in self.sides]
-        self._by_length = InnerLengths(np.max(longest, axis=0), self._numbering)
 
-    @property
-    def edges(self) -> int:
-        """Number of inner edges."""
-        return self.sides[0].edges
+    def _at_least_of(self, degree: int) -> int:
+        """Return a number above those of all rows of at least this length.
+
+        Rows of delegates come first, in any order.
+        """
+        if some := inner_at_least(self._numbering, degree):
+            return self.normals + some
+        lengths = np.max([side.lengths for side in self.sides], axis=0)
+        long = np.flatnonzero(lengths >= degree)
+        return int(long[-1]) + 1 if len(long) else 0
 
     @property
     def _counts(self) -> ShareCounts:
@@ -517,7 +487,7 @@ class InnerBuilder:
             part.index,
             self._domains,
             self.count,
-            self.edges,
+            self.sides[0].edges,
             self._at_least,
             self.directed,
             delegates=self.delegates.count,
@@ -546,8 +516,8 @@ class InnerBuilder:
         keys = (self._key_bytes + 4) * longest  # and their columns
         building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
         have = min(have, fixed + building)
-        ranges = BothSides([side.ranges for side in sides])
-        return Fit(fixed, have, have, self._by_length, ranges)
+        ranges = [side.ranges for side in sides]
+        return Fit(fixed, have, have, self._at_least_of, ranges)
 
     @property
     def outer_bytes(self) -> int:
@@ -567,13 +537,14 @@ class InnerBuilder:
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        wide = self.directed or self.edges >= WIDE
+        edges = self.sides[0].edges
+        wide = self.directed or edges >= WIDE
         out, *into = (side.finish(wide=wide) for side in self.sides)
         rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
         made = Share(
             n=part.local_count,
             active=self.count,
-            m=self.edges,
+            m=edges,
             tuples=0,
             loops=0,
             at_least=self._at_least,

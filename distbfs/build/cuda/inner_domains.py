@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -27,13 +26,13 @@ from distbfs.build.cuda.room import (
 from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import ResourceError, UsageError
-from distbfs.exchange.router import swap
+from distbfs.exchange.router import gather_all, swap
 from distbfs.graph.device_graph import WIDE
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
 from distbfs.partition.share import GRANULE, Domain, Share
 from distbfs.ranks.agreement import errors_of_all
-from distbfs.types import Array, Ids, World
+from distbfs.types import Ids, World
 
 
 def inner_domains(
@@ -62,7 +61,8 @@ def inner_domains(
         indices = world.allgather(np.array([share.part.index for share in shares]))
         held, ranks_of = [x.part for x in shares], [x.tolist() for x in indices]
         for sides in zip(*(share.sides for share in shares), strict=True):
-            name_targets(held, [side.targets for side in sides], ranks_of, world)
+            targets = [(side.outer.targets, side.outer.starts) for side in sides]
+            name_targets(held, targets, ranks_of, world)
 
     if room is not None:
         _split_rows(shares, world, room)
@@ -179,8 +179,10 @@ class DomainBuilder:
         """Build this rank's shares, whose columns have been allocated (collective)."""
         for sides, lengths in zip(self._sides, self._lengths, strict=True):
             self._write_delegates(sides, lengths)
-        self._let_go("dd", "dn")
-        counts = np.array([[one.edges, one.count] for one in self.builders])
+        for one in self.builders:
+            with on_device_of(one.part):
+                one.part.let_go("dd", "dn")
+        counts = np.array([[one.sides[0].edges, one.count] for one in self.builders])
         edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
         domain = Domain(self._domains, self._index, self._granules, count, edges)
         shares = []
@@ -188,9 +190,9 @@ class DomainBuilder:
             with on_device_of(one.part):
                 for side in one.sides:
                     side.write_normals()
-                one.let_go("nd")
+                one.part.let_go("nd")
                 shares.append(one.finish(domain))
-                one.let_go("nn")
+                one.part.let_go("nn")
         return shares
 
     @property
@@ -198,36 +200,20 @@ class DomainBuilder:
         """The rows of all builders: of edges out and, if there are any, of edges in."""
         return list(zip(*(one.sides for one in self.builders), strict=True))
 
-    def _let_go(self, *names: str) -> None:
-        """Free subgraphs on all devices; see ``DevicePart``."""
-        for one in self.builders:
-            with on_device_of(one.part):
-                one.let_go(*names)
-
     def _tell_names(self) -> None:
         """Give all devices the positions and ids of the normal vertices."""
-        every = [(x.positions, x.names) for x in self.builders]
+        every = [[x.positions for x in self.builders], [x.names for x in self.builders]]
         if self._devices > 1:
-            every = list(
-                zip(*(self._gathered(x) for x in zip(*every, strict=True)), strict=True)
-            )
-        starts = np.cumsum([0, *(len(names) for _, names in every[:-1])])
+            seats = self._on_ranks
+            every = [
+                gather_all(self._world, [x.get() for x in arrays], seats)
+                for arrays in every
+            ]
+        starts = np.cumsum([0, *map(len, every[1][:-1])])
         for one in self.builders:
             with on_device_of(one.part):
-                positions, names = (joined(x) for x in zip(*every, strict=True))
+                positions, names = map(joined, every)
                 one.take_names(positions, names, starts, self._granules)
-
-    def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
-        """Gather one array from each device of the domain, on the host."""
-        near = [array.get() for array in arrays]
-        sizes = self._world.allgather(np.array([len(array) for array in near]))
-        every: list[Any] = [None] * self._devices
-        values = self._world.allgather(np.concatenate(near))
-        for devices, counts, joint in zip(self._on_ranks, sizes, values, strict=True):
-            pieces = np.split(joint, np.cumsum(counts)[:-1])
-            for device, piece in zip(devices, pieces, strict=True):
-                every[device] = piece
-        return every
 
     def _write_delegates(self, sides: Sequence[InnerSide], lengths: Ids) -> None:
         """Write the rows of delegates range by range; each device makes pieces of rows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -73,6 +73,14 @@ class Kernels:
         self.kernel("scan")(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
+    def offsets(self, lengths: DeviceArray, *, wide: bool) -> DeviceArray:
+        """Return where rows begin and all end, [rows + 1], without a kernel of CuPy.
+
+        lengths: uint32; wide: as uint64, else as uint32, which must have room for all
+        """
+        starts = self.scan(lengths)
+        return starts if wide else starts.view(np.uint32)[::2].copy()
+
     def gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
         """Return values[index], without a kernel of CuPy; both are uint32."""
         out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
@@ -115,29 +123,6 @@ class Kernels:
             with self.phase(phase):
                 work(*pair)
 
-    def append(
-        self,
-        each: Callable[[Callable[[DeviceArray, DeviceArray], None]], None],
-        name: str,
-        arguments: Sequence[KernelArgument],
-        keys: DeviceArray,
-    ) -> int:
-        """Write the keys that a kernel makes of all pairs, unsorted; return how many.
-
-        each: calls a function with (u, v) of all chunks; arguments: those of the kernel
-        between the pairs and the keys; keys: uint64, memory for them. If there are
-        more, these are only counted.
-        """
-        size = cuda.cupy().zeros(1, np.uint64)
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            count, room = np.uint64(len(u)), np.uint64(len(keys))
-            form = count, u, v, *arguments, room, keys, size
-            self.launch(name, len(u), KEYS_TILE, *form)
-
-        each(work)
-        return int(size.get()[0])
-
 
 def check_keys(count: int, expected: int) -> None:
     """Raise InputError if there are other keys than in the pass that counted them."""
@@ -146,3 +131,9 @@ def check_keys(count: int, expected: int) -> None:
             "the edge tuples changed while the graph was built: "
             f"{count} instead of {expected} keys"
         )
+
+
+def check_ends(total: int, tuples: int) -> None:
+    """Raise InputError if the ends at all vertices are not twice the tuples."""
+    if total != 2 * tuples:
+        raise InputError("a vertex has 2^32 ends of edge tuples or more")

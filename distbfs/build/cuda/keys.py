@@ -1,16 +1,15 @@
 """Sorted keys of directed edges on one CUDA device, in passes of bounded memory.
 
 A pass reads all tuples with an end in the device's parts, chunk by chunk, and appends
-the keys of a range of rows to a buffer, which is then sorted. If all keys of a part
-probably fit, one pass is tried; else a pass counts the keys of each row first. For the
-format of keys, see parts.cu.
+the keys of a range of rows to a buffer, which is then sorted. If the numbers of keys of
+rows are not known, one pass is tried if all keys probably fit; else a pass counts them
+first. For the format of keys, see parts.cu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -22,44 +21,19 @@ from distbfs.build.cuda.kernels import (
     Kernels,
     check_keys,
 )
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges, row_offsets
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.shares import DealerSeat, Shares
 from distbfs.device import cuda, programs
-from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.generate.cuda import device_tuples, id_word
-from distbfs.graph.csr import index_dtype
-from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, DeviceArray, Ids, KernelArgument, TupleSource
+from distbfs.types import DeviceArray, KernelArgument, TupleSource
 
 SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
 MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
 HOLD_SHARE = 4  # tuples from the host are kept if they take at most 1 / HOLD_SHARE
 LARGEST_KEY = (1 << 64) - 1
 BOTH_ENDS, FIRST_ENDS = np.uint32(1), np.uint32(0)  # of a tuple that have rows
-
-
-class PartKernels(Kernels):
-    """Kernels that build parts and are launched by number of items, and the clock.
-
-    n: number of vertices of all parts
-    """
-
-    def __init__(self, clock: Stopwatch, n: int) -> None:
-        super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
-
-    def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
-        """Return the distinct values, ascending, and how often each occurs, int64."""
-        most = max(Ranges(self, values).longest, 1023)
-        counts = cuda.cupy().zeros(most + 1, np.uint32)
-        self.launch(
-            "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
-        )
-        host = counts.get()
-        occur = np.flatnonzero(host)
-        return occur, host[occur].astype(np.int64)
 
 
 @dataclass
@@ -69,20 +43,23 @@ class Rule:
     rows: number of rows of all keys; arguments: those of the kernels between the tuples
     and the range
     first: function that is also called with the tuples of the first pass
-    lengths: number of keys of each row, uint32 [rows], if known
+    ranges: numbers of keys of rows, if known; most: number of keys to sort at once, at
+    least those of the longest row, if they are; None: as many as fit
     bits: bits of a column in a key, at least 32; 32 for ids of 32 bits
     key_bytes: bytes that a key needs until it is written
-    turned: reverse the tuples
+    turned: reverse the tuples; last: no pass follows those of these keys
     """
 
     name: str
     rows: int
     arguments: tuple[KernelArgument, ...]
     first: Callable[[DeviceArray, DeviceArray], None] | None = None
-    lengths: DeviceArray | None = None
+    ranges: Ranges | None = None
+    most: int | None = None
     bits: int = 32
     key_bytes: int = KEY_BYTES
     turned: bool = False
+    last: bool = False
 
     @property
     def most_rows(self) -> int:
@@ -91,7 +68,143 @@ class Rule:
 
 
 class KeyPasses:
-    """Passes over the tuples of a source on the current device.
+    """Passes over pairs of ids on the current device, for keys of rows.
+
+    chunks: the pairs, of which one pass is announced
+    likely: a number of keys that a rule rarely exceeds; buffer_bytes: memory for keys
+    and their sort, None: what is free. Both are for rules without ranges.
+    """
+
+    passes = 0
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        chunks: Passes,
+        likely: int = 0,
+        buffer_bytes: int | None = None,
+    ) -> None:
+        self._kernels, self._chunks, self._likely = kernels, chunks, likely
+        self._wanted, self.expect = buffer_bytes, chunks.expect
+
+    def _buffer(self, need: int = 0) -> int:
+        """Return the bytes that keys may take beside ``need``."""
+        spare = max(cuda.free_bytes() - need - RESERVE, 0)
+        return spare if self._wanted is None else min(self._wanted, spare)
+
+    def _each(
+        self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
+    ) -> None:
+        """Make a pass; the first pass of a rule also calls ``rule.first``."""
+        first, rule.first = rule.first, None
+
+        def both(u: DeviceArray, v: DeviceArray) -> None:
+            if first is not None:
+                first(u, v)
+            # mutant: (v, u) if rule.turned else (u, v) -> (u, v)
+            #   : test_directed_tuples_in_passes
+            work(*((v, u) if rule.turned else (u, v)))
+
+        self._kernels.each(self._chunks, "keys", both)
+        self.passes += 1
+
+    def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
+        """Write the keys of rows low … high-1, unsorted; return their number.
+
+        If there is no memory for all of them, the rest are only counted.
+        """
+        size = cuda.cupy().zeros(1, np.uint64)
+        rows = np.uint32(low), np.uint32(high - low - 1), np.uint32(rule.bits)
+        form = *rule.arguments, *rows, np.uint64(len(keys)), keys, size
+
+        def work(u: DeviceArray, v: DeviceArray) -> None:
+            count, name = len(u), f"append_{rule.name}"
+            self._kernels.launch(name, count, KEYS_TILE, np.uint64(count), u, v, *form)
+
+        self._each(rule, work)
+        return int(size.get()[0])
+
+    def count(self, rule: Rule) -> DeviceArray:
+        """Count the keys of each row, uint32 [rows]."""
+        lengths = cuda.cupy().zeros(rule.rows, np.uint32)
+        form = *rule.arguments, lengths
+
+        def work(u: DeviceArray, v: DeviceArray) -> None:
+            count, name = len(u), f"count_{rule.name}"
+            self._kernels.launch(name, count, BLOCK, np.uint64(count), u, v, *form)
+
+        self._each(rule, work)
+        return lengths
+
+    def _sort(self, keys: DeviceArray) -> DeviceArray:
+        with self._kernels.phase("sort"):
+            keys.sort()
+        with self._kernels.phase("memory"):
+            cuda.release()  # what is kept must not lie where the sort allocates
+        return keys
+
+    def sorted_keys(
+        self, rule: Rule, kept: Callable[[DeviceArray], int] | None = None
+    ) -> Iterator[tuple[DeviceArray, int]]:
+        """Yield (sorted keys, first row) of ranges of rows, repeats included.
+
+        kept: function from the number of keys of each row (uint32) to the bytes that
+        will be kept of these keys; without it, all memory for them exists already
+
+        Raises InputError if there are other keys than ``rule.ranges`` has.
+        """
+        if not rule.rows:
+            self.expect(-1)
+            return
+        cupy = cuda.cupy()
+        cuda.release()
+        likely, ranges = self._likely, rule.ranges
+        rule.ranges = None
+        if ranges is None:
+            fits = rule.key_bytes * likely <= self._buffer() and likely <= MOST_KEYS
+            if fits and rule.rows <= rule.most_rows:
+                keys = cupy.empty(likely, np.uint64)
+                count = self._append(rule, 0, rule.rows, keys)
+                if count <= likely:
+                    yield self._sort(keys[:count]), 0
+                    return
+                del keys
+                cuda.release()
+                self.expect(1)
+            self.expect(1)
+            ranges = Ranges(self._kernels, self.count(rule))
+        bounds, capacity = self._bounds(rule, ranges, kept)
+        del ranges
+        self.expect(len(bounds) - 1)
+        keys = cupy.empty(capacity, np.uint64)
+        for low, high, expected in bounds:
+            count = self._append(rule, low, min(high, rule.rows), keys)
+            check_keys(count, expected)
+            if rule.last and high >= rule.rows:
+                self._chunks.drop()
+            yield self._sort(keys[:count]), low
+
+    def _bounds(
+        self, rule: Rule, ranges: Ranges, kept: Callable[[DeviceArray], int] | None
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Return ranges (first row, last + 1, keys) and the most keys of a range."""
+        with self._kernels.phase("ranges"):
+            need, lengths, capacity = 0, ranges.lengths, rule.most
+            if kept is not None:
+                need = kept(lengths) - lengths.nbytes
+            if capacity is None:
+                capacity = min(self._buffer(need) // rule.key_bytes, MOST_KEYS)
+            capacity = min(max(capacity, ranges.longest), ranges.total)
+            cuda.require(
+                need + rule.key_bytes * capacity + RESERVE // 4,
+                f"a graph of {ranges.total} keys, {capacity} of them at a time,",
+            )
+            # mutant: , rule.most_rows -> : test_keys_that_tell_few_rows_apart
+            return ranges.cut(capacity, rule.most_rows), capacity
+
+
+class PartPasses(KeyPasses):
+    """Passes over the tuples of a source for one device's parts.
 
     buffer_bytes: memory for keys and their sort, None: what is free
     done: called with the number of tuples made; see ``Chunks``. One pass is announced
@@ -110,13 +223,15 @@ class KeyPasses:
         seat: DealerSeat | None = None,
     ) -> None:
         self.clock = Stopwatch()
-        self.kernels = PartKernels(self.clock, source.n)
+        own = programs.Module(FOLDER / "parts.cu", ID=id_word(source.n))
+        self.kernels = Kernels(self.clock, own)
         tuples, count = device_tuples(source), source.tuples
         pair = 2 * np.dtype(tuples.dtype).itemsize
-        self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
+        most, self._wanted = 2 * count, buffer_bytes
+        likely = min(most // parts * 11 // 10 + SLACK, most)
         cuda.release()
         room = self._buffer() // HOLD_SHARE // pair
-        self._chunks: Passes
+        chunks: Passes
         self.finish: Callable[[], None] = lambda: None
         if seat is None:
             cuda.require(
@@ -125,214 +240,19 @@ class KeyPasses:
             )
             hold = not tuples.generated and count <= room
             self.held_bytes = pair * count * hold
-            self._chunks = Chunks(tuples, count, hold=hold, done=done)
+            chunks = Chunks(tuples, count, hold=hold, done=done)
         else:
-            keep = min(seat.parts * self._likely(), count)
+            keep = min(seat.parts * likely, count)
             keep = keep if keep <= room else 0
             self.held_bytes = pair * keep
             shares = Shares(tuples, seat, keep, self.clock, done)
-            self._chunks, self.finish = shares, shares.finish
-        self.expect = self._chunks.expect
-        self.passes = 0
-
-    def _likely(self) -> int:
-        """Return a number of keys that a part rarely exceeds."""
-        return min(self._most // self._parts * 11 // 10 + SLACK, self._most)
-
-    def _buffer(self, need: int = 0) -> int:
-        """Return the bytes that keys may take beside ``need``."""
-        spare = max(cuda.free_bytes() - need - RESERVE, 0)
-        return spare if self._wanted is None else min(self._wanted, spare)
-
-    def _each(
-        self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
-    ) -> None:
-        """Make a pass; the first pass of a rule also calls ``rule.first``."""
-        first, rule.first = rule.first, None
-
-        def both(u: DeviceArray, v: DeviceArray) -> None:
-            if first is not None:
-                first(u, v)
-            work(*((v, u) if rule.turned else (u, v)))
-
-        self.kernels.each(self._chunks, "keys", both)
-        self.passes += 1
-
-    def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
-        """Collect the keys of the rows low … high-1; return their number."""
-        rows = np.uint32(low), np.uint32(high - low - 1), np.uint32(rule.bits)
-        arguments = (*rule.arguments, *rows)
-        each = partial(self._each, rule)
-        return self.kernels.append(each, f"append_{rule.name}", arguments, keys)
-
-    def count(self, rule: Rule) -> DeviceArray:
-        """Count the keys of each row, uint32 [rows]."""
-        lengths = cuda.cupy().zeros(rule.rows, np.uint32)
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            self.kernels.launch(
-                f"count_{rule.name}",
-                len(u),
-                BLOCK,
-                np.uint64(len(u)),
-                u,
-                v,
-                *rule.arguments,
-                lengths,
-            )
-
-        self._each(rule, work)
-        return lengths
-
-    def _sort(self, keys: DeviceArray) -> DeviceArray:
-        with self.kernels.phase("sort"):
-            keys.sort()
-        with self.kernels.phase("memory"):
-            cuda.release()  # what is kept must not lie where the sort allocates
-        return keys
-
-    def sorted_keys(
-        self, rule: Rule, kept: Callable[[DeviceArray], int]
-    ) -> Iterator[tuple[DeviceArray, int]]:
-        """Yield (sorted keys, first row) of ranges of rows, repeats included.
-
-        kept: function from the number of keys of each row (uint32) to the bytes that
-        will be kept of these keys
-        """
-        if not rule.rows:
-            self.expect(-1)
-            return
-        cupy = cuda.cupy()
-        cuda.release()
-        likely = self._likely()
-        fits = rule.key_bytes * likely <= self._buffer() and likely <= MOST_KEYS
-        if fits and rule.rows <= rule.most_rows:
-            keys = cupy.empty(likely, np.uint64)
-            count = self._append(rule, 0, rule.rows, keys)
-            if count <= likely:
-                yield self._sort(keys[:count]), 0
-                return
-            del keys
-            cuda.release()
-            self.expect(1)
-        self.expect(rule.lengths is None)
-        bounds, capacity = self._ranges(rule, kept)
-        self.expect(len(bounds) - 1)
-        keys = cupy.empty(capacity, np.uint64)
-        for low, high, expected in bounds:
-            count = self._append(rule, low, min(high, rule.rows), keys)
-            check_keys(count, expected)
-            yield self._sort(keys[:count]), low
-
-    def _ranges(
-        self, rule: Rule, kept: Callable[[DeviceArray], int]
-    ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return ranges (first row, last + 1, keys) and the most keys of a range."""
-        lengths = self.count(rule) if rule.lengths is None else rule.lengths
-        with self.kernels.phase("ranges"):
-            ranges = Ranges(self.kernels, lengths)
-            need = kept(lengths) - lengths.nbytes
-            capacity = min(self._buffer(need) // rule.key_bytes, MOST_KEYS)
-            capacity = min(max(capacity, ranges.longest), ranges.total)
-            cuda.require(
-                need + rule.key_bytes * capacity + RESERVE // 4,
-                f"a part of {ranges.total} keys, {capacity} of them at a time,",
-            )
-            # mutant: , rule.most_rows -> : test_keys_that_tell_few_rows_apart
-            return ranges.cut(capacity, rule.most_rows), capacity
+            chunks, self.finish = shares, shares.finish
+        super().__init__(self.kernels, chunks, likely, buffer_bytes)
 
     def close(self) -> None:
         """Free the tuples; no pass may follow."""
         self._chunks.drop()
         cuda.release()
-
-
-class RowWriter:
-    """Writes a subgraph from sorted keys of ascending rows; joins arrays at the end.
-
-    lengths: zeros, uint32 [counted], for the rows that may have columns
-    kernel: name of the kernel that writes columns; arguments: its arguments between
-    lengths and columns
-    bits: bits of a column in a key
-    """
-
-    def __init__(
-        self,
-        kernels: PartKernels,
-        lengths: DeviceArray,
-        kernel: str = "write_columns",
-        arguments: tuple[KernelArgument, ...] = (),
-        dtype: type[np.unsignedinteger] = np.uint32,
-        bits: int = 32,
-    ) -> None:
-        self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
-        self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
-        self._pieces: list[DeviceArray] = []
-        self._host: Array | None = None
-        self._written = 0
-
-    def to_host(self, most: int) -> None:
-        """Write columns, ``most`` at most, to pinned host memory."""
-        self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
-
-    def _place(self, count: int) -> DeviceArray:
-        """Return memory for the next columns."""
-        if self._host is not None:
-            first, self._written = self._written, self._written + count
-            return seen_by_kernels(self._host[first : self._written])
-        out = cuda.cupy().empty(count + COLUMN_PAD, self._dtype)
-        out[count:].set(np.zeros(COLUMN_PAD, self._dtype))
-        self._pieces.append(out)
-        return out
-
-    def add(self, keys: DeviceArray, shift: int) -> None:
-        """Append the columns of keys, uint64; row = row of the key + shift.
-
-        All keys of a row must come in one call.
-        """
-        if not len(keys):
-            return
-        starts, fresh = self._kernels.fresh_before(keys)
-        out = self._place(fresh)
-        self._kernels.launch(
-            self._kernel,
-            len(keys),
-            KEYS_TILE,
-            np.uint64(len(keys)),
-            keys,
-            starts,
-            self._bits,
-            np.uint32(shift & 0xFFFFFFFF),
-            self._lengths,
-            *self._arguments,
-            out,
-        )
-
-    def _columns(self) -> DeviceArray:
-        if self._host is not None:
-            whole = self._host[: self._written + COLUMN_PAD]
-            whole[self._written :] = 0
-            return seen_by_kernels(whole)
-        if len(self._pieces) == 1:
-            return self._pieces.pop()
-        cupy = cuda.cupy()
-        total = sum(len(piece) - COLUMN_PAD for piece in self._pieces)
-        out = cupy.empty(total + COLUMN_PAD, self._dtype)
-        out[total:].set(np.zeros(COLUMN_PAD, self._dtype))
-        at = 0
-        for piece in self._pieces:
-            count = len(piece) - COLUMN_PAD
-            out[at : at + count] = piece[:count]
-            at += count
-        self._pieces = []
-        return out
-
-    def finish(self, rows: int) -> DeviceSubgraph:
-        """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
-        columns = self._columns()
-        total = len(columns) - COLUMN_PAD
-        offsets = row_offsets(self._lengths, rows, index_dtype(total))
-        return DeviceSubgraph(offsets, columns, on_host=self._host is not None)
 
 
 def segments(

@@ -23,15 +23,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from distbfs.build.cuda.kernels import check_ends
 from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.separate import (
-    TOO_MANY_ENDS,
     Builder,
     CommonSizes,
+    SeparatedPart,
     Shared,
-    Spill,
 )
 from distbfs.build.cuda.shares import Dealer, DealerSeat, Seats
 from distbfs.build.host.parts import BuildSummary
@@ -55,25 +55,29 @@ Made = TypeVar("Made", bound=Builder)
 class Crew(Generic[Made]):
     """The builders of this rank's parts, which run on several devices at once.
 
-    kind: class of the builders; devices: device of each part; None: the current one for
-    all
-    done: called with the number of tuples made; see ``Chunks``
+    kind: class of the builders; shape: sizes that are the same for all parts
+    devices: CUDA device of each part, in the order of ``Placement.parts_of``; None: the
+    current one for all
+    buffer_bytes: device memory for keys and their sort (default: what is free; the keys
+    of the longest row always fit)
+    done: called with the number of tuples that this rank's devices make, in all passes
+    making: whether each device makes "all" tuples, or a "share", whose tuples it then
+    sends to other devices; None: the choice that is faster by estimate. Once created,
+    the choice that was made
     directed: edges lead from u to v alone
-    making: as in ``construct_on_devices``; once created, the choice that was made
     """
 
     def __init__(
         self,
         kind: type[Made],
         source: TupleSource,
-        shape: CommonSizes,
         world: World,
         placement: Placement,
         *,
-        devices: Sequence[int] | None,
-        buffer_bytes: int | None,
-        done: Sum | None,
-        making: Making | None,
+        devices: Sequence[int] | None = None,
+        buffer_bytes: int | None = None,
+        done: Sum | None = None,
+        making: Making | None = None,
         directed: bool = False,
     ) -> None:
         own_parts = placement.parts_of(world.rank)
@@ -81,6 +85,7 @@ class Crew(Generic[Made]):
             raise UsageError(
                 f"{len(devices)} devices are given for {len(own_parts)} parts of a rank"
             )
+        self.shape = CommonSizes(Layout(source.n, placement.parts))
         self._mine = own_parts
         self._groups: dict[int | None, list[int]] = {}
         for k in range(len(own_parts)):
@@ -97,7 +102,7 @@ class Crew(Generic[Made]):
             if self._dealer is not None:
                 seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
-                made = kind(source, shape, buffer_bytes, done or Sum(), seat)
+                made = kind(source, self.shape, buffer_bytes, done or Sum(), seat)
                 made.directed, made.sharing = directed, len(places)
                 made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
@@ -165,17 +170,11 @@ class Crew(Generic[Made]):
 
         self.on_devices(drop)
 
-    def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
-        """Return (generation seconds here, most passes of any device) (collective).
-
-        clock: the phases of the slowest device are added to it
-        """
+    def spent(self, world: World) -> tuple[float, int]:
+        """Return (generation seconds here, most passes of any device) (collective)."""
         builders = self.builders.values()
         clocks = [builder.clock for builder in builders]
         slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
-        if clock is not None:
-            for phase, seconds in slowest.seconds.items():
-                clock.add(phase, seconds)
         passes = np.array([max(builder.keys.passes for builder in builders)])
         generation = slowest.get("generation")
         return generation, int(world.allreduce(passes, "max")[0])
@@ -188,28 +187,17 @@ def construct_on_devices(
     options: BuildOptions,
     *,
     domains: int | None = None,
-    buffer_bytes: int | None = None,
-    devices: Sequence[int] | None = None,
-    clock: Stopwatch | None = None,
-    done: Sum | None = None,
-    making: Making | None = None,
     check: Callable[[int], None] | None = None,
     room: Room | None = None,
+    **crew_options: Any,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
     domains: number of domains that will search the parts on devices, for the choice of
     the threshold; None: choose it as for parts in host memory and in stores
-    buffer_bytes: device memory for keys and their sort (default: what is free; the keys
-    of the longest row always fit)
-    devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
-    the current one for all)
-    clock: the phases of the slowest device are added to it
-    done: called with the number of tuples that this rank's devices make, in all passes
-    making: whether each device makes "all" tuples, or a "share", whose tuples it then
-    sends to other devices; None: the choice that is faster by estimate
     check: called with the number of directed edges before any edge is kept (collective)
     room: memory limits of each device; columns beyond them lie in pinned host memory
+    crew_options: see ``Crew``
 
     The options pass_bytes and order_block have no effect. In a directed graph, degrees
     are sums of edges out and in.
@@ -218,27 +206,20 @@ def construct_on_devices(
     if options.permute_seed is not None and source.n > 1:
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
-    layout = Layout(source.n, placement.parts)
-    shape = CommonSizes(layout)
     with watch("total"):
         crew = Crew(
             Builder,
             source,
-            shape,
             world,
             placement,
-            devices=devices,
-            buffer_bytes=buffer_bytes,
-            done=done,
-            making=making,
             directed=directed,
+            **crew_options,
         )
-        counted = crew.each(lambda builder, _, part: builder.count(part))
-        histogram = histogram_of(world, [x.histogram for x in counted])
-        sums = np.array([[x.loops, x.total] for x in counted], dtype=np.int64)
+        parts = crew.each(lambda builder, _, part: SeparatedPart(builder, part))
+        histogram = histogram_of(world, [x.histogram for x in parts])
+        sums = np.array([[x.loops, x.total] for x in parts], dtype=np.int64)
         loops, total = world.allreduce(sums.sum(axis=0)).tolist()
-        if total != 2 * source.tuples:
-            raise InputError(TOO_MANY_ENDS)
+        check_ends(total, source.tuples)
         if check is not None:
             check(histogram.m)
         threshold = options.threshold
@@ -248,27 +229,20 @@ def construct_on_devices(
             else:
                 threshold = suggest_threshold(histogram, domains)
             threshold = world.broadcast(threshold)
-        numbered = crew.each(
-            lambda builder, k, part: builder.number(part, counted[k], threshold)
-        )
+        crew.each(lambda _, k, __: parts[k].number(threshold))
         d = histogram.above(threshold)
-        shared = Shared(world, placement, numbered, d, wide=shape.wide)
+        shared = Shared(world, placement, parts, d, wide=crew.shape.wide)
         of_host = _parts_of_host(world, placement)
-
-        def separate(builder: Builder, k: int, part: int) -> DevicePart:
-            spill = None if room is None else Spill(room, builder.sharing, of_host)
-            return builder.separate(part, numbered[k], shared, threshold, spill)
-
-        made = crew.each(separate)
+        made = crew.each(lambda _, k, __: parts[k].separate(shared, room, of_host))
         crew.close()
-        if shape.wide and shape.parts > 1:
+        if crew.shape.wide and placement.parts > 1:
             number_columns(made, placement, world)
     counts = [[getattr(part, name).edges for part in made] for name in SUBGRAPHS]
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
     m = int(edges.sum())
     if m * (1 + directed) != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    generation, passes = crew.spent(world, clock)
+    generation, passes = crew.spent(world)
     return made, BuildSummary(
         n=source.n,
         m=m,

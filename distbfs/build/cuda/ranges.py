@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import Kernels
+from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.device import cuda
 from distbfs.types import DeviceArray, Ids
 
@@ -48,6 +47,16 @@ def row_ranges(
         low = high
 
 
+def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
+    """Return the distinct values, ascending, and how often each occurs, int64."""
+    most, size = max(Ranges(kernels, values).longest, 1023), np.uint64(len(values))
+    counts = cuda.cupy().zeros(most + 1, np.uint32)
+    kernels.launch("histogram", len(values), BLOCK, size, values, counts)
+    host = counts.get()
+    occur = np.flatnonzero(host)
+    return occur, host[occur].astype(np.int64)
+
+
 def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield (first, last + 1, items before, items up to its end) of runs of buckets.
 
@@ -65,42 +74,20 @@ def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
         first, begin = last, end
 
 
-class KeyCounts(Protocol):
-    """Numbers of keys of rows; total: of all rows; longest: of one row."""
-
-    total: int
-    longest: int
-
-    def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
-
-
-class BothSides:
-    """Keys of both sets of rows of a directed graph, outgoing and incoming edges."""
-
-    def __init__(self, sides: Sequence[KeyCounts]) -> None:
-        self._sides = sides
-        self.total = sum(side.total for side in sides)
-        self.longest = max(side.longest for side in sides)
-
-    def beyond(self, rows: int, kept: int) -> int:
-        """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
-        return sum(side.beyond(rows, kept) for side in self._sides)
-
-
 class Ranges:
     """Ranges of numbers whose keys fit a buffer.
 
+    lengths: uint32 [rows], keys of each row
     total: keys of all rows; longest: keys of the longest row
     """
 
-    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
+    def __init__(self, kernels: Kernels, lengths: DeviceArray) -> None:
         cupy = cuda.cupy()
-        self._degrees = degrees
-        tiles = -(-len(degrees) // ROWS_TILE)
+        self.lengths = lengths
+        tiles = -(-len(lengths) // ROWS_TILE)
         sums, longest = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
-        rows = np.uint64(len(degrees))
-        kernels.launch("sum_rows", tiles, 1, rows, degrees, sums, longest)
+        rows = np.uint64(len(lengths))
+        kernels.launch("sum_rows", tiles, 1, rows, lengths, sums, longest)
         self._before = np.zeros(tiles + 1, dtype=np.int64)
         np.cumsum(sums.get().astype(np.int64), out=self._before[1:])
         self.longest = int(longest.get()[0])
@@ -108,27 +95,20 @@ class Ranges:
 
     def beyond(self, rows: int, kept: int) -> int:
         """Count the keys beyond the first ``kept`` in the first ``rows`` rows."""
-        with self._degrees.device:
-            some = self._degrees[:rows]
+        with self.lengths.device:
+            some = self.lengths[:rows]
             first = cuda.cupy().minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
             return self._keys_before(rows) - int(first)
 
-    def cut(
-        self, capacity: int, rows: int | None = None, at: int | None = None
-    ) -> list[tuple[int, int, int]]:
+    def cut(self, capacity: int, rows: int) -> list[tuple[int, int, int]]:
         """Return (first row, last + 1, keys) of ranges of at most ``capacity`` keys.
 
-        capacity: at least the keys of the longest row; rows: most rows of a range; at:
-        a row where a range must begin
+        capacity: at least the keys of the longest row; rows: most rows of a range
         """
         out: list[tuple[int, int, int]] = []
         row = done = 0
-        while row < len(self._degrees):
-            last = self._row_after(done + capacity)
-            if rows is not None:
-                last = min(last, row + rows)
-            if at is not None and row < at:
-                last = min(last, at)
+        while row < len(self.lengths):
+            last = min(self._row_after(done + capacity), row + rows)
             upto = self._keys_before(last)
             out.append((row, last, upto - done))
             row, done = last, upto
@@ -147,4 +127,4 @@ class Ranges:
 
     def _tile(self, tile: int) -> Ids:
         first = tile * ROWS_TILE
-        return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
+        return self.lengths[first : first + ROWS_TILE].get().astype(np.int64)

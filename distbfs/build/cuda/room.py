@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from distbfs.build.cuda.chunks import longest
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, KeyCounts, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, ResourceError
@@ -36,13 +36,6 @@ SPARE, SPARE_VERTEX = 5 << 29, 2  # device memory left for validation and other 
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
 
-class RowLengths(Protocol):
-    """Lengths of the first rows; a ``Numbering`` implements this."""
-
-    def at_least_of(self, degree: int) -> int:
-        """Return a number above those of all rows of at least this length."""
-
-
 class Split(NamedTuple):
     """Rows in two pieces.
 
@@ -56,11 +49,13 @@ class Split(NamedTuple):
     tails: int
 
     @classmethod
-    def at(cls, kept: int, numbering: RowLengths, ranges: KeyCounts) -> Split:
-        """Split rows after ``kept`` columns; ranges: numbers of their keys."""
-        tailed = numbering.at_least_of(kept)
-        beyond = ranges.beyond(tailed, kept)
-        return cls(kept, tailed, ranges.total - beyond, beyond)
+    def at(
+        cls, kept: int, at_least_of: Callable[[int], int], sides: Sequence[Ranges]
+    ) -> Split:
+        """Split rows after ``kept`` columns; other arguments: as in ``Fit``."""
+        tailed = at_least_of(kept)
+        beyond = sum(side.beyond(tailed, kept) for side in sides)
+        return cls(kept, tailed, sum(side.total for side in sides) - beyond, beyond)
 
     @property
     def device_bytes(self) -> int:
@@ -72,25 +67,32 @@ class Split(NamedTuple):
 class Fit:
     """The memory of a device for the rows of a graph.
 
-    fixed: bytes of everything but columns, including searches; numbering, ranges: those
-    of the rows
+    fixed: bytes of everything but columns, including searches
     have: bytes that the device has while rows are built; after: and once they are built
+    at_least_of: function from a length to a number above those of all rows of at least
+    this length; sides: numbers of keys of the rows: of outgoing and, in a directed
+    graph, of incoming edges
     """
 
     fixed: int
     have: int
     after: int
-    numbering: RowLengths
-    ranges: KeyCounts
+    at_least_of: Callable[[int], int]
+    sides: Sequence[Ranges]
+
+    @property
+    def total(self) -> int:
+        """Number of keys of all rows."""
+        return sum(side.total for side in self.sides)
 
     def most(self) -> int:
         """Return the largest number of columns of a row that fit, EVERY if all do.
 
         A result below LEAST_KEPT means that not even LEAST_KEPT columns fit.
         """
-        if self.fixed + 4 * (self.ranges.total + COLUMN_PAD) <= self.after:
+        if self.fixed + 4 * (self.total + COLUMN_PAD) <= self.after:
             return EVERY
-        low, high = LEAST_KEPT - 1, self.ranges.longest
+        low, high = LEAST_KEPT - 1, max(x.longest for x in self.sides)
         while low < high:
             kept = (low + high + 1) // 2
             # mutant: fixed + self. ->
@@ -103,7 +105,7 @@ class Fit:
 
     def at(self, kept: int) -> Split:
         """Split rows after ``kept`` columns."""
-        return Split.at(kept, self.numbering, self.ranges)
+        return Split.at(kept, self.at_least_of, self.sides)
 
     def problem(self, what: str) -> str:
         """Return a message which says that LEAST_KEPT columns of a row do not fit.
@@ -112,7 +114,7 @@ class Fit:
         """
         split = self.at(LEAST_KEPT)
         return (
-            f"{what} {self.ranges.total} directed edges needs "
+            f"{what} {self.total} directed edges needs "
             f"{readable(self.fixed + split.device_bytes, needed=True)} of device "
             f"memory with {LEAST_KEPT} columns of a row there, and "
             f"{readable(4 * split.tails, needed=True)} of host memory; the device has "
@@ -133,30 +135,25 @@ class Room:
     host_bytes: int | None
     state: Callable[[ShareCounts], int]
 
-    def split(
-        self, n: int, numbering: Numbering, ranges: KeyCounts, *, sides: int = 1
-    ) -> Split | None:
-        """Choose how rows are split; None if the device has room for all columns.
+    def kept(self, n: int, numbering: Numbering, sides: Sequence[Ranges]) -> int:
+        """Return how many columns of a row the device keeps, EVERY if it has room.
 
-        ranges: numbers of keys of the rows; sides: how many sets of rows there are.
-        Raises OutOfMemory if the device has no room for the heads of rows, or the host
-        for their tails.
+        sides: as in ``Fit``. Raises OutOfMemory if the device has no room for the heads
+        of rows, or the host for their tails.
         """
-        total, active = ranges.total, numbering.active
+        count, active = len(sides), numbering.active
         held = total_bytes(vertices_table(n, active))
-        fixed = held + 8 * sides * (active + 1)
-        m, at_least = total // sides, numbering.at_least
-        fixed += self.state(whole_counts(n, active, m, at_least, directed=sides > 1))
-        have = self.free(held + 4 * sides * active, SPARE_VERTEX * n)
-        fit = Fit(fixed, have, have, numbering, ranges)
+        fixed = held + 8 * count * (active + 1)
+        m, at_least = sum(x.total for x in sides) // count, numbering.at_least
+        fixed += self.state(whole_counts(n, active, m, at_least, directed=count > 1))
+        have = self.free(held + 4 * count * active, SPARE_VERTEX * n)
+        fit = Fit(fixed, have, have, numbering.at_least_of, sides)
         kept = fit.most()
-        if kept == EVERY:
-            return None
         if kept < LEAST_KEPT:
             raise OutOfMemory(fit.problem(f"a graph of {n} vertices and"))
-        split = fit.at(kept)
-        self.check_host(4 * split.tails)
-        return split
+        if kept < EVERY:
+            self.check_host(4 * fit.at(kept).tails)
+        return kept
 
     def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
         """Return the free device bytes, plus ``held`` and less ``spare``.
@@ -167,6 +164,17 @@ class Room:
         if self.device_bytes is None:
             return free
         return min(free, self.device_bytes // sharing)
+
+    def spills(self, size: int, more: int, sharing: int, of_host: int) -> bool:
+        """Return whether a part's subgraphs wait in host memory until rows are made.
+
+        They do if a device lacks ``size`` bytes for them and ``more``, and the host has
+        room. sharing: number of parts of the device; of_host: of the host
+        """
+        limit = self.host_limit()
+        if limit is not None and of_host * size > limit:
+            return False
+        return size + more > self.free(sharing=sharing)
 
     def check_host(self, need: int, what: str = "tails of rows") -> None:
         """Raise OutOfMemory if tails need more bytes than the host has for them.

@@ -2,33 +2,127 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from distbfs.build.cuda.chunks import Passes
-from distbfs.build.cuda.kernels import KEYS_TILE, Kernels, check_keys
+from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
+from distbfs.build.cuda.keys import KeyPasses, Rule, segments
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
+from distbfs.build.cuda.ranges import RESERVE, Ranges, row_offsets
 from distbfs.build.cuda.room import EVERY, Budget, Split
 from distbfs.device import cuda
-from distbfs.device.array_table import allocate, total_bytes
-from distbfs.device.host_memory import pinned
+from distbfs.device.array_table import total_bytes
+from distbfs.device.host_memory import pinned, seen_by_kernels
+from distbfs.graph.csr import index_dtype
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
-from distbfs.types import Array, DeviceArray, Marks
+from distbfs.partition.device_part import DeviceSubgraph
+from distbfs.types import Array, DeviceArray, KernelArgument
 
-NO_KEYS = np.uint64((1 << 64) - 1)  # offset of a row without keys, until it is set
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
 
 
-class RowsByRange:
-    """Columns and offsets that are written range by range.
+class RowWriter:
+    """Writes rows from sorted keys of ascending rows, without repeats.
+
+    lengths: zeros, uint32 [counted], for the rows that may have columns
+    kernel: name of the kernel that writes columns; arguments: its arguments between
+    lengths and columns
+    bits: bits of a column in a key
+    room: memory for all columns and COLUMN_PAD more; None: pieces are joined at the end
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        lengths: DeviceArray,
+        kernel: str = "write_columns",
+        arguments: tuple[KernelArgument, ...] = (),
+        dtype: type[np.unsignedinteger] = np.uint32,
+        bits: int = 32,
+        room: DeviceArray | None = None,
+    ) -> None:
+        self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
+        self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
+        self._pieces: list[DeviceArray] = []
+        self._room, self._host = room, np.zeros(0, dtype)
+        self._written = 0
+
+    def to_host(self, most: int) -> None:
+        """Write columns, ``most`` at most, to pinned host memory."""
+        self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
+        self._room = seen_by_kernels(self._host)
+
+    def _place(self, count: int) -> DeviceArray:
+        """Return memory for the next columns."""
+        first, self._written = self._written, self._written + count
+        if self._room is not None:
+            return self._room[first:]
+        self._pieces.append(cuda.cupy().empty(count + COLUMN_PAD, self._dtype))
+        return self._pieces[-1]
+
+    def add(self, keys: DeviceArray, shift: int) -> None:
+        """Append the columns of keys, uint64; row = row of the key + shift.
+
+        All keys of a row must come in one call.
+        """
+        if len(keys):
+            self._write(keys, shift, self._place)
+
+    def _write(
+        self, keys: DeviceArray, shift: int, place: Callable[[int], DeviceArray]
+    ) -> int:
+        """Write columns to ``place(their number)``; return their number."""
+        starts, fresh = self._kernels.fresh_before(keys)
+        self._kernels.launch(
+            self._kernel,
+            len(keys),
+            KEYS_TILE,
+            np.uint64(len(keys)),
+            keys,
+            starts,
+            self._bits,
+            np.uint32(shift & 0xFFFFFFFF),
+            self._lengths,
+            *self._arguments,
+            place(fresh),
+        )
+        return fresh
+
+    def _columns(self) -> DeviceArray:
+        """Return all columns, and COLUMN_PAD zeros."""
+        total, room = self._written, self._room
+        end = slice(total, total + COLUMN_PAD)
+        if len(self._host):
+            self._host[end] = 0
+            return seen_by_kernels(self._host[: end.stop])
+        if room is None and len(self._pieces) == 1:
+            room = self._pieces.pop()
+        elif room is None:
+            room, at = cuda.cupy().empty(end.stop, self._dtype), 0
+            for piece in self._pieces:
+                count = len(piece) - COLUMN_PAD
+                room[at : at + count] = piece[:count]
+                at += count
+            self._pieces = []
+        room[end].set(np.zeros(COLUMN_PAD, self._dtype))
+        return room[: end.stop]
+
+    def finish(self, rows: int) -> DeviceSubgraph:
+        """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
+        columns = self._columns()
+        offsets = row_offsets(self._lengths, rows, index_dtype(self._written))
+        return DeviceSubgraph(offsets, columns, on_host=len(self._host) > 0)
+
+
+class RowsByRange(RowWriter):
+    """Rows of a ``Share``, written range by range.
 
     active: number of rows; total: number of keys, including repeats; wide: offsets have
     64 bits
     split: how rows are split, None if all columns are on the device
-    gaps: bool [active], which rows have no keys; None if all have some
     """
 
     def __init__(
@@ -39,122 +133,71 @@ class RowsByRange:
         *,
         wide: bool,
         split: Split | None = None,
-        gaps: Marks | None = None,
     ) -> None:
         cupy = cuda.cupy()
-        self._gaps = gaps
-        self._kernels, self._split = kernels, split
-        self._active, self._total = active, split.heads if split else total
-        self._wide = wide or split is not None
-        self._large = self._wide or total >= WIDE
-        table = rows_table(active, self._total, wide=self._large)
-        made = allocate(table, cupy.empty)
-        self._offsets, self._columns = made["offsets"], made["columns"]
-        self._written = self._in_tails = 0
+        self._split, self._wide = split, wide or split is not None
+        self._total, self._in_tails = split.heads if split else total, 0
+        need = total_bytes(rows_table(active, self._total, wide=True))
+        cuda.require(need + 8 * active + RESERVE // 4, f"rows of {total} keys")
+        self._heads = cupy.empty(self._total + COLUMN_PAD, np.uint32)
+        super().__init__(kernels, cupy.zeros(active, np.uint32), room=self._heads)
         if split is not None:
-            self._tail_offsets = cupy.empty(split.tailed + 1, np.uint64)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
 
-    @property
-    def m(self) -> int:
-        """Number of columns written, without repeats."""
-        return self._written + self._in_tails
-
-    def write(self, keys: Any, rows: tuple[int, int, int]) -> None:
-        """Append sorted keys of a range of rows (first, last + 1, keys)."""
-        low, high, _ = rows
+    def write(self, keys: DeviceArray, low: int) -> None:
+        """Append sorted keys of rows from ``low`` on; rows with tails go apart."""
         if self._split is not None and low < self._split.tailed:
-            self._deal(keys, low, high, self._split.kept)
-            return
-        self._written += self._write(
-            keys, self._written, self._columns[self._written :], self._offsets[low:]
-        )
+            some, keys = segments(keys, low, [self._split.tailed], 32)
+            if len(some):
+                self._deal(self._split, some, low)
+        self.add(keys, low)
 
-    def _write(
-        self, keys: Any, base: int, columns: DeviceArray, offsets: DeviceArray
-    ) -> int:
-        """Write columns, and offsets from ``base`` on; return the number of columns."""
-        starts, fresh = self._kernels.fresh_before(keys)
-        name = "write_rows_64" if self._large else "write_rows_32"
-        count = np.uint64(len(keys))
-        self._kernels.launch(
-            name,
-            len(keys),
-            KEYS_TILE,
-            count,
-            keys,
-            starts,
-            np.uint64(base),
-            columns,
-            offsets,
-        )
-        return fresh
-
-    def _deal(self, keys: Any, low: int, high: int, kept: int) -> None:
-        """Put the first ``kept`` columns of rows on the device, others on the host."""
-        cupy, rows = cuda.cupy(), high - low
-        columns = cupy.empty(len(keys), np.uint32)
-        offsets = cupy.full(rows + 1, NO_KEYS, np.uint64)
-        count = self._write(keys, 0, columns, offsets)
-        offsets[rows:].set(np.array([count], np.uint64))
-        if self._gaps is not None:
-            places = offsets.get()
-            offsets.set(filled(places, places[:-1] == NO_KEYS))
-        lengths = cupy.diff(offsets)
-        heads = cupy.minimum(lengths, np.uint64(kept))
-        places = []
-        for sizes, at, out in (
-            (heads, self._written, self._offsets),
-            (lengths - heads, self._in_tails, self._tail_offsets),
-        ):
-            place = out[low : high + 1]
-            place[:1] = at
-            place[1:] = cupy.cumsum(sizes, dtype=np.uint64) + np.uint64(at)
-            places.append(place)
+    def _deal(self, split: Split, keys: DeviceArray, low: int) -> None:
+        """Put the first columns of rows on the device, others on the host."""
+        columns = cuda.cupy().empty(len(keys), np.uint32)
+        high = low + 1 + (int(keys[-1:].get()[0]) >> 32)
+        count, lengths = self._write(keys, low, lambda _: columns), self._lengths
+        lengths = lengths[low:high]
+        heads, tails = split_offsets(lengths, split)
+        heads += np.uint64(self._written)
+        tails += np.uint64(self._in_tails)
         deal_rows(
             self._kernels,
-            kept,
-            offsets,
+            split.kept,
+            row_offsets(lengths),
             columns[:count],
-            places[0],
-            places[1],
-            self._columns,
+            heads,
+            tails,
+            self._heads,
             self._tails,
         )
-        self._written, self._in_tails = (int(x[-1:].get()[0]) for x in places)
+        self._written, self._in_tails = (int(x[-1:].get()[0]) for x in (heads, tails))
 
-    def finish(self) -> dict[str, Any]:
+    def made(self) -> dict[str, Any]:
         """Return offsets, columns, m and tails of the rows, as in Share."""
-        written = self._written
-        self._offsets[self._active :].set(np.array([written], self._offsets.dtype))
-        if self._large and not self._wide and written < WIDE:
-            self._offsets = self._offsets.astype(np.uint32)
-        if self._gaps is not None:
-            self._offsets.set(filled(self._offsets.get(), self._gaps))
-        columns = self._columns[: written + COLUMN_PAD]
-        columns[written:].set(np.zeros(COLUMN_PAD, dtype=np.uint32))
+        written, split, columns = self._written, self._split, self._columns()
         wasteful = (self._total - written) * WASTE > self._total
         if wasteful and columns.nbytes + RESERVE < cuda.free_bytes():
             columns = columns.copy()
-        made = {"m": self.m, "offsets": self._offsets, "columns": columns}
-        if self._split is not None:
-            tails = self._tails[: self._in_tails]
-            kept, tailed, *_ = self._split
-            if self._gaps is not None:
-                self._tail_offsets[tailed:].set(np.array([self._in_tails], np.uint64))
-                starts = filled(self._tail_offsets.get(), self._gaps[:tailed])
-                self._tail_offsets.set(starts)
-            made["tails"] = Tails(kept, tailed, self._tail_offsets, tails)
-        return made
+        made: dict[str, Any] = {"m": written + self._in_tails, "columns": columns}
+        if split is None:
+            wide = self._wide or written >= WIDE
+            return made | {"offsets": self._kernels.offsets(self._lengths, wide=wide)}
+        offsets, tail_offsets = split_offsets(self._lengths, split)
+        held = self._tails[: self._in_tails]
+        tails = Tails(split.kept, split.tailed, tail_offsets, held)
+        return made | {"offsets": offsets, "tails": tails}
 
 
-def filled(offsets: Array, empty: Marks) -> Array:
-    """Fill gaps in offsets [rows + 1]: an empty row begins where the next one begins.
+def split_offsets(
+    lengths: DeviceArray, split: Split
+) -> tuple[DeviceArray, DeviceArray]:
+    """Return where heads of rows begin and all end, and their tails, both uint64.
 
-    empty: bool [rows], which rows are empty
+    lengths: uint32, of whole rows; only the first ``split.tailed`` have tails
     """
-    offsets[:-1][empty] = offsets[-1]
-    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
+    heads = cuda.cupy().minimum(lengths, np.uint32(split.kept))
+    return row_offsets(heads), row_offsets((lengths - heads)[: split.tailed])
 
 
 def deal_rows(
@@ -187,56 +230,61 @@ def deal_rows(
     )
 
 
+class Side(NamedTuple):
+    """Pairs of ids of which rows of one direction are made.
+
+    chunks: the pairs, of which one more pass must be announced
+    turned: whether rows are those of the second ids; last: whether no rows follow
+    """
+
+    chunks: Passes
+    budget: Budget
+    turned: bool = False
+    last: bool = True
+
+
 def make_rows(
     kernels: Kernels,
-    chunks: Passes,
+    pairs: Side,
     numbering: Numbering,
     sides: list[Ranges],
-    budget: Budget,
     kept: int,
     *,
     both: bool,
     wide: bool,
-    gaps: Marks | None,
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
-    chunks: the pairs, of which one more pass must be announced
     sides: the numbers of keys of the rows; the first are those of these rows, and are
     taken from the list
-    kept: number of columns of a row on the device; gaps: see ``RowsByRange``
+    kept: number of columns of a row on the device
     both: whether a pair stands for two directed edges
     """
+    active = numbering.active
     with kernels.phase("numbering"):
-        ranges, active = sides.pop(0), numbering.active
-        split = None if kept == EVERY else Split.at(kept, numbering, ranges)
-        capacity = budget.keys_at_once(active, ranges, split)
-        bounds = ranges.cut(capacity, at=split and split.tailed)
-        total, columns = ranges.total, split.heads if split else ranges.total
-        del ranges
+        ranges, split = sides.pop(0), None
+        if kept < EVERY:
+            split = Split.at(kept, numbering.at_least_of, [ranges])
+        most = pairs.budget.keys_at_once(active, ranges, split)
     with kernels.phase("memory"):
         cuda.release()
-        need = total_bytes(rows_table(active, columns, wide=True))
-        need += KEY_BYTES * capacity + RESERVE // 4
-        cuda.require(need, f"building a graph of {total} directed edges")
-        rows = RowsByRange(kernels, active, total, wide=wide, split=split, gaps=gaps)
-        buffer = cuda.cupy().empty(capacity, np.uint64)
-    chunks.expect(len(bounds) - 1)
-    each = partial(kernels.each, chunks, "keys")
-    for index, bound in enumerate(bounds):
-        low, high, expected = bound
-        ends = numbering.numbers, np.uint32(low), np.uint32(high), np.uint32(both)
-        check_keys(kernels.append(each, "append_keys", ends, buffer), expected)
-        keys = buffer[:expected]
-        if index == len(bounds) - 1:
-            chunks.drop()
-        with kernels.phase("sort"):
-            keys.sort()
+        rows = RowsByRange(kernels, active, ranges.total, wide=wide, split=split)
+    rule = Rule(
+        "keys",
+        active,
+        (numbering.numbers, np.uint32(both)),
+        ranges=ranges,
+        most=most,
+        turned=pairs.turned,
+        last=pairs.last,
+    )
+    del ranges
+    for keys, low in KeyPasses(kernels, pairs.chunks).sorted_keys(rule):
         with kernels.phase("rows"):
-            rows.write(keys, bound)
+            rows.write(keys, low)
         del keys
-    chunks.drop()
-    del buffer
+    if pairs.last:
+        pairs.chunks.drop()
     with kernels.phase("memory"):
         cuda.release()
-        return rows.finish()
+        return rows.made()

@@ -1,9 +1,9 @@
 /* Bits of the edges that searches see.
  *
  * Method: by flags of vertices, a column has its bit if both of its ends are flagged; by a
- * list of pairs, each sets the bit that a binary search finds in its row; by flags of edges
+ * list of pairs, each sets the bit that a binary search finds in its row; for flags of edges
  * as they are listed, the keys of a range of ids are written and sorted, so that flag k is
- * of key k.
+ * of key k, and flagged ones are pairs.
  *
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number.
@@ -31,10 +31,9 @@ struct Seen {
     u32 *flags;           /* [columns / 32 + 1], the same by name */
     u32 *ends;            /* [active], how many columns of each row are seen */
     u64 *buckets;         /* [(n - 1 >> shift) + 1], how many keys begin with such an id */
-    u64 *keys;            /* [count], smaller and larger id of an edge, 32 bits each; or the
-                             ids that it leads from and to */
+    u64 *keys;            /* [keys of some ids], smaller and larger id of an edge, 32 bits
+                             each; or the ids that it leads from and to */
     u64 *filled;          /* [1], how many are written */
-    const u8 *chosen;     /* [count], flags of edges by keys that rise; other than 0: seen */
     u64 low, high, count, n, columns;
     u64 from_id, to_id;   /* of the smaller ids of keys */
     u32 active, tailed;
@@ -42,7 +41,7 @@ struct Seen {
     u32 shares, wide;
     u32 parts, part;      /* whose local ids there are */
     u32 first, shift;
-    u32 one_way;          /* of a directed graph: 1 in rows of edges out, 2 in those of edges in */
+    u32 one_way;          /* not 0: of a directed graph */
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -186,18 +185,6 @@ extern "C" __global__ void write_keys(const Seen r) {
     for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
         const u32 id = whole_id(r, v);
         if (id >= r.from_id && id < r.to_id) forward_of_row(r, (u32)v, id, true);
-    }
-}
-
-/* Sets the bits of the edges that are chosen, and whose ends are flagged where ids have
- * flags. */
-extern "C" __global__ void see_listed(const Seen r) {
-    for (u64 k = thread_of(); k < r.count; k += threads_of()) {
-        if (!r.chosen[k]) continue;
-        const u32 u = r.keys[k] >> 32, v = (u32)r.keys[k], a = r.places[u], b = r.places[v];
-        if (r.ids && !(flagged(r, u) && flagged(r, v))) continue;
-        if (r.one_way != 2) see(r, a, b);
-        if (r.one_way != 1) see(r, b, a);
     }
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ from distbfs.types import Array, DeviceArray, Ids, Marks
 SOURCE = Path(__file__).with_name("seen.cu")
 BLOCK = 256
 PAIRS = 1 << 23  # edges that go to the device at once
-KEYS = 1 << 26  # sorted at once, unless one row or range of ids has more
-KEY_BYTES = 8 + 8 + 1  # a key of an edge, its place in the sort, a flag
+KEYS = 1 << 25  # sorted at once, unless one row or range of ids has more
+KEY_BYTES = 8 + 8 + 8 + 8 + 1  # a key of an edge twice, others for its ends, a flag
 RANGES = 16  # log2 of the ranges of ids of which keys are counted
 SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
 
@@ -156,7 +156,7 @@ class SeenMaker:
             columns=len(own.names),
             active=self._active,
             wide=own.names.dtype.itemsize == 8,
-            one_way=("", "out", "in").index(way),
+            one_way=bool(way),
             **{"devices": 1, "parts": 1, **form},
         )
         if (tails := own.tails) is not None:
@@ -234,40 +234,30 @@ class SeenMaker:
             raise InputError(
                 f"edges has {len(edges)} flags; allowed: one for each of {count} edges"
             )
-        return self._both(lambda side: side._of_edges(edges, vertices, self))
-
-    def _of_edges(
-        self, edges: Marks, vertices: Marks | None, lister: SeenMaker
-    ) -> SeenEdges:
-        """Return visible edges; lister: of the rows out, which list the edges."""
-        cp, p, of = cuda.cupy(), self._params, lister._params
-        places = self._places()
-        p.places, p.ids = places.data.ptr, 0
-        of.shift = max((self._n - 1).bit_length() - RANGES, 0)
-        buckets = cp.zeros((self._n >> of.shift) + 1, np.uint64)
-        of.buckets = buckets.data.ptr
-        lister._launch("count_keys", 32 * self._active)
+        cp, p = cuda.cupy(), self._params
+        p.shift = shift = max((self._n - 1).bit_length() - RANGES, 0)
+        buckets = cp.zeros((self._n >> shift) + 1, np.uint64)
+        p.buckets = buckets.data.ptr
+        self._launch("count_keys", 32 * self._active)
         runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
         most = max((high - low for _, _, low, high in runs), default=0)
-        with self._room(KEY_BYTES * most + self._n // 8):
-            ids = None if vertices is None else self._flags_of(vertices)
-            p.ids = 0 if ids is None else ids.data.ptr
+        ends = None if vertices is None else cp.asarray(vertices)
 
-            def fill() -> None:
-                for first, last, low, high in runs:
-                    keys = cp.empty(high - low, np.uint64)
-                    filled = cp.zeros(1, np.uint64)
-                    of.from_id, of.to_id = first << of.shift, last << of.shift
-                    p.keys = of.keys = keys.data.ptr
-                    of.filled = filled.data.ptr
-                    lister._launch("write_keys", 32 * self._active)
-                    keys.sort()
-                    chosen = cp.asarray(edges[low:high])
-                    p.chosen, p.count = chosen.data.ptr, high - low
-                    self._launch("see_listed", high - low)
-                    cp.cuda.Device().synchronize()  # before they go
+        def pairs() -> Iterator[tuple[DeviceArray, DeviceArray]]:
+            for first, last, low, high in runs:
+                keys, filled = cp.empty(high - low, np.uint64), cp.zeros(1, np.uint64)
+                p.from_id, p.to_id = first << shift, last << shift
+                p.keys, p.filled = keys.data.ptr, filled.data.ptr
+                self._launch("write_keys", 32 * self._active)
+                keys.sort()
+                keys = keys[cp.asarray(edges[low:high])]
+                u, v = (x.astype(np.uint32) for x in (keys >> np.uint64(32), keys))
+                if ends is not None:
+                    seen = ends[u] & ends[v]
+                    u, v = u[seen], v[seen]
+                yield u, v
 
-            return self._made(fill)
+        return self._both(lambda side: side._of_pairs(pairs, KEY_BYTES * most))
 
     def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
         """Return the visible edges, which pairs of ids list.
@@ -283,16 +273,22 @@ class SeenMaker:
             raise UsageError(
                 f"masks of edges go up to {ISOLATED} vertices on devices, not {n}"
             )
-        return self._both(lambda side: side._of_pairs(pairs))
+        return self._both(lambda side: side._of_pairs(lambda: pairs))
 
-    def _of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
+    def _of_pairs(
+        self, pairs: Callable[[], Iterable[tuple[Any, Any]]], more: int = 16 * PAIRS
+    ) -> SeenEdges:
+        """Return the visible edges; more: bytes of the device that listing them takes.
+
+        pairs: function that lists them anew, in arrays on the host or the device
+        """
         cp = cuda.cupy()
-        with self._room(16 * PAIRS + (4 * self._n if self._given is None else 0)):
+        with self._room(more + (4 * self._n if self._given is None else 0)):
             places = self._places()
             self._params.places = places.data.ptr
 
             def fill() -> None:
-                for u, v in pairs:
+                for u, v in pairs():
                     for low in range(0, len(u), PAIRS):
                         some = slice(low, low + PAIRS)
                         ends = [

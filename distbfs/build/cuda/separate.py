@@ -16,16 +16,17 @@ from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
 from distbfs.build.cuda.keys import (
     BOTH_ENDS,
     FIRST_ENDS,
-    KeyPasses,
-    RowWriter,
+    PartPasses,
     Rule,
     segments,
 )
-from distbfs.build.cuda.ranges import RESERVE, Ranges
+from distbfs.build.cuda.ranges import RESERVE, Ranges, histogram
 from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.rows import RowWriter
 from distbfs.build.cuda.shares import DealerSeat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.exchange.router import gather_all
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import SET_BITS
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
@@ -35,7 +36,6 @@ from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
-TOO_MANY_ENDS = "a vertex has 2^32 ends of edge tuples or more"
 VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
 DELEGATE_BYTES = 64  # for a delegate in the table under construction
 
@@ -59,42 +59,6 @@ class CommonSizes:
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
         """Return the number of parts and the part's index as kernel arguments."""
         return np.uint32(self.parts), np.uint32(part)
-
-
-@dataclass
-class FirstRound:
-    """Results of a part's first round.
-
-    degrees: degrees without loops and repeats; ends: number of tuple ends; both uint32
-    [local] on the device; of a directed graph as in ``DevicePart``
-    histogram: (distinct degrees, count of each), int64; total: sum of ``ends``
-    """
-
-    degrees: Any
-    ends: Any
-    histogram: tuple[Array, Array]
-    loops: int
-    total: int
-
-
-@dataclass
-class Numbered:
-    """Numbers of the vertices of a part, and the facts that other parts need.
-
-    vertices, numbers, tuple_degrees: as in DevicePart
-    normals, members: sets of normal vertices and of delegates, uint32 [4 * blocks] on
-    the host
-    ids, degrees: those of its delegates by ascending id, uint64 and uint32 on the host
-    """
-
-    active: int
-    vertices: Any
-    numbers: Any
-    tuple_degrees: Any
-    normals: Array
-    members: Array
-    ids: Array
-    degrees: Array
 
 
 @dataclass
@@ -126,31 +90,27 @@ class Shared:
         self,
         world: World,
         placement: Placement,
-        numbered: Sequence[Numbered],
+        parts: Sequence[SeparatedPart],
         delegates: int,
         *,
         wide: bool,
     ) -> None:
-        order = [k for rank in range(world.size) for k in placement.parts_of(rank)]
+        seats = [placement.parts_of(rank) for rank in range(world.size)]
 
-        def gathered(arrays: list[Array]) -> Array:
-            return np.concatenate(world.allgather(np.concatenate(arrays)))
-
-        def by_part(values: Array) -> Array:
-            out = np.empty_like(values).reshape(placement.parts, -1)
-            out[order] = values.reshape(placement.parts, -1)
-            return out.ravel()
+        def gathered(name: str) -> list[Array]:
+            return gather_all(world, [getattr(x, name) for x in parts], seats)
 
         self.ids, self.degrees = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
         if not wide:
-            self.normals = by_part(gathered([x.normals for x in numbered]))
+            self.normals = np.concatenate(gathered("normals"))
         if delegates:
-            self.ids = gathered([x.ids for x in numbered])
-            self.degrees = gathered([x.degrees for x in numbered])
+            ids = gathered("ids")
+            self.ids = np.concatenate(ids)
+            self.degrees = np.concatenate(gathered("degrees"))
         if delegates and not wide:
-            self.members = by_part(gathered([x.members for x in numbered]))
-            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in numbered])
-            add_bases(self.members, by_part(np.cumsum(sizes) - sizes))
+            self.members = np.concatenate(gathered("members"))
+            sizes = np.array([len(x) for x in ids])
+            add_bases(self.members, np.cumsum(sizes) - sizes)
         if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
         sets = 0 if wide else 2 * self.normals.nbytes
@@ -167,31 +127,8 @@ def add_bases(sets: Array, bases: Ids) -> None:
     ranks += bases.astype(np.uint32)[:, None]
 
 
-@dataclass(frozen=True)
-class Spill:
-    """Decides whether a part's subgraphs wait in host memory until rows are made.
-
-    room: memory limits of a device and its host; sharing: number of parts of the
-    device; of_host: number of parts of the host
-    """
-
-    room: Room
-    sharing: int
-    of_host: int
-
-    def wanted(self, size: int, more: int) -> bool:
-        """Return whether a device lacks ``size`` bytes for subgraphs and ``more``.
-
-        It returns False if the host has no room either.
-        """
-        limit = self.room.host_limit()
-        if limit is not None and self.of_host * size > limit:
-            return False
-        return size + more > self.room.free(sharing=self.sharing)
-
-
 class Builder:
-    """Builds the parts of one device of this rank; see ``KeyPasses``.
+    """Builds the parts of one device of this rank; see ``PartPasses``.
 
     directed: build subgraphs of edges out and of edges in; sharing: number of parts of
     the device
@@ -209,72 +146,9 @@ class Builder:
         seat: DealerSeat | None = None,
     ) -> None:
         self.source, self.shape, self.layout = source, shape, shape.layout
-        self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
+        self.keys = PartPasses(source, shape.parts, buffer_bytes, done, seat)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
-
-    def count(self, part: int) -> FirstRound:
-        """Compute the degrees of a part."""
-        cupy, launch = cuda.cupy(), self.kernels.launch
-        local = self.layout.local_count(part)
-        cuda.require(VERTEX_BYTES * local, f"part {part} of {local} vertices")
-        degrees, ends = (cupy.zeros(local, np.uint32) for _ in range(2))
-        loops = cupy.zeros(1, np.uint64)
-        own = self.shape.own(part)
-
-        def count_loops(u: Any, v: Any) -> None:
-            launch(
-                "count_loops", len(u), BLOCK, np.uint64(len(u)), u, v, *own, ends, loops
-            )
-
-        self.keys.expect(2 * self.directed)
-        tuples = cupy.zeros(local, np.uint32) if self.directed else ends
-        for turned in self._turns:
-            first = None if turned else count_loops
-            rows = (*own, self._ends)
-            rule = Rule("own", local, rows, first, bits=self.shape.bits, turned=turned)
-            for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
-                with self.kernels.phase("degrees"):
-                    none = np.uint64(0)
-                    self._measure(keys, low, degrees, none if turned else tuples)
-                del keys
-        with self.kernels.phase("degrees"):
-            if self.directed:  # a tuple counts at its source
-                ends += np.uint32(2) * tuples
-            cuda.release()
-            return FirstRound(
-                degrees,
-                ends,
-                self.kernels.histogram(degrees),
-                int(loops.get()[0]),
-                Ranges(self.kernels, ends).total,
-            )
-
-    @property
-    def _ends(self) -> np.uint32:
-        """Which ends of a tuple have rows, as an argument of kernels."""
-        return FIRST_ENDS if self.directed else BOTH_ENDS
-
-    @property
-    def _turns(self) -> tuple[bool, ...]:
-        """Whether tuples are reversed, for each set of rows."""
-        return (False, True) if self.directed else (False,)
-
-    def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
-        if len(keys):
-            starts, _ = self.kernels.fresh_before(keys)
-            self.kernels.launch(
-                "measure_rows",
-                len(keys),
-                KEYS_TILE,
-                np.uint64(len(keys)),
-                keys,
-                starts,
-                np.uint32(self.shape.bits),
-                np.uint32(low),
-                degrees,
-                ends,
-            )
 
     def _rank(self, counts: Any, members: Any) -> int:
         """Fill in the ranks of a set from the members per block; count the members."""
@@ -285,7 +159,7 @@ class Builder:
         )
         return int(starts[-1:].get()[0])
 
-    def _sets(self, degrees: Any, threshold: int) -> list[tuple[Any, int]]:
+    def sets(self, degrees: Any, threshold: int) -> list[tuple[Any, int]]:
         """Return (set, members) of the normal vertices and delegates of a part.
 
         degrees: uint32 [local]; a set is uint32 [4 * blocks]
@@ -307,43 +181,17 @@ class Builder:
         sizes = [self._rank(*pair) for pair in zip(counts, sets, strict=True)]
         return list(zip(sets, sizes, strict=True))
 
-    def number(self, part: int, counted: FirstRound, threshold: int) -> Numbered:
-        """Assign numbers to the vertices of a part; frees ``counted``."""
-        cupy, launch = cuda.cupy(), self.kernels.launch
-        local = len(counted.degrees)
-        with self.kernels.phase("numbering"):
-            sets = self._sets(counted.degrees, threshold)
-            (normals, active), (members, delegates) = sets
-            ids = cupy.empty(delegates, np.uint64)
-            high = cupy.empty(delegates, np.uint32)
-            arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
-            launch(
-                "number_vertices",
-                local,
-                BLOCK,
-                np.uint64(local),
-                *self.shape.own(part),
-                np.uint32(active),
-                normals,
-                members,
-                counted.degrees,
-                counted.ends,
-                *arrays,
-                ids,
-                high,
-            )
-            host = (x.get() for x in (normals, members, ids, high))
-            out = Numbered(active, *arrays, *host)
-            counted.degrees = counted.ends = None
-        return out
-
     def close(self) -> None:
         """Free everything but the parts."""
         self._tables = None
         self.keys.close()
 
     def tables(self, shared: Shared) -> Tables:
-        """Copy the shared facts to the device, and number the delegates."""
+        """Return the shared facts on the device, with the delegates' numbers."""
+        self._tables = self._tables or self._made(shared)
+        return self._tables
+
+    def _made(self, shared: Shared) -> Tables:
         cupy, launch = cuda.cupy(), self.kernels.launch
         shape, d = self.shape, len(shared.ids)
         what = "the delegates and normal vertices of all parts"
@@ -377,24 +225,116 @@ class Builder:
             )
             return Tables(normals, members, table, ids.get().astype(np.int64))
 
-    def separate(
-        self,
-        part: int,
-        numbered: Numbered,
-        shared: Shared,
-        threshold: int,
-        spill: Spill | None = None,
-    ) -> DevicePart:
-        """Build the subgraphs of a part: four, or four of each direction.
 
-        spill: given if their columns may lie in host memory
+class SeparatedPart:
+    """A part under construction; its first round computes degrees.
+
+    Call ``number``, then ``separate``.
+
+    histogram: (distinct degrees, count of each), int64; loops, total: numbers of loops,
+    and of ends of tuples, of its vertices
+    active: number of normal vertices with edges; normals, members: sets of normal
+    vertices and of delegates, uint32 [4 * blocks]; ids, degrees: those of its delegates
+    by ascending id, uint64 and uint32. They are on the host, and for other parts.
+    """
+
+    def __init__(self, builder: Builder, part: int) -> None:
+        self.builder, self.part = builder, part
+        self._directed, self._local = builder.directed, builder.layout.local_count(part)
+        self._own, local = builder.shape.own(part), self._local
+        # which ends of a tuple have rows; whether tuples are reversed, by set of rows
+        self._ends = FIRST_ENDS if self._directed else BOTH_ENDS
+        self._turns = (False, True) if self._directed else (False,)
+        cupy, kernels = cuda.cupy(), builder.kernels
+        cuda.require(VERTEX_BYTES * local, f"part {part} of {local} vertices")
+        degrees, ends = (cupy.zeros(local, np.uint32) for _ in range(2))
+        loops = cupy.zeros(1, np.uint64)
+
+        def count_loops(u: Any, v: Any) -> None:
+            form = np.uint64(len(u)), u, v, *self._own, ends, loops
+            kernels.launch("count_loops", len(u), BLOCK, *form)
+
+        builder.keys.expect(2 * self._directed)
+        tuples = cupy.zeros(local, np.uint32) if self._directed else ends
+        for turned in self._turns:
+            first: Any = None if turned else count_loops
+            every = np.uint64(0) if turned else tuples
+            rows, bits = (*self._own, self._ends), builder.shape.bits
+            rule = Rule("own", local, rows, first, bits=bits, turned=turned)
+            for keys, low in builder.keys.sorted_keys(rule, lambda _: 0):
+                with kernels.phase("degrees"):
+                    self._measure(keys, low, degrees, every)
+                del keys
+        with kernels.phase("degrees"):
+            if self._directed:  # a tuple counts at its source
+                ends += np.uint32(2) * tuples
+            cuda.release()
+            self.histogram = histogram(kernels, degrees)
+            self.loops = int(loops.get()[0])
+            self.total = Ranges(kernels, ends).total
+        self._counted: Any = degrees, ends
+
+    def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
+        if len(keys):
+            kernels, bits = self.builder.kernels, self.builder.shape.bits
+            starts, _ = kernels.fresh_before(keys)
+            kernels.launch(
+                "measure_rows",
+                len(keys),
+                KEYS_TILE,
+                np.uint64(len(keys)),
+                keys,
+                starts,
+                np.uint32(bits),
+                np.uint32(low),
+                degrees,
+                ends,
+            )
+
+    def number(self, threshold: int) -> None:
+        """Assign numbers to the vertices."""
+        cupy, kernels, local = cuda.cupy(), self.builder.kernels, self._local
+        degrees, ends = self._counted
+        del self._counted
+        self._threshold = threshold
+        with kernels.phase("numbering"):
+            sets = self.builder.sets(degrees, threshold)
+            (normals, self.active), (members, delegates) = sets
+            ids = cupy.empty(delegates, np.uint64)
+            high = cupy.empty(delegates, np.uint32)
+            self._arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
+            kernels.launch(
+                "number_vertices",
+                local,
+                BLOCK,
+                np.uint64(local),
+                *self._own,
+                np.uint32(self.active),
+                normals,
+                members,
+                degrees,
+                ends,
+                *self._arrays,
+                ids,
+                high,
+            )
+            host = (x.get() for x in (normals, members, ids, high))
+            self.normals, self.members, self.ids, self.degrees = host
+
+    def separate(
+        self, shared: Shared, room: Room | None = None, of_host: int = 1
+    ) -> DevicePart:
+        """Build the subgraphs: four, or four of each direction.
+
+        room: memory limits, if their columns may lie in host memory; of_host: number of
+        parts of the host
 
         If ids are wide, the columns of nn are local ids of other parts; see
         ``places.number_columns``.
         """
-        tables = self._tables = self._tables or self.tables(shared)
-        shape, active, d = self.shape, numbered.active, len(tables.delegates)
-        local = self.layout.local_count(part)
+        builder, local, part = self.builder, self._local, self.part
+        tables = builder.tables(shared)
+        shape, active, d = builder.shape, self.active, len(tables.delegates)
         bases = [0, active, 2 * active, 2 * active + d, 2 * (active + d)]
         if bases[-1] > MAX_ROWS:
             raise UsageError(
@@ -403,11 +343,11 @@ class Builder:
             )
         normals = tables.normals
         if normals is None:
-            normals = cuda.cupy().asarray(numbered.normals)
+            normals = cuda.cupy().asarray(self.normals)
         sizes = np.uint32(shape.blocks), np.uint32(active), np.uint32(d)
         rooms = np.uint64(shape.per), np.uint64(len(tables.table))
         sets = (normals, tables.members, tables.table)
-        arguments = (*shape.own(part), self._ends, *sizes, *rooms, *sets)
+        arguments = (*self._own, self._ends, *sizes, *rooms, *sets)
         column = 4 if shape.parts == 1 else 8
 
         def made(*, turned: bool) -> list[DeviceSubgraph]:
@@ -421,42 +361,44 @@ class Builder:
 
             def kept(counts: Any) -> int:
                 spans = [counts[a:b] for a, b in pairwise(bases)]
-                totals = [Ranges(self.kernels, x).total for x in spans]
+                totals = [Ranges(builder.kernels, x).total for x in spans]
                 size = column * totals[0] + 4 * sum(totals[1:])
                 more, others = 4 * len(self._turns) * sum(totals), 16 * (local + d)
-                if spill is None or not spill.wanted(left * size, more + others):
+                need = left * size, more + others
+                if room is None or not room.spills(*need, builder.sharing, of_host):
                     return size + others
                 for writer, total in zip(writers, totals, strict=True):
                     writer.to_host(total)
                 return others
 
-            for keys, low in self.keys.sorted_keys(rule, kept):
-                with self.kernels.phase("rows"):
+            for keys, low in builder.keys.sorted_keys(rule, kept):
+                with builder.kernels.phase("rows"):
                     pieces = segments(keys, low, bases[1:4], shape.bits)
                     each = zip(writers, pieces, bases[:4], strict=True)
                     for writer, piece, base in each:
                         writer.add(piece, low - base)
                     del pieces, piece, each
                 del keys
-            with self.kernels.phase("rows"):
+            with builder.kernels.phase("rows"):
                 cuda.release()
                 sizes_of = zip(writers, (local, local, d, d), strict=True)
                 return [writer.finish(rows) for writer, rows in sizes_of]
 
+        vertices, numbers, tuple_degrees = self._arrays
         (nn, nd, dn, dd), *into = [made(turned=turned) for turned in self._turns]
         return DevicePart(
-            self.layout,
+            builder.layout,
             part,
-            threshold,
+            self._threshold,
             active,
             tables.delegates,
             nn,
             nd,
             dn,
             dd,
-            numbered.vertices,
-            numbered.numbers,
-            numbered.tuple_degrees,
+            vertices,
+            numbers,
+            tuple_degrees,
             incoming={
                 x: rows
                 for side in into
@@ -466,7 +408,8 @@ class Builder:
 
     def _writers(self, lengths: Any, bases: list[int], normals: Any) -> list[RowWriter]:
         """Return the writers of nn, nd, dn, dd; normals: sets on the device."""
-        spans, shape = [lengths[a:b] for a, b in pairwise(bases)], self.shape
+        spans = [lengths[a:b] for a, b in pairwise(bases)]
+        shape = self.builder.shape
         arguments: tuple[Any, ...] = (np.uint32(min(shape.per, MAX_ROWS)),)
         arguments = (*arguments, np.uint32(shape.blocks), normals)
         name = "write_numbers_64"
@@ -475,6 +418,7 @@ class Builder:
             name, dtype = "write_numbers_32", np.uint32
         elif shape.wide:
             name, arguments = "write_places", (np.uint64(shape.per),)
-        writers = [RowWriter(self.kernels, x, bits=shape.bits) for x in spans[1:]]
-        nn = RowWriter(self.kernels, spans[0], name, arguments, dtype, bits=shape.bits)
+        kernels, bits = self.builder.kernels, shape.bits
+        writers = [RowWriter(kernels, x, bits=bits) for x in spans[1:]]
+        nn = RowWriter(kernels, spans[0], name, arguments, dtype, bits=bits)
         return [nn, *writers]

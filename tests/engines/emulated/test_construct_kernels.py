@@ -193,7 +193,8 @@ def test_several_devices_of_a_rank(device, monkeypatch):
 
     monkeypatch.setattr(cuda.cupy().cuda, "Device", Device)
     clock = Stopwatch()
-    check_construct(GRAPHS["kronecker-8"], 4, 9, devices=[3, 1, 3, 2], clock=clock)
+    monkeypatch.setattr(device_keys, "Stopwatch", lambda: clock)
+    check_construct(GRAPHS["kronecker-8"], 4, 9, devices=[3, 1, 3, 2])
     assert set(seen) >= {1, 2, 3}
     assert {"generation", "keys", "sort", "rows"} <= set(clock.seconds)
 
@@ -357,19 +358,14 @@ def separated_parts(source, placement, threshold):
     shape = separate.CommonSizes(layout)
     builder = separate.Builder(source, shape, None, Sum())
     world = SoloWorld()
-    counted = [builder.count(part) for part in mine]
-    numbered = [
-        builder.number(part, one, threshold)
-        for part, one in zip(mine, counted, strict=True)
-    ]
-    d = sum(len(one.ids) for one in numbered)
+    parts = [separate.SeparatedPart(builder, part) for part in mine]
+    for part in parts:
+        part.number(threshold)
+    d = sum(len(part.ids) for part in parts)
     if not shape.wide:
         placement = Placement(placement.parts, 1)
-    shared = separate.Shared(world, placement, numbered, d, wide=shape.wide)
-    made = [
-        builder.separate(part, one, shared, threshold)
-        for part, one in zip(mine, numbered, strict=True)
-    ]
+    shared = separate.Shared(world, placement, parts, d, wide=shape.wide)
+    made = [part.separate(shared) for part in parts]
     if shape.wide:
         number_columns(made, placement, world)
     return made

@@ -35,7 +35,7 @@ from test_sessions import CODE, SLACK, allocated
 from test_split_between import budgets, shares_of
 from worlds import on_ranks
 
-from distbfs.build.cuda import chunks, separate
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.room import Room
 from distbfs.options import SearchOptions
@@ -80,7 +80,7 @@ def test_parts_made_in_passes(device, id_bits, monkeypatch, making):
 
     made = [part for some in on_ranks(2, rank) for part in some]
     check_parts(source, sorted(made, key=lambda part: part.index))
-    monkeypatch.setattr(separate.Spill, "wanted", lambda *_: True)
+    monkeypatch.setattr(Room, "spills", lambda *_: True)
     room = Room(None, None, NOTHING)
     made = directed_parts(source, 3, room=room, **form)
     assert all(rows.on_host for part in made for rows in part.subgraphs)

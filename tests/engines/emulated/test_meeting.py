@@ -12,7 +12,7 @@ from graphs import NAMED, Tuples, last_in_common, random_tuples, uniform
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.engines.cuda.xbfs.lookups import STEPS
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import domain_share

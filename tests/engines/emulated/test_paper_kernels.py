@@ -13,7 +13,7 @@ from hypothesis import given
 from sessions import open_graph
 
 import distbfs
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
@@ -144,14 +144,8 @@ def test_a_session_counts_edges_that_leave(device):
 @pytest.mark.parametrize("buffer_bytes", [None, 4000])
 def test_rows_out_and_in(device, buffer_bytes):
     """Whatever the ranges of rows that are sorted together; some rows are empty."""
-    from distbfs.build.cuda.graph_of_rows import from_rows  # noqa: PLC0415
-
     part = part_of(large("random"))
-    made = from_rows(
-        *(part.nn, part.vertices, part.tuple_degrees),
-        incoming=part.pulled,
-        buffer_bytes=buffer_bytes,
-    )
+    made = graph_of_part("xbfs-paper", part, buffer_bytes=buffer_bytes)
     ids = made.vertices.get()
     shape = (made.active, made.active)
     for offsets, columns, wanted in (

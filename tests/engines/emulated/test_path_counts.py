@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import shortest_path
 from shortest_paths import diamonds, path_counts
 
 import distbfs
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.device import cuda
 from distbfs.engines.cuda.common import paths
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.errors import UsageError
 

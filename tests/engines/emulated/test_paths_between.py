@@ -16,7 +16,7 @@ from thread_peers import ThreadPeers
 
 import distbfs
 from distbfs import Graph
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.engines.cuda.xbfs.lookups import SOURCES, STEPS, DeviceLookups, has_hubs
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped, UsageError

@@ -79,7 +79,7 @@ def budgets(placed, sizes, monkeypatch, state=NOTHING):
     seen, most = [], Fit.most
 
     def watch(fit):
-        every = fit.ranges.total + COLUMN_PAD
+        every = fit.total + COLUMN_PAD
         heads = fit.at(LEAST_KEPT).device_bytes
         seen.append((fit.fixed + heads, fit.fixed + 4 * every))
         return most(fit)

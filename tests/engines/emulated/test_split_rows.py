@@ -166,7 +166,7 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
 @pytest.mark.thorough
 def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
     """Edges out and in; of tuples, of a store, and of a graph of Python's."""
-    monkeypatch.setattr(device_holding.Room, "split", at_eight)
+    monkeypatch.setattr(device_holding.Room, "kept", at_eight)
     source = arcs_of(GRAPHS["kronecker"])
     write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions(directed=True))
     graph = distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True)
@@ -195,12 +195,13 @@ def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
                 np.testing.assert_array_equal(level, other.distances(root))
 
 
-def at_eight(self, n, numbering, ranges, *, sides=1):
-    """Instead of ``Room.split``: as if eight columns of a row fitted."""
-    assert sides == 2
-    counts = n, numbering.active, ranges.total // 2, numbering.at_least
+def at_eight(self, n, numbering, sides):
+    """Instead of ``Room.kept``: as if eight columns of a row fitted."""
+    assert len(sides) == 2
+    total = sum(side.total for side in sides)
+    counts = n, numbering.active, total // 2, numbering.at_least
     assert self.state(whole_counts(*counts, directed=True)) > 0
-    return rooms.Split.at(8, numbering, ranges)
+    return 8
 
 
 def test_options_of_memory_are_of_engine_xbfs():

@@ -29,9 +29,9 @@ import distbfs
 from distbfs import bfs
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph_of_rows import graph_of_part
 from distbfs.cli import graphs as storing
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import InputError, StoreError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.options import BuildOptions, SearchOptions

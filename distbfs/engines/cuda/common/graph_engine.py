@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from distbfs.build.cuda.graph_of_rows import from_rows
-from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
@@ -29,31 +27,12 @@ from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.options import SearchOptions, check_choice
-from distbfs.partition.part import Part
 from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
 COUNTERS = 1 << 20  # bytes of counters, control and records beside arrays, at most
 THREADS, BLOCKS = 256, 8  # of the kernels in ids.cu; blocks on a multiprocessor
-
-
-def graph_of_part(engine: str, part: Part, room: Room | None = None) -> Share:
-    """Copy a part that is a whole graph to device memory.
-
-    room: as in ``build.cuda.graph.build``
-    """
-    if part.layout.parts != 1 or part.delegate_count:
-        raise UsageError(
-            f"engine {engine} searches a graph that is one part without delegates"
-        )
-    return from_rows(
-        part.nn,
-        part.vertices,
-        part.tuple_degrees,
-        incoming=part.incoming.get("nn"),
-        room=room,
-    )
 
 
 class NumberSearch(Protocol):

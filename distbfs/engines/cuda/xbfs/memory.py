@@ -337,7 +337,7 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
 def part_problem(shape: PartShape) -> str:
     """Return the reason why no device of any size can build a part, "" if one can.
 
-    It compares expected counts with the limits of ``Builder.separate``,
+    It compares expected counts with the limits of ``SeparatedPart.separate``,
     ``DomainBuilder`` and ``InnerBuilder``.
     """
     d, normals, targets = shape.delegates, shape.active, shape.targets or 0
