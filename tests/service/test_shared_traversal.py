@@ -24,7 +24,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import batch_searcher
+from distbfs.service.shared_traversal import FEWEST, batch_searcher
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
@@ -49,6 +49,22 @@ def test_levels_of_many_sources(seed):
         assert levels == SOURCE.distances(source)[targets].tolist()
     with pytest.raises(SearchStopped):
         at_once.levels(asked, lambda: True)
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("few", [1, FEWEST - 1, FEWEST])
+def test_pairs_that_lookups_leave_open(seed, parents, few):
+    """A few are searched from both ends, others share a traversal."""
+    own = session(seed=seed, parents=parents)
+    levels = np.stack([SOURCE.distances(v) for v in range(SOURCE.n)])
+    far = np.argwhere(levels > 5)[::7][:few].tolist()
+    asked = [(7, [7]), *((source, [target]) for source, target in far)]
+    _, answers = batch_searcher(own).levels(asked, lambda: False)
+    assert answers == [levels[source][targets].tolist() for source, targets in asked]
+    assert own._searches == (few if few < FEWEST else 0)
+    with pytest.raises(SearchStopped):
+        batch_searcher(own).levels(asked, lambda: True)
 
 
 def test_with_lookups_two_sources_share_a_search(monkeypatch):
@@ -91,7 +107,14 @@ def test_parts_without_room(monkeypatch, caplog):
 
 def test_where_it_cannot_be():
     assert batch_searcher(session(engine="reference")) is None
-    assert batch_searcher(session(stepwise=True)) is None
+    assert batch_searcher(session(parts=2, engine="reference")) is None
+
+
+@pytest.mark.parametrize("options", [{"stepwise": True}, {"threshold": 4}])
+def test_one_part_searched_level_by_level(options):
+    asked = [(root, [0, root, SOURCE.n - 1]) for root in range(0, SOURCE.n, 9)]
+    _, answers = batch_searcher(session(**options)).levels(asked, lambda: False)
+    assert answers == [SOURCE.distances(x)[ends].tolist() for x, ends in asked]
 
 
 @given(
