@@ -16,7 +16,6 @@ from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.library import KeptArrays
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -24,9 +23,8 @@ HOSTS = ("reference", "openmp")
 
 def run_app(app, on, sources, **own):
     """Return (the values that an application keeps, its facts), on all ranks."""
-    kept = KeptArrays(len(sources), on.n)
-    facts = app.run(Task(on, sources, output=kept), **app.APP.options_of(own))
-    return kept.values["value"], facts
+    results = app.run(Task(on, sources), **app.APP.options_of(own))
+    return results["value"], results.facts
 
 
 def betweenness(on, sources, **own):
@@ -161,12 +159,10 @@ def check_estimates(on, source):
     for samples in (max(source.n // 2, 2), max(source.n, 2)):
         asked = {"samples": samples, "error": None, "confidence": None}
         for app, wanted, more in (*ways, (of_harmonic, near, {})):
-            kept = KeptArrays(source.n, source.n)
-            output = kept if on.world.rank == 0 else None
-            app.run(Task(on, np.arange(source.n), output=output), **asked, **more)
-            if output is None:
+            results = app.run(Task(on, np.arange(source.n)), **asked, **more)
+            if on.world.rank:
                 continue
-            value, low, high = (kept.values[x] for x in ("value", "low", "high"))
+            value, low, high = (results[x] for x in ("value", "low", "high"))
             assert (low <= np.array(wanted) + 1e-9).all()
             assert (np.array(wanted) <= high + 1e-9).all()
             if samples >= source.n:

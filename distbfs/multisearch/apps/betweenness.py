@@ -21,9 +21,9 @@ from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.openmp.paths import SOURCE, prepare
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch.application import Application, Facts, Normalized, Task
+from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.sampling import SampleOptions, deviation, draw, requested
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
@@ -266,8 +266,8 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     return value + path_ends(searcher, sources) if endpoints else value
 
 
-def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts:
-    """Compute betweenness, or estimate it from samples, and pass it to the output."""
+def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Results:
+    """Compute betweenness, or estimate it from samples."""
     searcher, n, sources = task.searcher, task.searcher.n, task.sources
     estimate, failure = requested(**asked), 0.0
     if estimate is not None:
@@ -283,13 +283,11 @@ def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts
     facts = {"normalized": normalized, "endpoints": endpoints}
     ways = {**facts, "directed": searcher.directed}
     value = scaled(total, sources, **ways)
+    facts |= pieces.facts()
     if estimate is not None:
         low, high = bounds(total, sources, failure, **ways)
-        own = estimate.keep(task, sources, value, low, high)
-    else:
-        task.keep(value=value)
-        own = {"largest": task.largest(value)}
-    return {**facts, **own, **pieces.facts()}
+        return estimate.results(task, sources, value, low, high, facts)
+    return Results({"value": value}, {**facts, "largest": task.largest(value)})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from distbfs.errors import TooDeep
 from distbfs.multisearch.application import Application, Facts, Take, Task
-from distbfs.multisearch.base import MOST, check_results
+from distbfs.multisearch.base import MOST, Results, check_results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
 from distbfs.progress import unsaid
@@ -94,7 +94,7 @@ def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     return in_narrowest(dtype, attempt)
 
 
-def run(task: Task, *, dtype: str) -> Facts:
+def run(task: Task, *, dtype: str) -> Results:
     """Pass on levels, row by row, and count reached vertices."""
 
     def attempt(now: str) -> Facts:
@@ -113,7 +113,7 @@ def run(task: Task, *, dtype: str) -> Facts:
             stream(task.searcher, task.sources, now, look, done)
         return facts
 
-    return in_narrowest(dtype, attempt, task.say)
+    return Results({}, in_narrowest(dtype, attempt, task.say))
 
 
 @dataclass(frozen=True, kw_only=True)
