@@ -102,7 +102,6 @@ def print_facts(values: Facts, app: Application) -> None:
     facts = dict(values["found"])
     rows = facts.pop("largest", None)
     facts.pop("answers", None)
-    facts.pop("estimated_seconds", None)
     if facts.get("connected") is False:
         facts["connected"] = "no: figures are of the largest component"
     searched = {"sources": values["sources"]}
