@@ -53,6 +53,10 @@ class BackendGraph:
         """Return whether the original graph is a multigraph."""
         return self._multigraph
 
+    def reverse(self, copy: bool = True) -> BackendGraph:  # noqa: ARG002
+        """Return the graph with all edges reversed."""
+        return BackendGraph(self.turned, multigraph=self._multigraph)
+
     @cached_property
     def nodes(self) -> list[Any]:
         """The nodes in the order of the original graph."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from distbfs.networkx_backend.graph import BackendGraph
@@ -19,7 +16,6 @@ from distbfs.networkx_backend.nodes import (
     known,
     refuse,
     refuse_empty,
-    uncollected,
 )
 from distbfs.search.breadth_first import distances
 
@@ -41,46 +37,6 @@ def bfs_edges(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a search, see ``networkx.bfs_edges``."""
     yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
-
-
-def bfs_tree(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    reverse: bool = False,
-    depth_limit: int | None = None,
-) -> Any:
-    """Return the tree of a search, see ``networkx.bfs_tree``."""
-    tree = nx.DiGraph()
-    tree.add_node(source)
-    with uncollected():
-        tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
-    return tree
-
-
-def bfs_predecessors(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    depth_limit: int | None = None,
-) -> Iterator[tuple[Any, Any]]:
-    """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
-    if "deprecated::" in (nx.bfs_predecessors.orig_func.__doc__ or ""):  # 3.7
-        text = "bfs_predecessors is deprecated in NetworkX; use bfs_edges instead"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-    for parent, child in bfs_edges(G, source, depth_limit=depth_limit):
-        yield child, parent
-
-
-def bfs_successors(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    depth_limit: int | None = None,
-) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield (node, successors), see ``networkx.bfs_successors``."""
-    edges = list(bfs_edges(G, source, depth_limit=depth_limit))
-    if not edges:
-        yield source, []
-    for parent, pairs in groupby(edges, key=itemgetter(0)):
-        yield parent, [child for _, child in pairs]
 
 
 def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
