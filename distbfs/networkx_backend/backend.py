@@ -50,6 +50,7 @@ COMPOSED = (  # NetworkX's own functions, which call others of this backend
     "bfs_predecessors",
     "bfs_successors",
     "bfs_tree",
+    "descendants_at_distance",
     "shortest_path",
     "shortest_path_length",
 )

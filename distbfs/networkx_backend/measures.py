@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
@@ -77,13 +77,6 @@ def bounds(G: BackendGraph) -> dict[str, Any]:  # noqa: N803
     return facts
 
 
-def farthest(G: BackendGraph, extreme: Callable[..., int]) -> list[Any]:  # noqa: N803
-    """Return the nodes whose eccentricity is the largest, or the smallest."""
-    far = eccentricity(G)
-    wanted = extreme(far.values())
-    return [node for node, depth in far.items() if depth == wanted]
-
-
 def diameter(G: BackendGraph) -> int:  # noqa: N803
     """Return the largest distance, see ``networkx.diameter``."""
     if len(G) and not G.is_directed():
@@ -100,14 +93,14 @@ def radius(G: BackendGraph) -> int:  # noqa: N803
 
 def periphery(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
-    return farthest(G, max)
+    return list(nx.periphery.orig_func(G, e=eccentricity(G)))
 
 
 def center(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G):
         return list(of_nothing("center", G))
-    return farthest(G, min)
+    return list(nx.center.orig_func(G, e=eccentricity(G)))
 
 
 def closeness_centrality(

@@ -14,7 +14,6 @@ from distbfs.networkx_backend.nodes import (
     begun,
     endpoint,
     known,
-    refuse,
     refuse_empty,
 )
 from distbfs.search.breadth_first import distances
@@ -49,21 +48,6 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     yield from G.layers([known(G, node) for node in layer])
 
 
-def descendants_at_distance(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    distance: float,
-) -> set[Any]:
-    """Return the nodes of one level, see ``networkx.descendants_at_distance``."""
-    known(G, source)
-    if distance not in range(len(G)):
-        return set()
-    if distance == 0:
-        return {source}
-    level = G.levels(source, limit=distance)
-    return set(G.names(np.flatnonzero(level == distance)))
-
-
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
     """Return whether a path exists, see ``networkx.has_path``."""
     endpoint(G, source, "Source")
@@ -84,13 +68,11 @@ def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.connected_components``."""
-    refuse(G, directed=True)
     return node_sets(G)
 
 
 def weakly_connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.weakly_connected_components``."""
-    refuse(G, directed=False)
     return node_sets(G)
 
 
@@ -106,20 +88,17 @@ def node_sets(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
 
 def is_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_connected``."""
-    refuse(G, directed=True)
     refuse_empty(G)
     return bool(G.all_reach_all())
 
 
 def is_strongly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether all reach all, see ``networkx.is_strongly_connected``."""
-    refuse(G, directed=False)
     refuse_empty(G)
     return bool(G.all_reach_all())
 
 
 def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_weakly_connected``."""
-    refuse(G, directed=False)
     refuse_empty(G)
     return not G.components().any()
