@@ -1,6 +1,6 @@
 """Whole graphs for many searches, and what NetworkX says of them."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import networkx as nx
 import numpy as np
@@ -11,11 +11,12 @@ from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
 from distbfs.multisearch.apps import eccentricity as of_eccentricity
 from distbfs.multisearch.apps import harmonic as of_harmonic
+from distbfs.multisearch.apps import paths as of_paths
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
+from distbfs.multisearch.library import kept_rows
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -25,6 +26,14 @@ def run_app(app, on, sources, **own):
     """Return (the values that an application keeps, its facts), on all ranks."""
     results = app.run(Task(on, sources), **app.APP.options_of(own))
     return results["value"], results.facts
+
+
+def levels(on, sources, dtype="auto"):
+    """Return levels [k, n] on rank 0, [0, n] on others."""
+    values, count = {}, 0 if on.world.rank else len(sources)
+    rows = partial(kept_rows, values, (count, on.n))
+    of_paths.run(Task(on, sources, rows=rows), dtype=dtype)
+    return values["level"]
 
 
 def betweenness(on, sources, **own):

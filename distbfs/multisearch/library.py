@@ -21,8 +21,7 @@ import xxhash
 from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import Application, Take, Task, no_rows
-from distbfs.multisearch.apps import paths
-from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.base import Results, RunOptions, check_results
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
@@ -128,9 +127,14 @@ def kept_rows(
     values: dict[str, Array], shape: tuple[int, int], dtype: str
 ) -> Iterator[Take]:
     """Yield a function that keeps rows of levels, in ``values`` at the end."""
-    level, take = paths.held_rows(shape, dtype)
+    check_results(shape, dtype)
+    rows = np.empty(shape, dtype)
+
+    def take(first: int, some: Array) -> None:
+        rows[first : first + len(some)] = some
+
     yield take
-    values["level"] = level
+    values["level"] = rows
 
 
 def shown(tell: Callable[[int, int], object] | bool | None) -> Progress:
@@ -387,9 +391,7 @@ def path_lengths(
     array([[0, 1, 2, 3, 3],
            [3, 2, 1, 0, 2]], dtype=int8)
     """
-    ids = ids_of(graph, sources)
-    with searching(graph, engine) as searcher:
-        return paths.levels(searcher, ids, dtype)
+    return results_of(graph, "apsp", sources, engine, dtype=dtype)["level"]
 
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -> Marks:
