@@ -234,8 +234,3 @@ def chosen_ends(table: Ids, *, directed: bool) -> Ids:
     if not directed:
         kept &= (above < below) | ((above == below) & (u < v))
     return table[kept]
-
-
-def host_paths(world: World, part: Part, counter: PathCounter) -> WholePaths:
-    """Return the path finder of a part that is a whole graph, in host memory."""
-    return WholePaths(world, rows_of_part(part), counter)
