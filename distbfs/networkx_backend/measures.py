@@ -157,27 +157,11 @@ def betweenness_centrality(
 def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether two colours suffice, see ``networkx.is_bipartite``.
 
-    A few edges often prove that they do not. In the component of the node with most
-    neighbours, odd and even levels of a search are the colours. For other components, a
-    graph of twice the size has each node in both colours, and edges lead from each
+    A graph of twice the size has each node in both colours, and edges lead from each
     colour to the other. Two colours suffice if no path there joins the two copies of a
     node.
     """
-    if G.odd_nearby():
-        return False
     n, rows = len(G), G.graph._host_part.nn
-    rest = np.arange(n)
-    if n and not G.is_directed():
-        level = G.levels(G.hub)
-        inside = np.flatnonzero(level >= 0)
-        index, columns = rows.edges_of(inside)
-        if (level[inside[index]] - level[columns] & 1 == 0).any():
-            return False
-        rest = np.flatnonzero(level < 0)
-    index, columns = rows.edges_of(rest)
-    place = np.empty(n, dtype=np.int64)
-    place[rest] = np.arange(len(rest))
-    u, v = index, place[columns]
-    ends = [(u, v + len(rest)), (u + len(rest), v)]
-    label = component_labels(2 * len(rest), lambda: ends)
-    return not (label[: len(rest)] == label[len(rest) :]).any()
+    u, v = rows.sources(), rows.columns.astype(np.int64)
+    label = component_labels(2 * n, lambda: [(u, v + n), (u + n, v)])
+    return not (label[:n] == label[n:]).any()
