@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
 DENSE = 8  # mean degree from which levels are counted by the cheaper direction
-SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 
 
 def begin(s: Any, i: Ids) -> None:
@@ -124,7 +123,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     threads, n = cc.thread_count(options.threads), part.local_count
     value, far = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=np.uint8)
     numbers = part.numbers[sources]
-    shares = min(threads, len(numbers))
+    shares = max(min(threads, len(numbers)), 1)
     of_each = {
         **dict.fromkeys(("paths", "coef", "of_share"), (np.float64, n)),
         "level": (np.int32, n),
@@ -145,19 +144,18 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         sparse=part.nn.edges < DENSE * part.active,
         value=value,
         far=far,
+        sources=numbers,
+        count=len(numbers),
+        shares=shares,
         **arrays,
     )
-    step = SOURCES_AT_ONCE * threads
-    for first in range(0, len(numbers), step):
-        stopped = f"stopped after {first} of {len(numbers)} sources"
-        if options.stop is not None and options.stop():
-            raise SearchStopped(stopped)
-        some = numbers[first : first + step]
-        task.set(sources=some, count=len(some), shares=min(threads, len(some)))
-        call = LongCall(library, options.stop, often=True)
-        call(library.add_dependencies, ctypes.byref(task))
-        if call.ended:
-            raise SearchStopped(stopped)
+    stopped = SearchStopped(f"{len(numbers)} searches were stopped")
+    if options.stop is not None and options.stop():  # a short call does not ask
+        raise stopped
+    call = LongCall(library, options.stop, often=True)
+    call(library.add_dependencies, ctypes.byref(task))
+    if call.ended:
+        raise stopped
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
     if far.any():
