@@ -18,7 +18,7 @@ import numpy as np
 
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.problem import Problem, State
-from distbfs.progress import Progress, no_progress, unsaid
+from distbfs.progress import Progress
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile
@@ -164,7 +164,7 @@ class Pieces:
             if done:
                 self.say(f"{self.label}: continuing after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
-            step = size = self._first_size(count, fixed=fixed)
+            step = size = self.searcher.smallest
             piece = 0
             try:
                 while done < count:
@@ -196,17 +196,6 @@ class Pieces:
                     raise KeyboardInterrupt(reached) from error
                 raise SearchStopped(f"stopped {reached}") from error
         return values
-
-    def _first_size(self, count: int, *, fixed: bool) -> int:
-        """Return the number of sources of the first piece (collective).
-
-        It is all if nothing is shown or kept meanwhile, unless sizes are fixed.
-        """
-        shows = self.progress is not no_progress or self.say is not unsaid
-        watched = self.unfinished is not None or shows
-        if self.searcher.world.broadcast(watched) or fixed:
-            return self.searcher.smallest
-        return max(count, 1)
 
     def _begun(
         self, states: list[State], file: PartialFile | None, done: int, count: int
