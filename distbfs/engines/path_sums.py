@@ -21,12 +21,7 @@ LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class PathCounter(Protocol):
-    """Counts the shortest paths found by searches of a whole graph.
-
-    seconds: device time of the last call, 0 on hosts
-    """
-
-    seconds: float
+    """Counts the shortest paths found by searches of a whole graph."""
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
         """Return (counts [n] by id, the first level where one exceeds uint64, or 0).

@@ -254,8 +254,6 @@ class PartPaths:
 class WholeCounter:
     """A ``PathCounter`` of a graph in one part, without delegates, in host memory."""
 
-    seconds = 0.0
-
     def __init__(self, part: Part, make: MakeSums) -> None:
         self._part, self._make = part, make
 
