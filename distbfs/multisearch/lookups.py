@@ -28,12 +28,6 @@ OPEN = -2  # a level that is not known
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
 
 
-def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library, compiled if necessary."""
-    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    return cc.load(SOURCE, OFFSET=offset)
-
-
 def ranks_of(part: Part, threads: int) -> Numbers:
     """Return each vertex's rank in the rows of a whole graph, uint32 [n] by number.
 
@@ -82,7 +76,8 @@ class Lookups:
     """
 
     def __init__(self, part: Part, threads: int, most: int = MOST) -> None:
-        self._library = prepare(part.nn.offsets.itemsize)
+        narrow = part.nn.offsets.itemsize == 4
+        self._library = cc.load(SOURCE, OFFSET="uint32_t" if narrow else "uint64_t")
         self._threads = threads
         out, pulled, rank = part.nn, part.pulled, ranks_of(part, threads)
         if not all(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -20,7 +21,6 @@ from distbfs.multisearch.part_bits import is_whole
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.started import Started
 from distbfs.multisearch.traversals import Traversals, traversals_of
-from distbfs.partition.part import Part
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
@@ -185,20 +185,12 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
         # what looks back would read columns of tails in host memory at each vertex
         levels = by_level(session, traversals_of(session))
         if not shares and is_whole(held.parts[0]):
-            lookups = lookups_of(held.parts[0], thread_count(session.options.threads))
-            if lookups is not None:
-                return by_lookups(session, lookups, levels)
+            threads = thread_count(session.options.threads)
+            with suppress(UsageError):  # rows in another order
+                return by_lookups(session, Lookups(held.parts[0], threads), levels)
         return BatchSearcher(at_the_end(levels))
     except ResourceError as error:
         LOG.warning("small queries are searched one by one: %s", error)
     except UsageError:
         pass
     return None
-
-
-def lookups_of(part: Part, threads: int) -> Lookups | None:
-    """Return edge lookups in a part, None if its rows are in another order."""
-    try:
-        return Lookups(part, threads)
-    except UsageError:
-        return None

@@ -13,7 +13,7 @@ from sessions import parts_in_threads
 from test_request_queue import numbers, ticket
 from worlds import on_ranks
 
-from distbfs.errors import SearchStopped
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.plan import memory
@@ -70,7 +70,11 @@ def test_pairs_that_lookups_leave_open(seed, parents, few):
 def test_with_lookups_two_sources_share_a_search(monkeypatch):
     at_once = batch_searcher(session())
     assert at_once.fewest == 2
-    monkeypatch.setattr(shared_traversal, "lookups_of", lambda *_: None)
+
+    def in_another_order(*_):
+        raise UsageError("neighbours are not in the order of their degrees")
+
+    monkeypatch.setattr(shared_traversal, "Lookups", in_another_order)
     assert batch_searcher(session()).fewest > 2
 
 
