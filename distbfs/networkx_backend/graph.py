@@ -16,8 +16,6 @@ from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
 
-MANY_EDGES = 1 << 22  # from this number of edges on a search uses all threads
-
 
 class BackendGraph:
     """Nodes and neighbours of a NetworkX graph, in its order and without attributes.
@@ -98,11 +96,6 @@ class BackendGraph:
         nodes: list[Any] = self._labels[ids].tolist()
         return nodes
 
-    @cached_property
-    def _threads(self) -> int:
-        """Number of threads of a search; 1 where more would not pay."""
-        return 1 if self.graph._host_part.nn.edges < MANY_EDGES else 0
-
     def all_reach_all(self) -> bool:
         """Return whether every node reaches all others; the graph must not be empty."""
         first = self.nodes[0]
@@ -172,7 +165,6 @@ class BackendGraph:
             depth_limit=whole_limit(limit),
             targets=targets,
             parents=False,
-            threads=self._threads,
         )
         return result.to_numpy()[0]
 
@@ -214,7 +206,7 @@ class BackendGraph:
 
     def components(self) -> Ids:
         """Return the component number of each node, int64 [n]."""
-        return connected_components(self.graph, threads=self._threads)
+        return connected_components(self.graph)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
         """Yield the nodes of each level of a search; the first level is the sources."""
