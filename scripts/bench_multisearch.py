@@ -64,7 +64,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
 
     def at_once(kind: str) -> None:
         search.run(sources, LEVELS)
-        search.levels_by_id(out=out[kind])
+        search.put_levels(out[kind])
 
     calls = {
         "single": one_by_one,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.multisearch.application import Application
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
 
@@ -27,8 +28,7 @@ PROBLEM = Problem(
 
 def run(task, *, times):
     edges = task.searcher.run(PROBLEM, task.sources)["looks"] * np.uint64(times)
-    task.keep(edges=edges)
-    return {"edges": edges.tolist()}
+    return Results({"edges": edges}, {"edges": edges.tolist()})
 
 
 @dataclass(frozen=True)

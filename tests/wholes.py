@@ -1,6 +1,6 @@
 """Whole graphs for many searches, and what NetworkX says of them."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import networkx as nx
 import numpy as np
@@ -11,12 +11,12 @@ from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
 from distbfs.multisearch.apps import eccentricity as of_eccentricity
 from distbfs.multisearch.apps import harmonic as of_harmonic
+from distbfs.multisearch.apps import paths as of_paths
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.library import KeptArrays
+from distbfs.multisearch.library import kept_rows
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -24,9 +24,16 @@ HOSTS = ("reference", "openmp")
 
 def run_app(app, on, sources, **own):
     """Return (the values that an application keeps, its facts), on all ranks."""
-    kept = KeptArrays(len(sources), on.n)
-    facts = app.run(Task(on, sources, output=kept), **app.APP.options_of(own))
-    return kept.values["value"], facts
+    results = app.run(Task(on, sources), **app.APP.options_of(own))
+    return results["value"], results.facts
+
+
+def levels(on, sources, dtype="auto"):
+    """Return levels [k, n] on rank 0, [0, n] on others."""
+    values, count = {}, 0 if on.world.rank else len(sources)
+    rows = partial(kept_rows, values, (count, on.n))
+    of_paths.run(Task(on, sources, rows=rows), dtype=dtype)
+    return values["level"]
 
 
 def betweenness(on, sources, **own):
@@ -161,12 +168,10 @@ def check_estimates(on, source):
     for samples in (max(source.n // 2, 2), max(source.n, 2)):
         asked = {"samples": samples, "error": None, "confidence": None}
         for app, wanted, more in (*ways, (of_harmonic, near, {})):
-            kept = KeptArrays(source.n, source.n)
-            output = kept if on.world.rank == 0 else None
-            app.run(Task(on, np.arange(source.n), output=output), **asked, **more)
-            if output is None:
+            results = app.run(Task(on, np.arange(source.n)), **asked, **more)
+            if on.world.rank:
                 continue
-            value, low, high = (kept.values[x] for x in ("value", "low", "high"))
+            value, low, high = (results[x] for x in ("value", "low", "high"))
             assert (low <= np.array(wanted) + 1e-9).all()
             assert (np.array(wanted) <= high + 1e-9).all()
             if samples >= source.n:

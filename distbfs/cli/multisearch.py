@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,12 @@ from distbfs.errors import (
     SearchStopped,
     UsageError,
 )
-from distbfs.formats.ids import IdMap
 from distbfs.leftovers import DASH
 from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.pieces import Unfinished
-from distbfs.multisearch.result_files import (
-    check_name,
-    level_rows,
-    write_arrays,
-    write_pairs,
-)
+from distbfs.multisearch.result_files import FILES, level_rows, write_arrays
 from distbfs.multisearch.runner import ProblemRunner
 from distbfs.multisearch.searchers import (
     PartsSearcher,
@@ -57,47 +51,12 @@ from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, choose_runner
-from distbfs.search.result_file import ENDINGS, partial_name
-from distbfs.search.result_table import ending_of
+from distbfs.search.result_file import partial_name
+from distbfs.search.result_table import check_ending
 from distbfs.timing import clock
-from distbfs.types import Array, Ids, World
+from distbfs.types import Ids, World
 
 COUNT = re.compile("[0-9]{1,18}")
-
-
-@dataclass(frozen=True)
-class ApplicationFile:
-    """Writes the results of an application to one file, which gets its name last.
-
-    sources: int64 [k]; pairs: int64 [q, 2]; pair_names: the pairs as they were given
-    n: number of vertices; ids: the ids in the graph's file
-    """
-
-    path: Path
-    force: bool
-    attributes: Mapping[str, Any]
-    ids: IdMap | None
-    n: int
-    sources: Ids
-    pairs: Ids
-    pair_names: list[tuple[str, str]]
-
-    def keep(self, arrays: Mapping[str, Array]) -> None:
-        """Write arrays by name."""
-        write_arrays(self.path, arrays, self.attributes, self.ids, force=self.force)
-
-    def keep_pairs(self, answers: Array) -> None:
-        """Write an answer for each pair, as arrays or as lines of text."""
-        if ending_of(self.path) not in ENDINGS:
-            write_pairs(self.path, self.pair_names, answers, force=self.force)
-            return
-        flags: Array = answers.astype(np.uint8)
-        self.keep({"pair": self.pairs, "reachable": flags})
-
-    def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return a context manager that yields a writer of rows of levels, in order."""
-        layout = (self.sources, self.n, dtype, self.attributes, self.ids)
-        return level_rows(self.path, *layout, force=self.force)
 
 
 def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
@@ -121,23 +80,20 @@ def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
     return np.array(sources, dtype=np.int64)
 
 
-def read_pairs(
-    path: Path, named: NamedVertices
-) -> tuple[list[list[int]], list[tuple[str, str]]]:
-    """Return the pairs in a file, as vertices and as written.
+def read_pairs(path: Path, named: NamedVertices) -> list[list[int]]:
+    """Return the pairs of vertices in a file.
 
     Each line has two ids, separated by a tab, a comma or blanks, whichever of these
     comes first in this list and is in the line outside quotes; see ``side_lines``.
     Raises InputError or UsageError, which name the line.
     """
-    pairs, names = [], []
+    pairs = []
     for place, words in side_lines(path, "\t, "):
         if len(words) != 2:
             raise InputError(f"{place}: {len(words)} words; allowed: two ids")
         ends = zip(words, ("source", "target"), strict=True)
         pairs.append([named.find(word, place, what) for word, what in ends])
-        names.append((words[0], words[1]))
-    return pairs, names
+    return pairs
 
 
 def print_facts(values: Facts, app: Application) -> None:
@@ -145,7 +101,6 @@ def print_facts(values: Facts, app: Application) -> None:
     facts = dict(values["found"])
     rows = facts.pop("largest", None)
     facts.pop("answers", None)
-    facts.pop("estimated_seconds", None)
     if facts.get("connected") is False:
         facts["connected"] = "no: figures are of the largest component"
     searched = {"sources": values["sources"]}
@@ -183,7 +138,7 @@ def run(asked: MultisearchOptions) -> None:
         options = RunOptions(**search, stop=lambda: flag.requested)
         with flag.within(AT_ONCE):
             graph = open_graph(terminal, stack, asked.graph, asked, options.threads)
-        sources, pairs, names = starts_of(graph, world, application, asked)
+        sources, pairs = starts_of(graph, world, application, asked)
         with flag.within(AT_ONCE):
             searcher = make_searcher(terminal, graph, asked, options)
         task = Task(
@@ -196,13 +151,24 @@ def run(asked: MultisearchOptions) -> None:
             label=asked.app,
             seed=asked.seed,
         )
+        attributes = {"app": application.name, "n": graph.n, "directed": graph.directed}
+        attributes |= {k: v for k, v in own.items() if v is not None}
         if output is not None and world.rank == 0:
-            output_of = (output, application, graph, own, names)
-            task = with_output(task, *output_of, force=asked.force)
+            identity = [graph.facts, application.name, own]
+            task = with_output(
+                task, application, output, attributes, identity, force=asked.force
+            )
         began = clock()  # which stops while kernels are compiled
-        facts = run_or_stop(application, task, own)
-        if facts is None:
+        results = run_or_stop(application, task, own)
+        if results is None:
             return
+        facts, arrays = results.facts, results.values
+        if application.takes == "sources":
+            arrays = {"sources": sources, **arrays}
+        if output is None and "reachable" in arrays:
+            facts["answers"] = arrays["reachable"].tolist()
+        elif output is not None and world.rank == 0 and results.values:
+            write_arrays(output, arrays, attributes, graph.ids, force=asked.force)
         seconds = clock() - began
         if task.unfinished is not None:
             task.unfinished.remove()
@@ -223,45 +189,45 @@ def run(asked: MultisearchOptions) -> None:
 
 def starts_of(
     graph: SearchedGraph, world: Ranks, app: Application, asked: MultisearchOptions
-) -> tuple[Ids, Ids, list[tuple[str, str]]]:
-    """Return sources, pairs and, on rank 0, the pairs as written (collective)."""
+) -> tuple[Ids, Ids]:
+    """Return sources and pairs, equal on all ranks (collective)."""
     named = NamedVertices(world, graph.n, graph.ids)
     sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
-    names: list[tuple[str, str]] = []
     if asked.pairs is not None:
         if world.rank == 0:
-            pairs, names = read_pairs(asked.pairs, named)
+            pairs = read_pairs(asked.pairs, named)
         pairs = world.broadcast(pairs)
     elif app.takes == "sources":
         sources = pick_sources(named, asked)
-    return sources, np.array(pairs, dtype=np.int64).reshape(-1, 2), names
+    return sources, np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def with_output(
     task: Task,
-    output: Path,
     app: Application,
-    graph: SearchedGraph,
-    own: Mapping[str, Any],
-    names: list[tuple[str, str]],
+    output: Path,
+    attributes: Mapping[str, Any],
+    identity: Any,
     *,
     force: bool,
 ) -> Task:
-    """Return a task that writes a file; names: the pairs as they were written.
+    """Return a task that writes rows of levels to the output.
 
-    If the application can resume, finished searches are kept beside the file.
+    If the application can resume, finished searches are kept beside the file; identity:
+    JSON values that identify the run.
     """
-    attributes = {"app": app.name, "n": graph.n, "directed": graph.directed}
-    attributes |= {k: v for k, v in own.items() if v is not None}
-    layout = (attributes, graph.ids, graph.n, task.sources, task.pairs, names)
-    file, unfinished = ApplicationFile(output, force, *layout), None
+    unfinished = None
     if app.resumes and output != DASH:
-        identity, at = [graph.facts, app.name, own], partial_name(output)
-        unfinished = Unfinished(at, identity, force)
-    return replace(task, output=file, unfinished=unfinished)
+        unfinished = Unfinished(partial_name(output), identity, force)
+
+    def rows(dtype: str) -> AbstractContextManager[Take]:
+        layout = (task.sources, task.searcher.n, dtype, attributes, task.ids)
+        return level_rows(output, *layout, force=force)
+
+    return replace(task, rows=rows, unfinished=unfinished)
 
 
-def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Facts | None:
+def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Results | None:
     """Run an application; return None if it was stopped (collective)."""
     world, lost = task.searcher.world, "" if task.unfinished else LOST
     try:
@@ -287,7 +253,9 @@ def check_input(
         )
     terminal.stdout_place(output)
     if output is not None:
-        check_name(output, app.name, app.endings, force=asked.force)
+        if not app.writes:
+            raise UsageError(f"{app.name} prints what it finds; leave out --output")
+        check_ending(output, FILES, app.name, force=asked.force)
 
 
 def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from distbfs.options import COUNT_DTYPES, check_choice
+from distbfs.graph.sorted_rows import stable_order
 
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
@@ -21,12 +21,7 @@ LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class PathCounter(Protocol):
-    """Counts the shortest paths found by searches of a whole graph.
-
-    seconds: device time of the last call, 0 on hosts
-    """
-
-    seconds: float
+    """Counts the shortest paths found by searches of a whole graph."""
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
         """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
@@ -35,12 +30,6 @@ class PathCounter(Protocol):
         levels: upper bound of ``level``
         dtype: "uint64", or "float64", whose sums are rounded
         """
-
-
-def check_dtype(dtype: str) -> str:
-    """Raise UsageError unless the dtype of counts is allowed."""
-    check_choice("dtype", dtype, COUNT_DTYPES)
-    return dtype
 
 
 class MakeSums(Protocol):
@@ -62,19 +51,15 @@ class PathSums:
     dtype: "uint64" or "float64", the dtype of ``values``, [k]
     """
 
-    def __init__(self, level: Array, depth: int, dtype: str) -> None:
+    def __init__(self, level: Array, depth: int, dtype: str, threads: int = 1) -> None:
         self.level, self._depth, self._dtype = level, depth, dtype
         self.values = np.zeros(len(level), dtype=dtype)
         self._paths: Any = None
         self._base: Any = None  # 1 / paths, on the way back
-        self._sort()
+        keys = (level + 1).astype(np.uint32)
+        self._order = stable_order(keys, threads)
+        self._begins = np.cumsum(np.bincount(keys, minlength=depth + 2))
         self.values[self.places(0)] = 1
-
-    def _sort(self) -> None:
-        """Sort the vertices by level."""
-        order = np.argsort(self.level, kind="stable")
-        begins = np.searchsorted(self.level[order], np.arange(self._depth + 2))
-        self._order, self._begins = order, begins
 
     def places(self, level: int) -> Ids:
         """Return the numbers of the vertices on a level, int64, ascending."""

@@ -6,17 +6,17 @@ An application is one file of ``apps`` with its ``APP``, and one line of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from distbfs.engines.base import NoOptions
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.multisearch.result_files import FILES
+from distbfs.multisearch.base import Results
 from distbfs.options import SEARCH, option
 from distbfs.progress import Progress, no_progress, unsaid
 from distbfs.types import Array, Ids
@@ -41,24 +41,10 @@ class Normalized:
     normalized: bool = option(SEARCH, default=True)
 
 
-class Output(Protocol):
-    """Receives the arrays of an application, on rank 0."""
-
-    def keep(self, arrays: Mapping[str, Array]) -> None:
-        """Store arrays by name."""
-
-    def keep_pairs(self, answers: Array) -> None:
-        """Store the answers, bool [q], one for each pair."""
-
-    def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return a function that stores rows of levels as ``dtype``, -1 = unreached.
-
-        An error inside discards the stored rows.
-        """
-
-
-def nowhere(first: int, rows: Array) -> None:
-    """Discard rows."""
+@contextmanager
+def no_rows(dtype: str) -> Iterator[Take]:  # noqa: ARG001
+    """Discard rows of levels."""
+    yield lambda first, rows: None  # noqa: ARG005
 
 
 @dataclass(frozen=True)
@@ -67,7 +53,8 @@ class Task:
 
     searcher: runs problems, on all ranks
     sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
-    output: receives the arrays, on rank 0, if they are requested
+    rows: returns a function that stores rows of levels as a dtype, -1 = unreached; an
+    error in its context discards the stored rows
     ids: the ids that vertices have in their file, on rank 0
     label: name of the work in progress bars; seed: seed of random sources
     unfinished: file that keeps finished searches, on rank 0; None if none are kept
@@ -76,7 +63,7 @@ class Task:
     searcher: Searcher
     sources: Ids
     pairs: Ids = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    output: Output | None = None
+    rows: Callable[[str], AbstractContextManager[Take]] = no_rows
     ids: IdMap | None = None
     progress: Progress = no_progress
     say: Callable[[str], None] = unsaid
@@ -96,17 +83,6 @@ class Task:
             self.unfinished,
         )
 
-    def keep(self, **arrays: Array) -> None:
-        """Pass arrays and the sources to the output, if there is one."""
-        if self.output is not None:
-            self.output.keep({"sources": self.sources, **arrays})
-
-    def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return a function that stores rows of levels; see ``Output``."""
-        if self.output is None:
-            return nullcontext(nowhere)
-        return self.output.rows(dtype)
-
     def largest(self, value: Array) -> list[list[Any]]:
         """Return [vertex, value] of the largest of values [n] but NaN, on rank 0."""
         if self.searcher.world.rank:
@@ -122,21 +98,21 @@ class Application:
 
     summary: a phrase for the help
     options: a dataclass whose fields are its options, in the command and the library
-    run: function of a Task and the options by name, which passes arrays on and returns
-    the facts to report (collective), with ``searches`` if their number is not that of
-    the sources
+    run: function of a Task and the options by name, which returns arrays, complete on
+    rank 0 alone, and the facts to report (collective): ``sources`` and ``samples`` if
+    they are not those of the task
     takes: kind of its sources; repeats: whether repeated sources are kept
-    endings: file name endings that it can write, none if it only reports
+    writes: whether its arrays make a file; if not, it only reports
     resumes: whether it continues from the finished searches of ``Task.unfinished``
     """
 
     name: str
     summary: str
-    run: Callable[..., Facts]
+    run: Callable[..., Results]
     options: type = NoOptions
     takes: Literal["sources", "pairs", "nothing"] = "sources"
     repeats: bool = False
-    endings: tuple[str, ...] = FILES
+    writes: bool = True
     resumes: bool = False
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,6 @@
 #define LIGHT_SAMPLES 1024 /* frontier vertices that tell how large each search is */
 #define LIGHT 32         /* a search is light with fewer edges / 256 in its frontier */
 #define LOCAL_QUEUE 512
-#define MEET_BITS 13       /* slots of a backward search's hash set, log2 */
-#define MEET_MOST (1 << (MEET_BITS - 2)) /* vertices and edge checks of such a search */
-#define OPEN (-2)          /* a level that is not known yet */
 
 static void pull_rows(void *argument, int id) {
     (void)id;
@@ -492,104 +489,4 @@ void bits_levels_at(const bit_search *s, const int64_t *i, const uint32_t *v,
         }
         out[j] = level;
     }
-}
-
-/* Where searches meet targets: a pair is a search and a vertex whose level is wanted. */
-typedef struct {
-    const bit_search *s;
-    const int64_t *search;
-    const uint32_t *vertex;
-    int32_t *level;
-    int64_t next, count, left, budget;
-} meeting;
-
-/* A hash set of vertices in the order of their arrival. */
-typedef struct {
-    uint32_t order[MEET_MOST], slots[4 * MEET_MOST]; /* slots: place in order + 1 */
-    int64_t count;
-} meet_set;
-
-/* Add a vertex unless it is there; false where there is no room. */
-static inline int meet_add(meet_set *t, uint32_t v) {
-    uint32_t slot = (v * UINT32_C(2654435769)) >> (32 - MEET_BITS);
-    for (; t->slots[slot]; slot = (slot + 1) & (4 * MEET_MOST - 1))
-        if (t->order[t->slots[slot] - 1] == v) return 1;
-    if (t->count == MEET_MOST) return 0;
-    t->order[t->count++] = v;
-    t->slots[slot] = (uint32_t)t->count;
-    return 1;
-}
-
-/* The level of v in a search, found backwards from v by at most `budget` edge checks;
- * OPEN where they do not suffice.  A vertex seen at distance d from v, and none nearer,
- * is on the search's last level, so that v is d levels beyond it. */
-static int32_t meet_back(const meeting *m, uint32_t v, int lane, uint64_t bit,
-                         meet_set *t) {
-    const bit_search *s = m->s;
-    int64_t checks = 0, next = 0;
-    int32_t distance = 0;
-    memset(t->slots, 0, sizeof t->slots);
-    t->count = 0;
-    meet_add(t, v);
-    while (next < t->count) {
-        int64_t last = t->count;
-        int whole = 1; /* whether all of the next distance is in the set */
-        distance++;
-        for (; next < last; next++) {
-            uint32_t u = t->order[next];
-            for (OFFSET e = s->in_offsets[u]; e < s->in_offsets[u + 1]; e++) {
-                uint32_t w = s->in_columns[e];
-                if (((const uint64_t *)(s->seen + w))[lane] & bit)
-                    return (int32_t)s->level + distance;
-                if (++checks > m->budget) return OPEN;
-                whole = whole && meet_add(t, w);
-            }
-        }
-        if (!whole) return OPEN;
-    }
-    return -1;
-}
-
-static void meet_pairs(void *argument, int id) {
-    (void)id;
-    meeting *m = argument;
-    const bit_search *s = m->s;
-    meet_set t;
-    int64_t from, to, left = 0;
-    while (team_chunk(&m->next, m->count, 16, &from, &to))
-        for (int64_t j = from; j < to; j++) {
-            if (m->level[j] != OPEN) continue;
-            uint32_t v = m->vertex[j];
-            int lane = (int)(m->search[j] / 64);
-            uint64_t bit = UINT64_C(1) << (m->search[j] & 63);
-            if (((const uint64_t *)(s->seen + v))[lane] & bit)
-                m->level[j] = (int32_t)s->level;
-            else if (!(s->running[lane] & bit))
-                m->level[j] = -1;
-            else if (m->budget)
-                m->level[j] = meet_back(m, v, lane, bit, &t);
-            left += m->level[j] == OPEN;
-        }
-    team_add(&m->left, left);
-}
-
-/* Continue until the levels of all pairs are known; a level is followed by searches back
- * from the vertices left, of as many edge checks as the next level is expected to take.
- * search: int64 [count]; vertex: uint32 [count]; level: int32 [count], OPEN at first */
-int bits_meet(bit_search *s, const int64_t *search, const uint32_t *vertex,
-              int64_t count, int32_t *level, int threads) {
-    int64_t limit = s->limit;
-    meeting m = {s, search, vertex, level, 0, count, count, 0};
-    for (int done = DONE; m.left;) {
-        int64_t share = s->work / m.left;
-        m.budget = share < MEET_MOST ? share : MEET_MOST;
-        m.next = m.left = 0;
-        team_run(count < 64 ? 1 : threads, meet_pairs, &m);
-        if (!m.left) break;
-        s->limit = s->level + 1;
-        done = bits_run(s, threads, BY_PRICE);
-        s->limit = limit;
-        if (done != DONE) return done;
-    }
-    return DONE;
 }

@@ -23,7 +23,6 @@ WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
 LANE = 64
 MOST_SEARCHES = LANE * WIDTHS[-1]
 HELD = 3  # initial planes: levels below 8
-OPEN = -2  # a level that is not known yet
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
 

@@ -91,7 +91,7 @@ class MeetingSearches:
     def near(self, source: int, vertices: Ids) -> Array:
         """Return the level of vertices from a source by lookups alone, int32 [k].
 
-        vertices: int64 [k]. Level -1 means unreached, bits.OPEN not known.
+        vertices: int64 [k]. Level -1 means unreached, lookups.OPEN not known.
         """
         targets = check_ids(self._graph, vertices, "target")
         ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,9 +20,8 @@ import xxhash
 
 from distbfs import registry
 from distbfs.errors import UsageError
-from distbfs.multisearch.application import Application, Take, Task
-from distbfs.multisearch.apps import paths
-from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.application import Application, Take, Task, no_rows
+from distbfs.multisearch.base import Results, RunOptions, check_results
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
@@ -122,27 +122,19 @@ def distinct(graph: Graph, sources: Sources) -> Ids:
     return np.array(list(dict.fromkeys(ids_of(graph, sources).tolist())), np.int64)
 
 
-class KeptArrays:
-    """Keeps the results of an application; see ``application.Output``."""
+@contextmanager
+def kept_rows(
+    values: dict[str, Array], shape: tuple[int, int], dtype: str
+) -> Iterator[Take]:
+    """Yield a function that keeps rows of levels, in ``values`` at the end."""
+    check_results(shape, dtype)
+    rows = np.empty(shape, dtype)
 
-    def __init__(self, count: int, n: int) -> None:
-        self.values: dict[str, Array] = {}
-        self._shape = (count, n)
+    def take(first: int, some: Array) -> None:
+        rows[first : first + len(some)] = some
 
-    def keep(self, arrays: Mapping[str, Array]) -> None:
-        """Keep arrays by name."""
-        self.values.update(arrays)
-
-    def keep_pairs(self, answers: Array) -> None:
-        """Keep the answers, one for each pair."""
-        self.values["reachable"] = answers
-
-    @contextmanager
-    def rows(self, dtype: str) -> Iterator[Take]:
-        """Yield a function that keeps rows of levels."""
-        level, take = paths.held_rows(self._shape, dtype)
-        yield take
-        self.values["level"] = level
+    yield take
+    values["level"] = rows
 
 
 def shown(tell: Callable[[int, int], object] | bool | None) -> Progress:
@@ -205,27 +197,30 @@ def run_application(
     elif app.takes == "sources":
         sources = (ids_of if app.repeats else distinct)(graph, places)
     with searching(graph, engine, chosen, world) as searcher:
-        kept, file = KeptArrays(len(sources), graph.n), None
+        file, values = None, dict[str, Array]()
+        if app.takes == "sources":
+            values["sources"] = sources
         if resume is not None:
             file = unfinished(app, graph, resume, own, chosen.depth)
         task = Task(
             searcher,
             sources,
             pairs,
-            kept if first else None,
+            partial(kept_rows, values, (len(sources), graph.n)) if first else no_rows,
             progress=shown(progress if first else None),
             label=name,
             seed=seed,
             unfinished=file if first else None,
         )
-        facts = app.run(task, **own)
+        results = app.run(task, **own)
+        facts = results.facts
         if rows := facts.get("largest"):
             names = graph.named(np.array([vertex for vertex, _ in rows])).tolist()
-            values = (value for _, value in rows)
-            facts["largest"] = [*map(list, zip(names, values, strict=True))]
+            largest = (value for _, value in rows)
+            facts["largest"] = [*map(list, zip(names, largest, strict=True))]
         if file is not None and first:
             file.remove()
-    return Results(kept.values, facts | searcher.tails)
+    return Results(values | results.values if first else {}, facts | searcher.tails)
 
 
 def results_of(
@@ -396,9 +391,7 @@ def path_lengths(
     array([[0, 1, 2, 3, 3],
            [3, 2, 1, 0, 2]], dtype=int8)
     """
-    ids = ids_of(graph, sources)
-    with searching(graph, engine) as searcher:
-        return paths.levels(searcher, ids, dtype)
+    return results_of(graph, "apsp", sources, engine, dtype=dtype)["level"]
 
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: RunnerName = "auto") -> Marks:

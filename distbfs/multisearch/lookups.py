@@ -24,13 +24,8 @@ from distbfs.types import Array, Numbers
 
 SOURCE = Path(__file__).with_name("lookups.c")
 ALONE = 256  # pairs up to which one thread is as fast, and keeps no other busy
+OPEN = -2  # a level that is not known
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
-
-
-def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library, compiled if necessary."""
-    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    return cc.load(SOURCE, OFFSET=offset)
 
 
 def ranks_of(part: Part, threads: int) -> Numbers:
@@ -81,7 +76,8 @@ class Lookups:
     """
 
     def __init__(self, part: Part, threads: int, most: int = MOST) -> None:
-        self._library = prepare(part.nn.offsets.itemsize)
+        narrow = part.nn.offsets.itemsize == 4
+        self._library = cc.load(SOURCE, OFFSET="uint32_t" if narrow else "uint64_t")
         self._threads = threads
         out, pulled, rank = part.nn, part.pulled, ranks_of(part, threads)
         if not all(
@@ -101,7 +97,7 @@ class Lookups:
         """Return the level of targets[j] from sources[j], int32 [k].
 
         sources, targets: vertex numbers, uint32 [k]
-        Level -1 means unreached, bits.OPEN not known.
+        Level -1 means unreached, OPEN not known.
         """
         level = np.empty(len(sources), dtype=np.int32)
         view = self._view

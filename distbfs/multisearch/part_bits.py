@@ -27,8 +27,7 @@ from distbfs.device.calls import LongCall
 from distbfs.errors import SearchStopped
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
-from distbfs.multisearch.base import MOST, check_depth
-from distbfs.multisearch.bits import LANE, OPEN, WordRows, array_table, prepare
+from distbfs.multisearch.bits import LANE, WordRows, array_table, prepare
 from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
@@ -39,7 +38,7 @@ from distbfs.types import UNREACHED
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
-    from distbfs.types import Array, Ids, Stop, Words, World
+    from distbfs.types import Array, Ids, Words, World
 
 SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
 SENT = Wanted(counts=False)  # of words that are only sent
@@ -311,44 +310,20 @@ class BitSearch(PartBitSearches):
         super().__init__(SoloWorld(), [part], lanes, threads)
         self._part, self._rows = part, self._normals[0]
 
-    def _begin(self, sources: Ids, wanted: Wanted) -> None:
-        """Forget all searches; put the sources on level 0."""
-        numbers = self._part.numbers[sources]
-        self._rows.begin(numbers, np.arange(len(sources)), wanted)
-
     def _search(self, wanted: Wanted) -> int:
         """Search all levels in C; return the largest level."""
-        way = ctypes.c_int(DIRECTIONS[wanted.direction])
-        return self._proceed("bits_run", wanted, self._threads, way)
-
-    def _proceed(self, step: str, wanted: Wanted, *arguments: Any) -> int:
-        """Call a function until the searches are complete; return the largest level."""
         rows, library, view = self._rows, self._rows.library, self._rows.view
-        call = LongCall(library, wanted.stop)
+        call, way = LongCall(library, wanted.stop), DIRECTIONS[wanted.direction]
         view.stop = call.stop
         view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
-        while (done := call(getattr(library, step), rows.state, *arguments)) == GROW:
-            rows.grow()
+        while (
+            done := call(library.bits_run, rows.state, self._threads, ctypes.c_int(way))
+        ) == GROW:
+            for grown in self._searched:
+                grown.grow()
         if done == STOPPED:
             raise SearchStopped(f"the searches were stopped at level {view.level}")
         return max(view.depth[: self._count], default=0)
-
-    def meet(
-        self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None
-    ) -> Array:
-        """Return the level of each vertex id in each search (row), int32; -1 if none.
-
-        It also searches backwards from the vertices, and ends as soon as their levels
-        are known, so other methods have no results.
-        """
-        levels = np.full(len(search), OPEN, dtype=np.int32)
-        numbers = np.ascontiguousarray(self._part.numbers[vertices])
-        rows = np.ascontiguousarray(search, dtype=np.int64)
-        self._count, self._wanted = len(sources), Wanted(counts=False, stop=stop)
-        self._begin(sources, self._wanted)
-        pairs = cc.arguments(rows, numbers, len(rows), levels)
-        self._proceed("bits_meet", self._wanted, *pairs, self._threads)
-        return levels
 
     @property
     def records(self) -> np.recarray[Any, Any]:
@@ -360,37 +335,17 @@ class BitSearch(PartBitSearches):
         rows = self._rows
         return rows.records[1 : rows.view.level + 1].view(np.recarray)
 
-    def levels_by_id(self, dtype: str = "", out: Array | None = None) -> Array:
-        """Return levels by id, [k, n]; -1 = unreached.
-
-        dtype: int8, int16 or int32, bool for reachability, "" for the narrowest type
-        that holds all levels
-        out: memory for the result, with contiguous rows. Raises TooDeep if a level does
-        not fit.
-        """
-        if out is not None:
-            dtype = out.dtype.name
-        if not dtype:
-            dtype = next(name for name, most in MOST.items() if self.deepest <= most)
-        kind, shape = KINDS.get(dtype, FLAGS), (self._count, self._part.local_count)
-        if kind:
-            check_depth(self.deepest, dtype)
-        if out is None:
-            out = np.empty(shape, dtype)
-        if out.shape != shape:
-            raise ValueError(f"out has shape {out.shape}, not {shape}")
-        spread, state = self._rows.library.bits_spread, self._rows.state
-        form = shape[0], ctypes.c_int(kind), shape[1]
-        arguments = cc.arguments(state, self._part.numbers, *form, out)
-        LongCall(self._rows.library)(spread, *arguments, self._threads)
-        return out
-
     def put_levels(self, out: Array) -> None:
         """Write levels by id; see ``PartSearches``."""
-        if self.by_id is of_whole:
-            self.levels_by_id(out=out)
-        else:
+        if self.by_id is not of_whole:
             super().put_levels(out)
+            return
+        count, n = out.shape
+        state, numbers = self._rows.state, self._part.numbers
+        form = count, ctypes.c_int(KINDS.get(out.dtype.name, FLAGS)), n
+        arguments = cc.arguments(state, numbers, *form, out)
+        library = self._rows.library
+        LongCall(library)(library.bits_spread, *arguments, self._threads)
 
 
 def bytes_needed(

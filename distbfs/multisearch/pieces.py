@@ -1,8 +1,8 @@
 """Runs of a problem in pieces: progress, an estimated time, and resumption.
 
-The first piece is one batch on each rank. The estimate comes from the first two pieces;
-the others take a few seconds each, so that a killed run loses no more than that. Sums
-per vertex are written less often if writing takes long.
+The first piece is one batch on each rank, and may compile kernels; the estimate comes
+from the second. Pieces take a few seconds each, so that a killed run loses no more than
+that. Sums per vertex are written less often if writing takes long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.problem import Problem, State
-from distbfs.progress import Progress, no_progress, unsaid
+from distbfs.progress import Progress
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
 PIECE_SECONDS = 2.0
-LONG_SECONDS = 0.5  # of a first piece after which it is said how long all take
 SAVING_SHARE = 0.1  # of the time that writing sums may take
 
 
@@ -126,7 +125,6 @@ class Pieces:
 
     label: name of the computation; unfinished: file of finished searches, on rank 0;
     resumed: number of searches that the file had
-    estimated: seconds that all searches take, estimated from the first two pieces
     """
 
     searcher: Searcher
@@ -135,7 +133,6 @@ class Pieces:
     say: Callable[[str], None]
     unfinished: Unfinished | None = None
     resumed: int = 0
-    estimated: float | None = None
 
     def run(
         self,
@@ -167,7 +164,7 @@ class Pieces:
             if done:
                 self.say(f"{self.label}: continuing after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
-            step = size = self._first_size(count, fixed=fixed)
+            step = size = self.searcher.smallest
             piece = 0
             try:
                 while done < count:
@@ -187,7 +184,7 @@ class Pieces:
                     spent = clock() - began
                     each = spent / (rows.stop - rows.start)
                     tell(done)
-                    if done < count and self._surprises(each, count, spent, piece):
+                    if done < count and piece == 2:
                         self._estimate(each, count, sampled=sampled)
                     steps = 1 if fixed else int(PIECE_SECONDS / max(each * step, 1e-9))
                     size = step * world.broadcast(max(steps, 1))
@@ -199,17 +196,6 @@ class Pieces:
                     raise KeyboardInterrupt(reached) from error
                 raise SearchStopped(f"stopped {reached}") from error
         return values
-
-    def _first_size(self, count: int, *, fixed: bool) -> int:
-        """Return the number of sources of the first piece (collective).
-
-        It is all if nothing is shown or kept meanwhile, unless sizes are fixed.
-        """
-        shows = self.progress is not no_progress or self.say is not unsaid
-        watched = self.unfinished is not None or shows
-        if self.searcher.world.broadcast(watched) or fixed:
-            return self.searcher.smallest
-        return max(count, 1)
 
     def _begun(
         self, states: list[State], file: PartialFile | None, done: int, count: int
@@ -234,32 +220,17 @@ class Pieces:
             value[: len(held)] = held
         return values
 
-    def _surprises(self, each: float, count: int, spent: float, piece: int) -> bool:
-        """Return whether to announce an estimate of the whole time after a piece.
-
-        The first piece may compile kernels, so the second may correct its estimate.
-        """
-        if self.estimated is None:
-            return piece > 1 or spent >= LONG_SECONDS
-        return piece == 2 and 2 * each * (count - self.resumed) < self.estimated
-
     def _estimate(self, each: float, count: int, *, sampled: bool) -> None:
         """Announce the estimated time for all sources, at ``each`` seconds a source."""
         left = count - self.resumed
-        self.estimated = each * left
         what = f"{left:,} vertices" + (" that are left" if self.resumed else "")
         if sampled and count < self.searcher.n:
             what = f"{self.searcher.n:,} vertices from {count:,} samples"
-        self.say(f"{self.label} of {what}: about {readable_time(self.estimated)}")
+        self.say(f"{self.label} of {what}: about {readable_time(each * left)}")
 
     def facts(self) -> dict[str, Any]:
-        """Return searches resumed and seconds estimated, if any (JSON values)."""
-        facts: dict[str, Any] = {}
-        if self.resumed:
-            facts["resumed"] = self.resumed
-        if self.estimated is not None:
-            facts["estimated_seconds"] = self.estimated
-        return facts
+        """Return the number of searches resumed, if any (JSON values)."""
+        return {"resumed": self.resumed} if self.resumed else {}
 
 
 def readable_time(seconds: float) -> str:

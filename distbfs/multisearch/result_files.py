@@ -11,7 +11,7 @@ n numbers, one row for each source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.formats.columns import load
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import placed
@@ -29,11 +28,9 @@ from distbfs.search.result_table import (
     TABLES,
     TakeColumns,
     add_vertices,
-    check_ending,
     ending_of,
     is_table,
     table_at,
-    text_rows,
 )
 from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.types import Array, Ids
@@ -41,13 +38,6 @@ from distbfs.types import Array, Ids
 FILES = (*ENDINGS, *TABLES)
 CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"
-
-
-def check_name(path: Path, app: str, endings: tuple[str, ...], *, force: bool) -> None:
-    """Raise UsageError if an application cannot write a file with this name."""
-    if not endings:
-        raise UsageError(f"{app} prints what it finds; leave out --output")
-    check_ending(path, endings, app, force=force)
 
 
 @contextmanager
@@ -78,7 +68,8 @@ def write_arrays(
         return
     with placed(path, force=force) as at, result_file(at, attributes, ids) as (file, _):
         for name, array in arrays.items():
-            file.create_dataset(name, data=array)
+            flags = array.dtype == np.bool_
+            file.create_dataset(name, data=array.view(np.uint8) if flags else array)
 
 
 def add_results(
@@ -86,8 +77,14 @@ def add_results(
 ) -> None:
     """Add arrays to a table; arrays [n] have a row for each vertex with a value.
 
-    An array [k, hops + 1], ``within``, has a row for each source and number of hops.
+    An array [k, hops + 1], ``within``, has a row for each source and number of hops,
+    and ``pair`` one for each pair.
     """
+    names: Callable[[Ids], Any] = (lambda x: x) if ids is None else ids.names
+    if "pair" in arrays:
+        ends = dict(zip(("from", "to"), map(names, arrays["pair"].T), strict=True))
+        add({**ends, "reachable": arrays["reachable"].view(np.uint8)})
+        return
     values = {name: array for name, array in arrays.items() if name != "sources"}
     if "within" not in values:
         one = next(iter(values.values()))
@@ -98,14 +95,8 @@ def add_results(
     within, sources = values["within"], arrays["sources"]
     width = within.shape[1]
     hops = np.tile(np.arange(width), len(sources))
-    names = np.repeat(sources, width)
-    add(
-        {
-            "source": names if ids is None else ids.names(names),
-            "hops": hops,
-            "within": within.ravel(),
-        }
-    )
+    source = names(np.repeat(sources, width))
+    add({"source": source, "hops": hops, "within": within.ravel()})
 
 
 @contextmanager
@@ -179,20 +170,3 @@ def _level_table(
             out.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
 
         yield take
-
-
-def write_pairs(
-    path: Path, names: list[tuple[str, str]], answers: Array, *, force: bool
-) -> None:
-    """Write a line for each pair: both ids as the user gave them, then 0 or 1.
-
-    A Parquet table has the columns ``from``, ``to`` and ``reachable``.
-    """
-    if ending_of(path) in PARQUET:
-        columns = [*zip(*names, strict=True)] or [(), ()]
-        with table_at(path, force=force) as add:
-            add({"from": columns[0], "to": columns[1], "reachable": answers})
-        return
-    with text_rows(path, force=force) as lines:
-        for pair, answer in zip(names, answers.tolist(), strict=True):
-            lines.writerow([*pair, int(answer)])

@@ -17,7 +17,7 @@ from distbfs.errors import InputError
 from distbfs.networkx_backend import measures, paths, traversal
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.info import FUNCTIONS, MANY
-from distbfs.networkx_backend.nodes import BEFORE_3_5, VERSION
+from distbfs.networkx_backend.nodes import BEFORE_3_5, VERSION, uncollected
 from distbfs.search.graph import Graph
 
 HOMES = (measures, paths, traversal)
@@ -46,6 +46,15 @@ READ = (  # attributes of a graph that NetworkX's functions, and conversions, re
     "succ",
     "successors",
 )
+COMPOSED = (  # NetworkX's own functions, which call others of this backend
+    "bfs_predecessors",
+    "bfs_successors",
+    "bfs_tree",
+    "descendants_at_distance",
+    "shortest_path",
+    "shortest_path_length",
+)
+NOT_COMPOSED = {"sort_neighbors", "weight"}  # their options that stay with NetworkX
 UNWEIGHTED = ("method", "unweighted")
 ENDS = ("source", "target")
 
@@ -58,13 +67,17 @@ def __getattr__(name: str) -> Any:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         values, (_, taken) = arguments(name, args, kwargs), signatures(name)
-        return function(**{key: x for key, x in values.items() if key in taken})
+        with uncollected():
+            return function(**{key: x for key, x in values.items() if key in taken})
 
     return call
 
 
 def own(name: str) -> Callable[..., Any]:
-    """Return the function of this backend that has a name."""
+    """Return the function that answers for one of NetworkX."""
+    if name in COMPOSED:
+        composed: Callable[..., Any] = getattr(nx, name).orig_func
+        return composed
     return next(getattr(home, name) for home in HOMES if hasattr(home, name))
 
 
@@ -72,7 +85,8 @@ def own(name: str) -> Callable[..., Any]:
 def signatures(name: str) -> tuple[inspect.Signature, set[str]]:
     """Return the signature of NetworkX's function, and what this backend's takes."""
     theirs = inspect.signature(getattr(nx, name).orig_func)
-    return theirs, {*inspect.signature(own(name)).parameters}
+    taken = {*inspect.signature(own(name)).parameters}
+    return theirs, taken - NOT_COMPOSED if name in COMPOSED else taken
 
 
 def arguments(

@@ -9,16 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.distinct import distinct
 from distbfs.graph.csr import CSR
 from distbfs.search.breadth_first import bfs
 from distbfs.search.components import connected_components
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
-
-MANY_EDGES = 1 << 22  # from this number of edges on a search uses all threads
-FEW_CHECKS = 1 << 13  # edges checked one by one
 
 
 class BackendGraph:
@@ -52,6 +48,10 @@ class BackendGraph:
     def is_multigraph(self) -> bool:
         """Return whether the original graph is a multigraph."""
         return self._multigraph
+
+    def reverse(self, copy: bool = True) -> BackendGraph:  # noqa: ARG002
+        """Return the graph with all edges reversed."""
+        return BackendGraph(self.turned, multigraph=self._multigraph)
 
     @cached_property
     def nodes(self) -> list[Any]:
@@ -95,32 +95,6 @@ class BackendGraph:
         """Return the nodes with ids int64 [k]."""
         nodes: list[Any] = self._labels[ids].tolist()
         return nodes
-
-    @cached_property
-    def _threads(self) -> int:
-        """Number of threads of a search; 1 where more would not pay."""
-        return 1 if self.graph._host_part.nn.edges < MANY_EDGES else 0
-
-    @cached_property
-    def hub(self) -> Any:
-        """The node with the most outgoing edges; the graph must not be empty."""
-        return self.nodes[int(np.argmax(np.diff(self.graph._host_part.nn.offsets)))]
-
-    def odd_nearby(self) -> bool:
-        """Return whether the first FEW_CHECKS edges near a node close an odd cycle."""
-        rows = self.graph._host_part.nn
-        colour = np.full(len(self), -1, dtype=np.int8)
-        layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
-        checks = side = 0
-        while len(layer) and checks < FEW_CHECKS:
-            colour[layer] = side
-            _, columns = rows.edges_of(layer)
-            colours = colour[columns]
-            if (colours == side).any():
-                return True
-            checks, side = checks + len(columns), 1 - side
-            layer = distinct(columns[colours < 0]).astype(np.int64)
-        return False
 
     def all_reach_all(self) -> bool:
         """Return whether every node reaches all others; the graph must not be empty."""
@@ -191,7 +165,6 @@ class BackendGraph:
             depth_limit=whole_limit(limit),
             targets=targets,
             parents=False,
-            threads=self._threads,
         )
         return result.to_numpy()[0]
 
@@ -233,7 +206,7 @@ class BackendGraph:
 
     def components(self) -> Ids:
         """Return the component number of each node, int64 [n]."""
-        return connected_components(self.graph, threads=self._threads)
+        return connected_components(self.graph)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
         """Yield the nodes of each level of a search; the first level is the sources."""

@@ -28,7 +28,7 @@ FUNCTIONS = {
     "closeness_centrality": MANY,
     "connected_components": COMPONENTS,
     "descendants": LEVELS,
-    "descendants_at_distance": LEVELS,
+    "descendants_at_distance": ORDERED,
     "diameter": MEASURE,
     "eccentricity": f"{MANY}  Not with sp.",
     "generic_bfs_edges": f"{ORDERED}  Not with neighbors.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
@@ -77,13 +77,6 @@ def bounds(G: BackendGraph) -> dict[str, Any]:  # noqa: N803
     return facts
 
 
-def farthest(G: BackendGraph, extreme: Callable[..., int]) -> list[Any]:  # noqa: N803
-    """Return the nodes whose eccentricity is the largest, or the smallest."""
-    far = eccentricity(G)
-    wanted = extreme(far.values())
-    return [node for node, depth in far.items() if depth == wanted]
-
-
 def diameter(G: BackendGraph) -> int:  # noqa: N803
     """Return the largest distance, see ``networkx.diameter``."""
     if len(G) and not G.is_directed():
@@ -100,14 +93,14 @@ def radius(G: BackendGraph) -> int:  # noqa: N803
 
 def periphery(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
-    return farthest(G, max)
+    return list(nx.periphery.orig_func(G, e=eccentricity(G)))
 
 
 def center(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G):
         return list(of_nothing("center", G))
-    return farthest(G, min)
+    return list(nx.center.orig_func(G, e=eccentricity(G)))
 
 
 def closeness_centrality(
@@ -164,27 +157,11 @@ def betweenness_centrality(
 def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether two colours suffice, see ``networkx.is_bipartite``.
 
-    A few edges often prove that they do not. In the component of the node with most
-    neighbours, odd and even levels of a search are the colours. For other components, a
-    graph of twice the size has each node in both colours, and edges lead from each
+    A graph of twice the size has each node in both colours, and edges lead from each
     colour to the other. Two colours suffice if no path there joins the two copies of a
     node.
     """
-    if G.odd_nearby():
-        return False
     n, rows = len(G), G.graph._host_part.nn
-    rest = np.arange(n)
-    if n and not G.is_directed():
-        level = G.levels(G.hub)
-        inside = np.flatnonzero(level >= 0)
-        index, columns = rows.edges_of(inside)
-        if (level[inside[index]] - level[columns] & 1 == 0).any():
-            return False
-        rest = np.flatnonzero(level < 0)
-    index, columns = rows.edges_of(rest)
-    place = np.empty(n, dtype=np.int64)
-    place[rest] = np.arange(len(rest))
-    u, v = index, place[columns]
-    ends = [(u, v + len(rest)), (u + len(rest), v)]
-    label = component_labels(2 * len(rest), lambda: ends)
-    return not (label[: len(rest)] == label[len(rest) :]).any()
+    u, v = rows.sources(), rows.columns.astype(np.int64)
+    label = component_labels(2 * n, lambda: [(u, v + n), (u + n, v)])
+    return not (label[:n] == label[n:]).any()

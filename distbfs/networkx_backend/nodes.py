@@ -54,13 +54,6 @@ def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
     return node
 
 
-def refuse(G: BackendGraph, *, directed: bool) -> None:  # noqa: N803
-    """Raise NetworkX's exception for directed graphs, or for undirected ones."""
-    if G.is_directed() == directed:
-        kind = "directed" if directed else "undirected"
-        raise nx.NetworkXNotImplemented(f"not implemented for {kind} type")
-
-
 def refuse_empty(G: BackendGraph) -> None:  # noqa: N803
     """Raise NetworkX's exception for the connectivity of no nodes."""
     if not len(G):

@@ -9,9 +9,7 @@ import networkx as nx
 
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.measures import distance_sum
-from distbfs.networkx_backend.nodes import BEFORE_3_5, endpoint, uncollected
-
-METHODS = ("dijkstra", "bellman-ford")  # methods of NetworkX, also without weights
+from distbfs.networkx_backend.nodes import BEFORE_3_5, endpoint
 
 
 def single_source_shortest_path_length(
@@ -51,9 +49,8 @@ def single_source_shortest_path(
     if source not in G:
         raise nx.NodeNotFound(f"Source {source} not in G")
     paths = {source: [source]}
-    with uncollected():
-        for parent, child in G.tree_edges(source, cutoff):
-            paths[child] = [*paths[parent], child]
+    for parent, child in G.tree_edges(source, cutoff):
+        paths[child] = [*paths[parent], child]
     return paths
 
 
@@ -66,9 +63,8 @@ def single_target_shortest_path(
     if target not in G:
         raise nx.NodeNotFound(f"Target {target} not in G")
     paths = {target: [target]}
-    with uncollected():
-        for parent, child in G.tree_edges(target, cutoff, reverse=True):
-            paths[child] = [child, *paths[parent]]
+    for parent, child in G.tree_edges(target, cutoff, reverse=True):
+        paths[child] = [child, *paths[parent]]
     return paths
 
 
@@ -92,49 +88,6 @@ def bidirectional_shortest_path(
     if path is None:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return path
-
-
-def check_method(method: str) -> None:
-    """Raise NetworkX's exception for an unknown method."""
-    if method not in METHODS:
-        raise ValueError(f"method not supported: {method}")
-
-
-def shortest_path(
-    G: BackendGraph,  # noqa: N803
-    source: Any = None,
-    target: Any = None,
-    method: str = "dijkstra",
-) -> Any:
-    """Return a path or paths, see ``networkx.shortest_path``."""
-    check_method(method)
-    if source is not None and target is not None:
-        return bidirectional_shortest_path(G, source, target)
-    if source is not None:
-        return single_source_shortest_path(G, source)
-    if target is None:
-        pairs = all_pairs_shortest_path(G)
-        return dict(pairs) if BEFORE_3_5 else pairs
-    if target not in G:
-        raise nx.NodeNotFound(f"Source {target} not in G")
-    return single_target_shortest_path(G, target)
-
-
-def shortest_path_length(
-    G: BackendGraph,  # noqa: N803
-    source: Any = None,
-    target: Any = None,
-    method: str = "dijkstra",
-) -> Any:
-    """Return a length or lengths, see ``networkx.shortest_path_length``."""
-    check_method(method)
-    if source is not None and target is not None:
-        return len(bidirectional_shortest_path(G, source, target)) - 1
-    if source is not None:
-        return single_source_shortest_path_length(G, source)
-    if target is None:
-        return all_pairs_shortest_path_length(G)
-    return G.distances(endpoint(G, target, "Source"), reverse=True)
 
 
 def average_shortest_path_length(G: BackendGraph) -> float:  # noqa: N803
@@ -184,10 +137,9 @@ def multi_source_dijkstra_path(
     """Return paths, see ``networkx.multi_source_dijkstra_path``."""
     begun = sources_of(G, sources)
     paths = {source: [source] for source in sources}
-    with uncollected():
-        for level, ends in enumerate(G.spread(begun), 1):
-            if cutoff is not None and level > cutoff:
-                break
-            for child, parent in zip(*map(G.names, ends), strict=True):
-                paths[child] = [*paths[parent], child]
+    for level, ends in enumerate(G.spread(begun), 1):
+        if cutoff is not None and level > cutoff:
+            break
+        for child, parent in zip(*map(G.names, ends), strict=True):
+            paths[child] = [*paths[parent], child]
     return paths

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from distbfs.networkx_backend.graph import BackendGraph
@@ -17,9 +14,7 @@ from distbfs.networkx_backend.nodes import (
     begun,
     endpoint,
     known,
-    refuse,
     refuse_empty,
-    uncollected,
 )
 from distbfs.search.breadth_first import distances
 
@@ -43,46 +38,6 @@ def bfs_edges(
     yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
 
 
-def bfs_tree(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    reverse: bool = False,
-    depth_limit: int | None = None,
-) -> Any:
-    """Return the tree of a search, see ``networkx.bfs_tree``."""
-    tree = nx.DiGraph()
-    tree.add_node(source)
-    with uncollected():
-        tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
-    return tree
-
-
-def bfs_predecessors(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    depth_limit: int | None = None,
-) -> Iterator[tuple[Any, Any]]:
-    """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
-    if "deprecated::" in (nx.bfs_predecessors.orig_func.__doc__ or ""):  # 3.7
-        text = "bfs_predecessors is deprecated in NetworkX; use bfs_edges instead"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-    for parent, child in bfs_edges(G, source, depth_limit=depth_limit):
-        yield child, parent
-
-
-def bfs_successors(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    depth_limit: int | None = None,
-) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield (node, successors), see ``networkx.bfs_successors``."""
-    edges = list(bfs_edges(G, source, depth_limit=depth_limit))
-    if not edges:
-        yield source, []
-    for parent, pairs in groupby(edges, key=itemgetter(0)):
-        yield parent, [child for _, child in pairs]
-
-
 def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
     """Yield the nodes of each level, see ``networkx.bfs_layers``."""
     if sources in G:
@@ -91,21 +46,6 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     distinct = set(starts)  # TypeError for what is not a node
     layer = starts if BEFORE_3_5 else list(distinct)
     yield from G.layers([known(G, node) for node in layer])
-
-
-def descendants_at_distance(
-    G: BackendGraph,  # noqa: N803
-    source: Any,
-    distance: float,
-) -> set[Any]:
-    """Return the nodes of one level, see ``networkx.descendants_at_distance``."""
-    known(G, source)
-    if distance not in range(len(G)):
-        return set()
-    if distance == 0:
-        return {source}
-    level = G.levels(source, limit=distance)
-    return set(G.names(np.flatnonzero(level == distance)))
 
 
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
@@ -128,13 +68,11 @@ def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.connected_components``."""
-    refuse(G, directed=True)
     return node_sets(G)
 
 
 def weakly_connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.weakly_connected_components``."""
-    refuse(G, directed=False)
     return node_sets(G)
 
 
@@ -150,20 +88,17 @@ def node_sets(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
 
 def is_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_connected``."""
-    refuse(G, directed=True)
     refuse_empty(G)
     return bool(G.all_reach_all())
 
 
 def is_strongly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether all reach all, see ``networkx.is_strongly_connected``."""
-    refuse(G, directed=False)
     refuse_empty(G)
     return bool(G.all_reach_all())
 
 
 def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_weakly_connected``."""
-    refuse(G, directed=False)
     refuse_empty(G)
     return not G.components().any()

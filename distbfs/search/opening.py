@@ -37,7 +37,7 @@ from distbfs.search.holding import (
     timed,
 )
 from distbfs.search.part_paths import PartPaths, WholeCounter
-from distbfs.search.paths import NoPaths, host_paths
+from distbfs.search.paths import NoPaths, WholePaths, rows_of_part
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost
 from distbfs.search.session import Session
@@ -139,7 +139,8 @@ def open_host(opening: Opening) -> Session:
     whole = first.layout.parts == 1 and not first.delegate_count
     paths: PathFinder = PartPaths(world, held.parts, engine.path_sums)
     if whole:
-        paths = host_paths(world, first, WholeCounter(first, engine.path_sums))
+        counter = WholeCounter(first, engine.path_sums)
+        paths = WholePaths(world, rows_of_part(first), counter)
     if whole and not options.stepwise:
         runner = OnHost(engine.whole(first))
     else:

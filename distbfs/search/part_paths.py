@@ -37,10 +37,15 @@ class Ends(NamedTuple):
 
 
 class LevelPart:
-    """One part and the levels that a search found there.
+    """One part, the levels that a search found there, and sums along its paths.
 
     n: levels and ids of its normals; d: those of all delegates
+    own, shared: sums of its normals, and of delegates, which all parts share; see
+    ``PartPaths._begun``
     """
+
+    own: PathSums
+    shared: PathSums
 
     def __init__(self, part: Part, level: Array, delegates: Array) -> None:
         self.part = part
@@ -67,27 +72,14 @@ class LevelPart:
         """Return levels and ids of normals ("n") or delegates ("d")."""
         return self.n if kind == "n" else self.d
 
-
-class PartSums:
-    """Sums along shortest paths in one part: of its normals, and of delegates.
-
-    make: function that creates the sums of vertices from their levels
-    """
-
-    def __init__(
-        self, part: LevelPart, shared: PathSums, depth: int, make: MakeSums, dtype: str
-    ) -> None:
-        self._part, self._shared = part, shared
-        self.own = make(part.n.level, depth, dtype)
-
     def push(self, start: int, goal: int) -> tuple[bool, Words]:
         """Add the values of one level to the next one along edges inside the part.
 
         Returns whether any sum exceeds uint64, and a table of the values to send along
         nn edges, uint64 [k, 2]: the columns of the edges and the bits of the values.
         """
-        part, own, shared = self._part.part, self.own, self._shared
-        side, other = part.out, part.into
+        own, shared = self.own, self.shared
+        side, other = self.part.out, self.part.into
         if start > goal:
             side, other = other, side
         over = [
@@ -117,7 +109,10 @@ class PartSums:
 
 
 class PartPaths:
-    """A ``PathFinder`` over the parts of all ranks; make: see ``PartSums``."""
+    """A ``PathFinder`` over the parts of all ranks.
+
+    make: function that creates the sums of vertices from their levels
+    """
 
     refusal = ""
 
@@ -153,8 +148,7 @@ class PartPaths:
         for now in range(1, depth + 1):
             over = self._step(shared, parts, now - 1, now)
             passed = passed or now * over
-        pairs = zip(self._parts, parts, strict=True)
-        return [x.by_local(y.own.values, shared.values) for x, y in pairs], passed
+        return [x.part.by_local(x.own.values, shared.values) for x in parts], passed
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
     def dependencies(self, level: Sequence[Any]) -> list[Any]:
@@ -167,24 +161,22 @@ class PartPaths:
         for now in range(depth, 0, -1):
             self._step(shared, parts, now, now - 1)
         shares = shared.dependencies()
-        return [
-            part.by_local(x.own.dependencies(), shares)
-            for part, x in zip(self._parts, parts, strict=True)
-        ]
+        return [x.part.by_local(x.own.dependencies(), shares) for x in parts]
 
     def _begun(
         self, level: Sequence[Any], dtype: str
-    ) -> tuple[PathSums, list[PartSums], int]:
+    ) -> tuple[PathSums, list[LevelPart], int]:
         """Return the sums of delegates and of parts, set at level 0, and the depth."""
         every = self._with_levels(level)
         own = max(int(x.n.level.max(initial=-1)) for x in every)
         depth = int(self._world.allreduce(np.array([own]), "max")[0])
         shared = self._make(every[0].d.level, depth, dtype)
-        sums = [PartSums(x, shared, depth, self._make, dtype) for x in every]
-        return shared, sums, depth
+        for x in every:
+            x.own, x.shared = self._make(x.n.level, depth, dtype), shared
+        return shared, every, depth
 
     def _step(
-        self, shared: PathSums, parts: Sequence[PartSums], start: int, goal: int
+        self, shared: PathSums, parts: Sequence[LevelPart], start: int, goal: int
     ) -> bool:
         """Carry values from one level to the next; return whether any sum overflows."""
         pushed = [part.push(start, goal) for part in parts]
@@ -261,8 +253,6 @@ class PartPaths:
 
 class WholeCounter:
     """A ``PathCounter`` of a graph in one part, without delegates, in host memory."""
-
-    seconds = 0.0
 
     def __init__(self, part: Part, make: MakeSums) -> None:
         self._part, self._make = part, make

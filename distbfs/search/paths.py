@@ -131,11 +131,9 @@ class WholePaths:
     """A ``PathFinder`` of a graph in the memory of one rank.
 
     rows, counter: None on the other ranks
-    seconds: device time of the last call of ``counts``, 0 without a device
     """
 
     refusal = ""
-    seconds = 0.0
 
     def __init__(
         self, world: World, rows: WholeRows | None, counter: PathCounter | None
@@ -152,7 +150,6 @@ class WholePaths:
             return [], 0
         with self._lock, device_of(level[0]):
             counts, passed = self._counter.counts(level[0], levels, dtype)
-            self.seconds = self._counter.seconds
         return [counts], passed
 
     def dependencies(
@@ -234,8 +231,3 @@ def chosen_ends(table: Ids, *, directed: bool) -> Ids:
     if not directed:
         kept &= (above < below) | ((above == below) & (u < v))
     return table[kept]
-
-
-def host_paths(world: World, part: Part, counter: PathCounter) -> WholePaths:
-    """Return the path finder of a part that is a whole graph, in host memory."""
-    return WholePaths(world, rows_of_part(part), counter)

@@ -8,9 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from distbfs.engines.path_sums import check_dtype
 from distbfs.errors import UsageError
-from distbfs.options import check_integer, check_range, depth_limit
+from distbfs.options import (
+    COUNT_DTYPES,
+    check_choice,
+    check_integer,
+    check_range,
+    depth_limit,
+)
 from distbfs.search.edge_table import EdgeTable
 from distbfs.search.frames import Tabular, whole_names
 from distbfs.search.result_arrays import ResultArrays, reading
@@ -350,7 +355,8 @@ class Result(ResultArrays, Tabular):
         level, _ = self._arrays()
         vertices = self._vertices
         levels = self._outcome.levels
-        counts, own = self._paths.counts(level, levels, check_dtype(dtype))
+        check_choice("dtype", dtype, COUNT_DTYPES)
+        counts, own = self._paths.counts(level, levels, dtype)
         passed = int(vertices.world.allreduce(np.array([own]), "max")[0])
         if passed:
             raise UsageError(

@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from distbfs.device.cc import thread_count
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch import cuda_meet
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.bits import LANE, OPEN
-from distbfs.multisearch.lookups import Lookups
-from distbfs.multisearch.part_bits import BitSearch
+from distbfs.multisearch.bits import LANE
+from distbfs.multisearch.lookups import OPEN, Lookups
+from distbfs.multisearch.part_bits import is_whole
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.started import Started
 from distbfs.multisearch.traversals import Traversals, traversals_of
-from distbfs.partition.part import Part
 from distbfs.search.session import Session
-from distbfs.store.whole import in_input_ids
-from distbfs.types import Array, Ids, Numbers, Stop
+from distbfs.types import Array, Ids, Stop
 
 LOG = logging.getLogger("distbfs.service")
 FEWEST = 8  # sources from which on one traversal costs less than separate searches
@@ -31,6 +31,7 @@ MOST = LANE  # sources of a traversal
 
 Levels = list[list[int]]  # the requested ones, by request
 Begin = Callable[[Ids, Ids, Ids, Stop], Started[Array]]
+FindLevels = Callable[[Ids, Ids, Ids, Stop], Array]  # of what ``Begin`` begins
 Look = Callable[[int, Ids], Array | None]
 
 
@@ -104,13 +105,13 @@ class BatchSearcher:
         return time.perf_counter() - began, _parted(levels, asked)
 
 
-def at_the_end(levels: Callable[..., Array]) -> Begin:
+def at_the_end(levels: FindLevels) -> Begin:
     """Return a function that prepares searches, which then run in ``finish``."""
 
-    def begin(*asked: Any) -> Started[Array]:
+    def begin(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Started[Array]:
         def search() -> tuple[float, Array]:
             began = time.perf_counter()
-            array = levels(*asked)
+            array = levels(sources, rows, vertices, stop)
             return time.perf_counter() - began, array
 
         return Started(search)
@@ -118,35 +119,8 @@ def at_the_end(levels: Callable[..., Array]) -> Begin:
     return begin
 
 
-def by_meeting(
-    search: BitSearch, numbers: Numbers, lookups: Lookups | None
-) -> BatchSearcher:
-    """Return a batched searcher by the CPU kernel, which meets in the middle.
-
-    numbers: the number of each vertex by id, uint32 [n]
-    lookups: edge lookups, None if the rows are in another order
-    """
-    if lookups is None:
-        return BatchSearcher(at_the_end(search.meet))
-
-    def look(sources: Ids | int, vertices: Ids) -> Array:
-        begins = numbers[np.full(len(vertices), sources)]
-        return lookups.levels(begins, numbers[vertices])
-
-    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        levels = look(sources[rows], vertices)
-        far = np.flatnonzero(levels == OPEN)
-        if len(far):
-            some, searches = np.unique(rows[far], return_inverse=True)
-            ends = vertices[far]
-            levels[far] = search.meet(sources[some], searches, ends, stop)
-        return levels
-
-    return BatchSearcher(at_the_end(levels), look)
-
-
-def by_level(session: Session, traversals: Traversals) -> BatchSearcher:
-    """Return a batched searcher over the parts or devices of all ranks (collective).
+def by_level(session: Session, traversals: Traversals) -> FindLevels:
+    """Return a function that searches the parts or devices of all ranks (collective).
 
     A first search of one level shows whether there is enough memory.
     """
@@ -161,16 +135,44 @@ def by_level(session: Session, traversals: Traversals) -> BatchSearcher:
         return search(sources, stop=stop).levels_at(rows, inside(vertices))
 
     search(np.zeros(min(session.layout.n, 1), dtype=np.int64), limit=0)
-    return BatchSearcher(at_the_end(levels))
+    return levels
+
+
+def by_lookups(
+    session: Session, lookups: Lookups, traverse: FindLevels
+) -> BatchSearcher:
+    """Return a batched searcher of a whole graph on CPUs by edge lookups.
+
+    A few pairs that these leave open are searched from both ends, many by ``traverse``.
+    """
+    numbers, inside = session.held.parts[0].numbers, session.vertices.inside
+
+    def look(sources: Ids | int, vertices: Ids) -> Array:
+        begins = np.full(len(vertices), sources)
+        return lookups.levels(numbers[inside(begins)], numbers[inside(vertices)])
+
+    def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        levels = look(sources[rows], vertices)
+        far = np.flatnonzero(levels == OPEN)
+        if len(far) >= FEWEST or not session.both_ends:
+            some, searches = np.unique(rows[far], return_inverse=True)
+            levels[far] = traverse(sources[some], searches, vertices[far], stop)
+            return levels
+        for k in far:
+            ends = int(sources[rows[k]]), int(vertices[k])
+            levels[k] = len(session.path(*ends, stop=stop) or ()) - 1
+        return levels
+
+    return BatchSearcher(at_the_end(levels), look)
 
 
 def batch_searcher(session: Session) -> BatchSearcher | None:
     """Return a batched searcher beside a session, or None.
 
-    This call and its searches are collective. There is a searcher for one rank that
-    searches a whole graph with engine openmp or on a device, and for the parts or the
-    devices of a domain that ``traversals_of`` supports. If memory is too small, that is
-    logged, and None is returned.
+    This call and its searches are collective. There is a searcher for one device that
+    holds a whole graph, and for the parts or the devices of a domain that
+    ``traversals_of`` supports. If memory is too small, that is logged, and None is
+    returned.
     """
     held, shares = session.held, session.held.shares
     alone = session.world.size == session.layout.parts == 1
@@ -180,26 +182,15 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
                 return None
             meeting = cuda_meet.MeetingSearches(shares[0])
             return BatchSearcher(meeting.start, meeting.near, ahead=True)
-        if shares or not alone:
-            # what looks back would read columns of tails in host memory at each vertex
-            return by_level(session, traversals_of(session))
-        about = session.describe()
-        if about["engine"] != "openmp" or about["mode"] != "resident":
-            return None
-        part = in_input_ids(held.parts[0], session.vertices.permutation)
-        searches = BitSearch(part, MOST // LANE, about["threads"])
-        lookups = lookups_of(held.parts[0], about["threads"])
-        return by_meeting(searches, part.numbers, lookups)
+        # what looks back would read columns of tails in host memory at each vertex
+        levels = by_level(session, traversals_of(session))
+        if not shares and is_whole(held.parts[0]):
+            threads = thread_count(session.options.threads)
+            with suppress(UsageError):  # rows in another order
+                return by_lookups(session, Lookups(held.parts[0], threads), levels)
+        return BatchSearcher(at_the_end(levels))
     except ResourceError as error:
         LOG.warning("small queries are searched one by one: %s", error)
     except UsageError:
         pass
     return None
-
-
-def lookups_of(part: Part, threads: int) -> Lookups | None:
-    """Return edge lookups in a part, None if its rows are in another order."""
-    try:
-        return Lookups(part, threads)
-    except UsageError:
-        return None

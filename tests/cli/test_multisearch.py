@@ -186,7 +186,7 @@ def test_reachability_and_hops(stores, tmp_path, ranks, parts, divide):
     assert facts == {"pairs": 60, "reachable": int(reached.sum())}
     if parts == 1:
         wanted = [f"{u},{v},{int(r)}" for (u, v), r in zip(pairs, reached, strict=True)]
-        assert out.read_text().splitlines() == wanted
+        assert out.read_text().splitlines() == ["from,to,reachable", *wanted]
     else:
         with h5py.File(out) as file:
             np.testing.assert_array_equal(file["pair"], pairs)

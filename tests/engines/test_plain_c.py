@@ -87,5 +87,9 @@ def test_many_searches_at_once(name, width):
     search.run(roots, Wanted(levels=True))
     wanted = source.levels_from(roots)
     for dtype in ("int8", "int16", "int32"):
-        np.testing.assert_array_equal(search.levels_by_id(dtype), wanted.astype(dtype))
-    np.testing.assert_array_equal(search.levels_by_id("bool"), wanted >= 0)
+        levels = np.empty(wanted.shape, dtype)
+        search.put_levels(levels)
+        np.testing.assert_array_equal(levels, wanted.astype(dtype))
+    reached = np.empty(wanted.shape, np.bool_)
+    search.put_levels(reached)
+    np.testing.assert_array_equal(reached, wanted >= 0)

@@ -17,16 +17,18 @@ from wholes import (
     closeness,
     eccentricity,
     harmonic,
+    levels,
 )
 
 import distbfs
 from distbfs.errors import InputError, TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
+from distbfs.multisearch.application import Task
 from distbfs.multisearch.apps.betweenness import PROBLEM
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import levels, stream
+from distbfs.multisearch.apps.paths import stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
@@ -171,7 +173,7 @@ def test_a_level_that_does_not_fit_is_known_on_all_ranks(
     on = WAYS[way](world, LONG)
     sources = np.array([128, 129, 127, 0])
     with pytest.raises(TooDeep):
-        stream(on, sources, "int8", lambda *_: None)
+        stream(Task(on, sources), "int8")
     found = levels(on, sources)
     assert found.dtype == np.int16
     if world.rank == 0:

@@ -1,5 +1,7 @@
 """Applications against NetworkX, on one rank."""
 
+from contextlib import nullcontext
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from wholes import (
     closeness,
     eccentricity,
     harmonic,
+    levels,
     of_component,
     whole,
 )
@@ -33,11 +36,12 @@ from wholes import (
 import distbfs
 from distbfs.errors import TooDeep, UsageError
 from distbfs.multisearch import searchers as sharing
+from distbfs.multisearch.application import Task
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps import components
 from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import levels, stream
+from distbfs.multisearch.apps.paths import stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.searchers import WholeSearcher
@@ -199,7 +203,14 @@ def test_rows_are_streamed(monkeypatch):
     source = NAMED["grid"]
     every = np.arange(25)
     take = lambda first, level: rows.append((first, level.shape))  # noqa: E731
-    stream(searcher(source), every, "int8", take, done.append)
+    progress = lambda *_: nullcontext(done.append)  # noqa: E731
+    rows_of = lambda _: nullcontext(take)  # noqa: E731
+    facts = stream(
+        Task(searcher(source), every, rows=rows_of, progress=progress), "int8"
+    )
+    wanted = source.levels_from(every)
+    assert facts["pairs_reached"] == (wanted >= 0).sum()
+    assert facts["largest_level"] == wanted.max()
     assert rows == [(0, (10, 144)), (10, (10, 144)), (20, (5, 144))]
     assert done == [10, 20, 25]
 

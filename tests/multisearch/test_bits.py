@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wholes import all_levels, whole
 
-from distbfs.errors import SearchStopped, TooDeep
+from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS
 from distbfs.multisearch.bits import LANE, width_for
 from distbfs.multisearch.part_bits import BitSearch, bytes_needed
@@ -25,6 +25,12 @@ LARGER = {
 }
 
 
+def levels_by_id(search, dtype="int32"):
+    out = np.empty((search._count, search._part.local_count), dtype)
+    search.put_levels(out)
+    return out
+
+
 def check(search, wanted, rows, limit=None, direction="auto"):
     """Search from vertices ``rows``; everything must agree with levels [k, n]."""
     results = Wanted(True, True, (*SUMS,), limit, direction=direction)
@@ -36,24 +42,16 @@ def check(search, wanted, rows, limit=None, direction="auto"):
     np.testing.assert_array_equal(sums["distance_from"], total)
     np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
     fitting = [name for name, most in MOST.items() if search.deepest <= most]
-    for dtype in ("", *fitting):
-        level = search.levels_by_id(dtype)
-        assert dtype in ("", level.dtype.name)
-        np.testing.assert_array_equal(level, wanted.astype(level.dtype))
-    np.testing.assert_array_equal(search.levels_by_id("bool"), wanted >= 0)
+    for dtype in fitting:
+        level = levels_by_id(search, dtype)
+        np.testing.assert_array_equal(level, wanted.astype(dtype))
+    np.testing.assert_array_equal(levels_by_id(search, "bool"), wanted >= 0)
     assert search.deepest == wanted.max(initial=0)
     for row, counts in zip(wanted, search.counts(), strict=True):
         width = search.deepest + 1
         np.testing.assert_array_equal(
             np.bincount(row[row >= 0], minlength=width), counts
         )
-
-
-def check_pairs(search, wanted, roots, pairs, stop=None):
-    """Levels of pairs (row, vertex) alone must agree with levels [k, n]."""
-    rows, vertices = (np.array(x, dtype=np.int64) for x in pairs)
-    levels = search.meet(np.asarray(roots), rows, vertices, stop)
-    np.testing.assert_array_equal(levels, wanted[rows, vertices])
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -64,7 +62,9 @@ def test_named_graphs(name, direction):
     wanted = source.levels_from(roots)
     search = BitSearch(whole(source), width_for(len(roots)), threads=2)
     check(search, wanted, roots, direction=direction)
-    check_pairs(search, wanted, roots, np.indices(wanted.shape).reshape(2, -1))
+    search.run(roots, LEVELS)
+    pairs = np.indices(wanted.shape).reshape(2, -1)
+    np.testing.assert_array_equal(search.levels_at(*pairs), wanted.ravel())
 
 
 @pytest.mark.thorough
@@ -81,10 +81,6 @@ def test_every_width(name, width, threads):
         check(search, wanted, roots, direction=direction)
         ways |= {*search.records.direction}
     assert ways == {PUSH, PULL}
-    for count in (0, 1, 40, 3000):
-        rng = np.random.default_rng(count)
-        pairs = rng.integers(0, len(roots), count), rng.integers(0, source.n, count)
-        check_pairs(search, wanted, roots, pairs)
     check(search, wanted[:3], roots[:3])  # what the last batch left is forgotten
 
 
@@ -99,12 +95,9 @@ def test_any_graph(source, data):
     way = data.draw(st.sampled_from(WAYS))
     if roots:
         check(search, wanted, roots, direction=way)
-        few = data.draw(st.integers(1, wanted.size))
-        pairs = np.indices(wanted.shape).reshape(2, -1)[:, ::few]
-        check_pairs(search, wanted, roots, pairs)
     else:
         search.run(np.zeros(0, dtype=np.int64), Wanted(levels=True))
-        assert search.levels_by_id().shape == (0, source.n)
+        assert levels_by_id(search).shape == (0, source.n)
         assert search.counts().shape[0] == search.deepest == 0
     if directed and roots:
         turned = BitSearch(part.reversed(), search.lanes, 1)
@@ -154,46 +147,10 @@ def test_planes_are_added_while_levels_go_on():
     search = BitSearch(whole(source), 1, 2)
     check_path = np.abs(np.arange(600) - 5)[None]
     search.run(np.array([5]), Wanted(levels=True))
-    np.testing.assert_array_equal(search.levels_by_id(), check_path)
-    assert search.levels_by_id().dtype == np.int16
-    with pytest.raises(TooDeep, match="level 594 does not fit int8, which ends at 126"):
-        search.levels_by_id("int8")
+    np.testing.assert_array_equal(levels_by_id(search), check_path)
     search.run(np.array([0, 599]), Wanted(levels=True, limit=126))
-    assert search.levels_by_id().dtype == np.int8
-    assert search.levels_by_id()[0, 125:129].tolist() == [125, 126, -1, -1]
+    assert levels_by_id(search, "int8")[0, 125:129].tolist() == [125, 126, -1, -1]
     assert search.deepest == 126
-
-
-def test_pairs_end_a_traversal_early():
-    """Targets are met from both sides, and those in small components end at once."""
-    source = LARGER["kronecker-12"]
-    search = BitSearch(whole(source), 1, 2)
-    roots = np.argsort(-source.degrees)[:64]
-    wanted = source.levels_from(roots)
-    search.run(roots, LEVELS)
-    whole_way = len(search.records)
-    lonely = np.flatnonzero(source.degrees == 0)
-    pairs = np.arange(64), np.resize(lonely, 64)
-    check_pairs(search, wanted, roots, pairs)
-    assert not len(search.records)
-    pairs = np.arange(64), np.full(64, np.flatnonzero(wanted[0] == 2)[0])
-    check_pairs(search, wanted, roots, pairs)
-    assert len(search.records) < whole_way
-
-
-def test_a_hub_is_met_by_the_level_that_reaches_it():
-    """Searches back have no room for its row: from it, and from beyond it."""
-    leaves = 5000
-    leaf = np.arange(1, leaves + 1)
-    hub = np.zeros(leaves, dtype=np.int64)
-    source = Tuples(2 * leaves + 1, np.r_[hub, leaf], np.r_[leaf, leaf + leaves])
-    search = BitSearch(whole(source), 1, 2)
-    roots = np.arange(2 * leaves - 59, 2 * leaves + 1)  # two edges from the hub
-    wanted = source.levels_from(roots)
-    for vertex, level in ((0, 2), (leaves + 1, 4)):
-        assert wanted[0, vertex] == level
-        pairs = np.arange(len(roots)), np.full(len(roots), vertex)
-        check_pairs(search, wanted, roots, pairs)
 
 
 @pytest.mark.parametrize("width", [1, 4])
@@ -237,12 +194,6 @@ def test_a_search_that_is_stopped():
     with pytest.raises(ZeroDivisionError):
         search.run(np.array([0]), Wanted(stop=lambda: stop() and 1 // 0))
     check(search, NAMED["path"].distances(9)[None], [9])
-    asked.clear()
-    far = np.array([NAMED["path"].n - 1])
-    with pytest.raises(SearchStopped, match="stopped at level"):
-        search.meet(np.array([0]), np.array([0]), far, stop)
-    wanted = NAMED["path"].distances(0)[None]
-    check_pairs(search, wanted, [0], ([0], far))
 
 
 def test_results_go_where_they_are_told():
@@ -250,9 +201,7 @@ def test_results_go_where_they_are_told():
     search = BitSearch(whole(source), 1, 2)
     search.run(np.array([3, 4]), LEVELS)
     out = np.empty((4, source.n), dtype=np.int16)
-    search.levels_by_id(out=out[1:3])
+    search.put_levels(out[1:3])
     np.testing.assert_array_equal(out[2], source.distances(4))
-    with pytest.raises(ValueError, match="shape"):
-        search.levels_by_id(out=out)
     with pytest.raises(ValueError, match="not requested"):
         search.counts()

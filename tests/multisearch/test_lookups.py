@@ -21,8 +21,7 @@ from wholes import all_levels, whole
 
 from distbfs.errors import UsageError
 from distbfs.multisearch import lookups
-from distbfs.multisearch.bits import OPEN
-from distbfs.multisearch.lookups import MOST, Lookups
+from distbfs.multisearch.lookups import MOST, OPEN, Lookups
 from distbfs.store.whole import NO_DELEGATES
 
 TRIED = 32  # as in lookups.c

@@ -13,7 +13,7 @@ from sessions import parts_in_threads
 from test_request_queue import numbers, ticket
 from worlds import on_ranks
 
-from distbfs.errors import SearchStopped
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.plan import memory
@@ -24,7 +24,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import batch_searcher
+from distbfs.service.shared_traversal import FEWEST, batch_searcher
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
@@ -51,10 +51,30 @@ def test_levels_of_many_sources(seed):
         at_once.levels(asked, lambda: True)
 
 
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("few", [1, FEWEST - 1, FEWEST])
+def test_pairs_that_lookups_leave_open(seed, parents, few):
+    """A few are searched from both ends, others share a traversal."""
+    own = session(seed=seed, parents=parents)
+    levels = np.stack([SOURCE.distances(v) for v in range(SOURCE.n)])
+    far = np.argwhere(levels > 5)[::7][:few].tolist()
+    asked = [(7, [7]), *((source, [target]) for source, target in far)]
+    _, answers = batch_searcher(own).levels(asked, lambda: False)
+    assert answers == [levels[source][targets].tolist() for source, targets in asked]
+    assert own._searches == (few if few < FEWEST else 0)
+    with pytest.raises(SearchStopped):
+        batch_searcher(own).levels(asked, lambda: True)
+
+
 def test_with_lookups_two_sources_share_a_search(monkeypatch):
     at_once = batch_searcher(session())
     assert at_once.fewest == 2
-    monkeypatch.setattr(shared_traversal, "lookups_of", lambda *_: None)
+
+    def in_another_order(*_):
+        raise UsageError("neighbours are not in the order of their degrees")
+
+    monkeypatch.setattr(shared_traversal, "Lookups", in_another_order)
     assert batch_searcher(session()).fewest > 2
 
 
@@ -91,7 +111,14 @@ def test_parts_without_room(monkeypatch, caplog):
 
 def test_where_it_cannot_be():
     assert batch_searcher(session(engine="reference")) is None
-    assert batch_searcher(session(stepwise=True)) is None
+    assert batch_searcher(session(parts=2, engine="reference")) is None
+
+
+@pytest.mark.parametrize("options", [{"stepwise": True}, {"threshold": 4}])
+def test_one_part_searched_level_by_level(options):
+    asked = [(root, [0, root, SOURCE.n - 1]) for root in range(0, SOURCE.n, 9)]
+    _, answers = batch_searcher(session(**options)).levels(asked, lambda: False)
+    assert answers == [SOURCE.distances(x)[ends].tolist() for x, ends in asked]
 
 
 @given(

@@ -35,20 +35,14 @@ def own_options() -> type:
     )
 
 
-def endings() -> str:
-    """Return the endings of result files of single applications."""
-    more = {k: [x for x in app.endings if x not in FILES] for k, app in APPS.items()}
-    return "; ".join(f"{name}: {', '.join(x)}" for name, x in more.items() if x)
-
-
 @dataclass(frozen=True, kw_only=True)
 class MultisearchOptions(FileOptions, ReverseOption, PatienceOption, Speech):
     """Run an APPLICATION of many searches on GRAPH, a store or a file as for bfs.
 
     {apps}
 
-    output: File of the results: {files}; {endings}.  Text may be compressed, and - is
-        CSV on stdout.  One of {resumers} is resumed if it is unfinished.
+    output: File of the results: {files}.  Text may be compressed, and - is CSV on
+        stdout.  One of {resumers} is resumed if it is unfinished.
     force: Replace an existing output.
     sources: K random vertices, those of a file (one id per line, - is stdin), or all.
     seed: Seed of random vertices.
@@ -80,7 +74,6 @@ command = command_of(
     MultisearchOptions,
     apps="\b\n" + "\n".join(f"{x:<14}{app.summary}" for x, app in APPS.items()),
     files=", ".join(FILES),
-    endings=endings(),
     resumers=", ".join(name for name, app in APPS.items() if app.resumes),
     takers=", ".join(name for name, app in APPS.items() if app.takes == "pairs"),
 )

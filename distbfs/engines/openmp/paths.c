@@ -33,7 +33,7 @@ typedef struct {
     int64_t n;
     const int32_t *at; /* [n], level by number, -1: unreached */
     uint32_t *order;   /* [n], numbers by level */
-    int64_t *begins;   /* [levels + 1], where each level begins in it; 0 */
+    int64_t *begins;   /* [levels + 1], where each level begins in it */
     COUNT *values;     /* [n] */
     int32_t passed;    /* whether a value passed 64 bits */
 } leveled;
@@ -148,16 +148,6 @@ int64_t carry_down(const OFFSET *offsets, const uint32_t *columns, const OFFSET 
         if (r->passed && !passed) passed = level;
     }
     return passed;
-}
-
-void sort_by_level(leveled *r, int64_t levels) {
-    for (int64_t v = 0; v < r->n; v++)
-        if (r->at[v] >= 0) r->begins[r->at[v] + 1]++;
-    for (int64_t l = 0; l < levels; l++) r->begins[l + 1] += r->begins[l];
-    for (int64_t v = 0; v < r->n; v++)
-        if (r->at[v] >= 0) r->order[r->begins[r->at[v]]++] = (uint32_t)v;
-    for (int64_t l = levels; l > 0; l--) r->begins[l] = r->begins[l - 1];
-    r->begins[0] = 0;
 }
 
 #if !EXACT

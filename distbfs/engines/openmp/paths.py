@@ -36,14 +36,7 @@ class OpenMPSums(PathSums):
 
     def __init__(self, level: Array, depth: int, dtype: str, threads: int) -> None:
         self._threads = ctypes.c_int(threads)
-        self._order = np.empty(len(level), dtype=np.uint32)
-        self._begins = np.zeros(depth + 2, dtype=np.int64)
-        super().__init__(np.ascontiguousarray(level), depth, dtype)
-
-    def _sort(self) -> None:
-        library = prepare(self._dtype)
-        own = cc.arguments(ctypes.byref(self._view()), self._depth + 1)
-        LongCall(library)(library.sort_by_level, *own)
+        super().__init__(np.ascontiguousarray(level), depth, dtype, threads)
 
     def _view(self) -> Any:
         return structure(SOURCE, "leveled")(

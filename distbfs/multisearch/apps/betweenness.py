@@ -21,9 +21,9 @@ from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.engines.openmp.paths import SOURCE, prepare
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch.application import Application, Facts, Normalized, Task
+from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.sampling import SampleOptions, deviation, draw, requested
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
 DENSE = 8  # mean degree from which levels are counted by the cheaper direction
-SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 
 
 def begin(s: Any, i: Ids) -> None:
@@ -124,7 +123,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     threads, n = cc.thread_count(options.threads), part.local_count
     value, far = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=np.uint8)
     numbers = part.numbers[sources]
-    shares = min(threads, len(numbers))
+    shares = max(min(threads, len(numbers)), 1)
     of_each = {
         **dict.fromkeys(("paths", "coef", "of_share"), (np.float64, n)),
         "level": (np.int32, n),
@@ -145,19 +144,18 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         sparse=part.nn.edges < DENSE * part.active,
         value=value,
         far=far,
+        sources=numbers,
+        count=len(numbers),
+        shares=shares,
         **arrays,
     )
-    step = SOURCES_AT_ONCE * threads
-    for first in range(0, len(numbers), step):
-        stopped = f"stopped after {first} of {len(numbers)} sources"
-        if options.stop is not None and options.stop():
-            raise SearchStopped(stopped)
-        some = numbers[first : first + step]
-        task.set(sources=some, count=len(some), shares=min(threads, len(some)))
-        call = LongCall(library, options.stop, often=True)
-        call(library.add_dependencies, ctypes.byref(task))
-        if call.ended:
-            raise SearchStopped(stopped)
+    stopped = SearchStopped(f"{len(numbers)} searches were stopped")
+    if options.stop is not None and options.stop():  # a short call does not ask
+        raise stopped
+    call = LongCall(library, options.stop, often=True)
+    call(library.add_dependencies, ctypes.byref(task))
+    if call.ended:
+        raise stopped
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
     if far.any():
@@ -266,8 +264,8 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     return value + path_ends(searcher, sources) if endpoints else value
 
 
-def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts:
-    """Compute betweenness, or estimate it from samples, and pass it to the output."""
+def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Results:
+    """Compute betweenness, or estimate it from samples."""
     searcher, n, sources = task.searcher, task.searcher.n, task.sources
     estimate, failure = requested(**asked), 0.0
     if estimate is not None:
@@ -283,13 +281,11 @@ def run(task: Task, *, normalized: bool, endpoints: bool, **asked: Any) -> Facts
     facts = {"normalized": normalized, "endpoints": endpoints}
     ways = {**facts, "directed": searcher.directed}
     value = scaled(total, sources, **ways)
+    facts |= pieces.facts()
     if estimate is not None:
         low, high = bounds(total, sources, failure, **ways)
-        own = estimate.keep(task, sources, value, low, high)
-    else:
-        task.keep(value=value)
-        own = {"largest": task.largest(value)}
-    return {**facts, **own, **pieces.facts()}
+        return estimate.results(task, sources, value, low, high, facts)
+    return Results({"value": value}, {**facts, "largest": task.largest(value)})
 
 
 @dataclass(frozen=True, kw_only=True)

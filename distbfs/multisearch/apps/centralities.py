@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distbfs.multisearch.application import Application, Facts, Normalized, Task
+from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.closeness import of_sources, scores
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.eccentricity import summary
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.types import Array, Ids
 
@@ -21,8 +22,8 @@ BOTH_WAYS = Problem(
 )
 
 
-def run(task: Task, *, normalized: bool) -> Facts:
-    """Compute all three and pass them to the output."""
+def run(task: Task, *, normalized: bool) -> Results:
+    """Compute all three."""
     searcher, sources = task.searcher, task.sources
     n, pieces, back = searcher.n, task.pieces(), searcher.turned()
 
@@ -38,12 +39,12 @@ def run(task: Task, *, normalized: bool) -> Facts:
     others = sums["reached_to"] - 1
     close = scores(others, sums["distance"], n, normalized=normalized)
     far, facts = summary(searcher, sources, sums["reached"], sums["depth"])
-    task.keep(
-        closeness=of_sources(close, sources, n),
-        harmonic=of_sources(sums["harmonic"], sources, n),
-        eccentricity=far,
-    )
-    return {"normalized": normalized, **facts, **pieces.facts()}
+    values = {
+        "closeness": of_sources(close, sources, n),
+        "harmonic": of_sources(sums["harmonic"], sources, n),
+        "eccentricity": far,
+    }
+    return Results(values, {"normalized": normalized, **facts, **pieces.facts()})
 
 
 APP = Application(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.multisearch.application import Application, Facts, Normalized, Task
+from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.components import largest_component, sizes_and_spans
 from distbfs.multisearch.apps.diameter import PROBLEM as LEVELS
 from distbfs.multisearch.apps.distances import PROBLEM
@@ -23,6 +23,7 @@ from distbfs.multisearch.apps.sampling import (
     draw,
     requested,
 )
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
 from distbfs.types import Array, Ids
@@ -104,8 +105,8 @@ def reaching(searcher: Searcher, pivot: int) -> tuple[Array, Array, Array]:
     return fewest, most, spans
 
 
-def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
-    """Estimate closeness of all vertices and pass on ``value``, ``low`` and ``high``.
+def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Results:
+    """Estimate closeness of all vertices: ``value``, ``low`` and ``high``.
 
     Let k samples reach v, from which no vertex that reaches it is farther than D. The
     mean distance to v is estimated as that of these samples, with an error of at most
@@ -132,7 +133,7 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
         both_ways = sums["reached"] * sums["reached_from"][drawn]
         fewest, most, spans = reaching(searcher, int(drawn[both_ways.argmax()]))
     if searcher.world.rank:
-        return pieces.facts()
+        return Results({}, pieces.facts())
     summed, sampled = sums["distance_from"], np.zeros(n, dtype=np.bool_)
     sampled[drawn] = True
     count = sums["reached_from"] - sampled
@@ -165,24 +166,24 @@ def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
         exact = scores(others[drawn], sums["distance"], n, normalized=normalized)
         for array in (value, low, high):
             array[drawn] = exact
-    facts = estimate.keep(task, drawn, value, low, high)
-    return {"normalized": normalized, **facts, **pieces.facts()}
+    facts = {"normalized": normalized, **pieces.facts()}
+    return estimate.results(task, drawn, value, low, high, facts)
 
 
-def of_task(task: Task, of_sums: Callable[[Mapping[str, Array]], Array]) -> Facts:
-    """Compute exact values of a task's sources and pass them to the output.
+def of_task(task: Task, of_sums: Callable[[Mapping[str, Array]], Array]) -> Results:
+    """Compute exact values of a task's sources.
 
     of_sums: function from the results of ``distances.PROBLEM`` to values [k]
     """
     pieces = task.pieces(task.searcher.turned())
     values = of_sums(pieces.run(PROBLEM, task.sources))
     value = of_sources(values, task.sources, task.searcher.n)
-    task.keep(value=value)
-    return {"largest": task.largest(value), **pieces.facts()}
+    facts = {"largest": task.largest(value), **pieces.facts()}
+    return Results({"value": value}, facts)
 
 
-def run(task: Task, *, normalized: bool, **asked: Any) -> Facts:
-    """Compute closeness, or estimate it from samples, and pass it to the output."""
+def run(task: Task, *, normalized: bool, **asked: Any) -> Results:
+    """Compute closeness, or estimate it from samples."""
     if (estimate := requested(**asked)) is not None:
         return estimated(task, estimate, normalized=normalized)
 
@@ -190,7 +191,9 @@ def run(task: Task, *, normalized: bool, **asked: Any) -> Facts:
         others, n = sums["reached"] - 1, task.searcher.n
         return scores(others, sums["distance"], n, normalized=normalized)
 
-    return {"normalized": normalized, **of_task(task, of_sums)}
+    results = of_task(task, of_sums)
+    results.facts["normalized"] = normalized
+    return results
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
 from distbfs.types import AnyArray, Ids, World
@@ -163,9 +164,9 @@ def diameter(searcher: Searcher) -> Facts:
     return {**facts, "radius": radius, "diameter": longest, "searches": searches}
 
 
-def run(task: Task) -> Facts:
+def run(task: Task) -> Results:
     """Report radius and diameter."""
-    return diameter(task.searcher)
+    return Results({}, diameter(task.searcher))
 
 
 APP = Application(
@@ -173,5 +174,5 @@ APP = Application(
     "exact diameter and radius of the largest component",
     run,
     takes="nothing",
-    endings=(),
+    writes=False,
 )

@@ -9,6 +9,7 @@ import numpy as np
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.base import Results
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -42,13 +43,12 @@ def summary(
     }
 
 
-def run(task: Task) -> Facts:
-    """Compute eccentricities and pass them on; report radius and diameter if known."""
+def run(task: Task) -> Results:
+    """Compute eccentricities; report radius and diameter if known."""
     pieces = task.pieces()
     sums = pieces.run(PROBLEM, task.sources)
     value, facts = summary(task.searcher, task.sources, sums["reached"], sums["depth"])
-    task.keep(value=value)
-    return {**facts, **pieces.facts()}
+    return Results({"value": value}, {**facts, **pieces.facts()})
 
 
 APP = Application(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.multisearch.application import Application, Facts, Task
+from distbfs.multisearch.application import Application, Task
 from distbfs.multisearch.apps.closeness import of_task
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
@@ -19,6 +19,7 @@ from distbfs.multisearch.apps.sampling import (
     draw,
     requested,
 )
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.problem import Problem, State
 
 NEARNESS = Problem(
@@ -27,8 +28,8 @@ NEARNESS = Problem(
 SAMPLED = Problem("nearness from samples", (*PROBLEM.state, *NEARNESS.state), bits=True)
 
 
-def estimated(task: Task, estimate: Estimate) -> Facts:
-    """Estimate the centrality of all vertices; pass on ``value``, ``low``, ``high``.
+def estimated(task: Task, estimate: Estimate) -> Results:
+    """Estimate the centrality of all vertices: ``value``, ``low`` and ``high``.
 
     The value of v is n - 1 times the mean of 1 / distance from the samples other than v
     to v, or 0 for samples that do not reach v. Its error is at most (n - 1) t, with t
@@ -49,11 +50,11 @@ def estimated(task: Task, estimate: Estimate) -> Facts:
     if not searcher.directed:
         for array in (value, low, high):
             array[drawn] = sums["harmonic"]
-    return {**estimate.keep(task, drawn, value, low, high), **pieces.facts()}
+    return estimate.results(task, drawn, value, low, high, pieces.facts())
 
 
-def run(task: Task, **asked: Any) -> Facts:
-    """Compute the centrality, or estimate it from samples; pass it to the output."""
+def run(task: Task, **asked: Any) -> Results:
+    """Compute the centrality, or estimate it from samples."""
     if (estimate := requested(**asked)) is not None:
         return estimated(task, estimate)
     return of_task(task, lambda sums: sums["harmonic"])

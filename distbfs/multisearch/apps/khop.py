@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.multisearch.application import Application, Facts, Task
+from distbfs.multisearch.application import Application, Task
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, depth_limit, option
 from distbfs.types import Array, Ids
@@ -33,11 +34,11 @@ def khop(searcher: Searcher, sources: Ids, hops: int | None) -> Array:
     return within
 
 
-def run(task: Task, *, hops: int | None) -> Facts:
+def run(task: Task, *, hops: int | None) -> Results:
     """Count the vertices within some hops."""
     within = khop(task.searcher, task.sources, hops)
-    task.keep(within=within)
-    return {"mean_within": within.mean(axis=0).tolist() if len(within) else []}
+    means = within.mean(axis=0).tolist() if len(within) else []
+    return Results({"within": within}, {"mean_within": means})
 
 
 @dataclass(frozen=True, kw_only=True)

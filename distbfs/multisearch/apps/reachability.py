@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.multisearch.application import Application, Facts, Task
+from distbfs.multisearch.application import Application, Task
+from distbfs.multisearch.base import Results
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.result_files import FILES
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -38,14 +38,11 @@ def reachability(searcher: Searcher, pairs: Ids) -> Array:
     return out
 
 
-def run(task: Task) -> Facts:
-    """Answer pairs; if there is no output, the answers are among the facts."""
+def run(task: Task) -> Results:
+    """Answer pairs."""
     answers = reachability(task.searcher, task.pairs)
-    facts: Facts = {"pairs": len(task.pairs), "reachable": int(answers.sum())}
-    if task.output is None:
-        return {**facts, "answers": answers.tolist()}
-    task.output.keep_pairs(answers)
-    return facts
+    facts = {"pairs": len(task.pairs), "reachable": int(answers.sum())}
+    return Results({"pair": task.pairs, "reachable": answers}, facts)
 
 
 APP = Application(
@@ -53,5 +50,4 @@ APP = Application(
     "whether the first vertex of each of --pairs reaches the second",
     run,
     takes="pairs",
-    endings=(*FILES, ".txt"),
 )

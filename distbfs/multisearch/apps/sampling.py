@@ -28,6 +28,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import Facts, Task
+from distbfs.multisearch.base import Results
 from distbfs.options import SEARCH, check_range, option
 from distbfs.types import Array, Ids
 
@@ -77,16 +78,23 @@ class Estimate:
         rate = 2 * population * self.error**2 + surprise
         return math.ceil((population + 1) * surprise / rate) + 1
 
-    def keep(
-        self, task: Task, drawn: Ids, value: Array, low: Array, high: Array
-    ) -> Facts:
-        """Pass estimates with their bounds to the output; return the reported facts."""
-        task.keep(sources=drawn, value=value, low=low, high=high)
-        facts: Facts = {"samples": len(drawn), "confidence": self.confidence}
+    def results(
+        self,
+        task: Task,
+        drawn: Ids,
+        value: Array,
+        low: Array,
+        high: Array,
+        facts: Facts,
+    ) -> Results:
+        """Return estimates with their bounds, and more facts about them."""
+        facts |= {"samples": len(drawn), "confidence": self.confidence}
         if self.error is not None:
             facts["error"] = self.error
-        widest = float((high - low).max(initial=0))
-        return {**facts, "widest_bounds": widest, "largest": task.largest(value)}
+        facts["widest_bounds"] = float((high - low).max(initial=0))
+        facts["largest"] = task.largest(value)
+        values = {"sources": drawn, "value": value, "low": low, "high": high}
+        return Results(values, facts)
 
 
 def requested(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import throwaway
 from graphs import NAMED, NO_VERTEX, Tuples, build, grid, kronecker, random_tuples
-from wholes import betweenness, closeness, eccentricity, harmonic, whole
+from wholes import betweenness, closeness, eccentricity, harmonic, levels, whole
 
 import distbfs
 from distbfs import registry
@@ -17,7 +17,6 @@ from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, TooDeep, UsageError
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import SEARCHES

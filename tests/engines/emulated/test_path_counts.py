@@ -47,7 +47,6 @@ def counted(graph, level, dtype="uint64"):
     for _ in range(2):  # the second time arrays hold the first
         counts, passed = counter.counts(cp.asarray(level), int(level.max()), dtype)
     assert passed == 0
-    assert counter.seconds > 0
     return counts.get()
 
 

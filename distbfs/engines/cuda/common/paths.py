@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.rates import timed
 from distbfs.device.structures import Record, structure
 from distbfs.engines.cuda.common.hubs import above
 from distbfs.partition.share import Share
@@ -69,13 +68,12 @@ class Sweeps:
 class DeviceCounter:
     """A ``PathCounter`` of a graph on a device; it runs one count at a time.
 
-    seconds: device time of the last count. Besides the graph, it needs 8 bytes for each
-    vertex of the result and 8 for each vertex with edges, and keeps 16 for each of
-    these between counts.
+    Besides the graph, it needs 8 bytes for each vertex of the result and 8 for each
+    vertex with edges, and keeps 16 for each of these between counts.
     """
 
     def __init__(self, graph: Share) -> None:
-        self._graph, self.seconds = graph, 0.0
+        self._graph = graph
         self._params: Record | None = None
         self._sweeps: dict[str, Sweeps] = {}
 
@@ -111,16 +109,12 @@ class DeviceCounter:
                 self._sweeps[dtype] = Sweeps(params, 1, dtype)
             sweeps, held = self._sweeps[dtype], params.held
             out = cp.empty(self._graph.n, dtype)
-
-            def count() -> None:
-                params.set(digit=level[vertices].astype(np.uint32))
-                for array in (held["values"], held["passed"]):
-                    cuda.clear(array, cp.cuda.get_current_stream())
-                sweeps.begin(levels)
-                for depth in range(levels + 1):
-                    sweeps.carry(depth, begins=depth == 0)
-                out[...] = level == 0
-                out[vertices] = held["values"].view(dtype)[: len(vertices)]
-
-            self.seconds = timed(count)
+            params.set(digit=level[vertices].astype(np.uint32))
+            for array in (held["values"], held["passed"]):
+                cuda.clear(array, cp.cuda.get_current_stream())
+            sweeps.begin(levels)
+            for depth in range(levels + 1):
+                sweeps.carry(depth, begins=depth == 0)
+            out[...] = level == 0
+            out[vertices] = held["values"].view(dtype)[: len(vertices)]
         return out, int(held["passed"].get()[0])
