@@ -61,7 +61,7 @@ class Bench:
         self.levels = cuda.cupy().empty(shape, dtype)
         searches = many.bit_searches(self.graph)
         for first, last in many.batches(searches, self.sources, LEVELS):
-            searches.levels_by_id(self.levels[first:last])
+            many.write_levels(searches, self.levels[first:last])
         self.checked = many.check_levels(
             self.source, self.sources, self.levels, args.checked, "bit-parallel"
         )
@@ -80,7 +80,7 @@ class Bench:
                 nonlocal pulls, pushes
                 seconds, made = 0.0, searches.launched
                 for first, last in many.batches(searches, self.sources, LEVELS):
-                    searches.levels_by_id(out[first:last])
+                    many.write_levels(searches, out[first:last])
                     seconds += made.seconds
                     pulls, pushes = made.pulls, made.pushes
                 return seconds

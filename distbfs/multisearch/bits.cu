@@ -43,9 +43,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) begin_level(const Begin
     const Params &p = b.p;
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
         const u32 v = b.number[i];
-        if (v == NONE) continue;
-        if (p.counts) p.counts[i] = 1;
-        add_sums(p, v, 1, 0);
-        put_first(p, v, i);
+        if (v != NONE) put_first(p, v, i);
     }
 }

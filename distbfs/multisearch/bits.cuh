@@ -60,7 +60,7 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
-    u64 *reached_from;      /* [active] or null: how many searches reached a vertex */
+    u64 *reached_from;      /* [active] or null: searches that reached it after level 0 */
     u64 *distance_from;     /* [active] or null: sum of its levels in these */
     double *harmonic_from;  /* [active] or null: sum of 1 / level, but for level 0 */
     Control *control;       /* [1], zero */
@@ -166,12 +166,14 @@ INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
     if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
 }
 
-/* Adds to the sums of a vertex that `found` searches of a piece found at a level. */
+/* Adds to the sums of a vertex that `found` searches of a piece found at a level; the host
+ * adds the sources. */
 INLINE void add_sums(const Params &p, u32 v, u32 found, u32 level) {
+    if (!level) return;
     if (p.reached_from) atomicAdd(p.reached_from + v, (u64)found);
     /* mutant: found * level -> found : test_multisearch_bits::test_levels_and_counts */
     if (p.distance_from) atomicAdd(p.distance_from + v, (u64)found * level);
-    if (p.harmonic_from && level) atomicAdd(p.harmonic_from + v, (double)found / level);
+    if (p.harmonic_from) atomicAdd(p.harmonic_from + v, (double)found / level);
 }
 
 /* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */

@@ -8,6 +8,7 @@ runs all levels (bits.cu).
 from __future__ import annotations
 
 import ctypes
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,6 @@ class BitShare:
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
-        self._dense: DeviceArray | None = None
         self.tails = None if member.tails is None else TailReads(4 * lanes)
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
@@ -313,29 +313,27 @@ class BitShare:
         on the host.
         """
         n, some = self.member.n, min(BLOCK, count - BLOCK * block)
-        levels = np.full((some, n), UNREACHED, level_dtype(deepest))
-        if not self.member.active:
-            return levels
+        levels = np.empty((some, n), level_dtype(deepest))
         for low in range(0, n, IDS_AT_ONCE):
-            numbers = self.numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
+            numbers = self._numbers[low : min(low + IDS_AT_ONCE, n)]
             with cuda.memory_of("levels"):
                 out = cuda.cupy().empty((some, len(numbers)), levels.dtype)
             self.write_levels(out, numbers, deepest, block)
             levels[:, low : low + len(numbers)] = out.get()
         return levels
 
-    def numbers_by_id(self) -> DeviceArray:
-        """Return the number of each local id, uint32, ISOLATED for none."""
+    @cached_property
+    def _numbers(self) -> DeviceArray:
+        """The number of each local id, uint32, ISOLATED for none."""
         cp, graph = cuda.cupy(), self.member
         if graph.members is None:
             return graph.numbers
-        if self._dense is None:
-            with cuda.memory_of("levels"):
-                # one more element takes vertices of other devices
-                self._dense = cp.full(graph.n + 1, ISOLATED, np.uint32)
-            at = cp.minimum(graph.vertices, np.uint32(graph.n))
-            self._dense[at] = cp.arange(graph.active, dtype=np.uint32)
-        return self._dense
+        with cuda.memory_of("levels"):
+            # one more element takes vertices of other devices
+            numbers = cp.full(graph.n + 1, ISOLATED, np.uint32)
+        at = cp.minimum(graph.vertices, np.uint32(graph.n))
+        numbers[at] = cp.arange(graph.active, dtype=np.uint32)
+        return numbers
 
     def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
         """Return which searches reached own vertices, and the binary digits of levels.

@@ -150,7 +150,7 @@ class PartSearches(ABC):
 
     @abstractmethod
     def levels(self, search: int) -> list[Array]:
-        """Return the levels of a search, int32, of each part by local id."""
+        """Return the levels of a search, integers, of each part by local id."""
 
     @abstractmethod
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:

@@ -194,7 +194,7 @@ def test_memory_is_what_was_counted(owners):
             if member.members is None:  # it has numbers by id
                 held += 4 * (n + 1)
             else:
-                held += share._dense.nbytes
+                held += share._numbers.nbytes
             if outside is not None:
                 own = domain_members.outer_table(
                     1, active, len(member.outer.targets), member.normals
