@@ -5,7 +5,7 @@
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
  * word.  Data and sources: bits.cuh.
  *
- * variants: PIECES=1,2,4 DIRECTED=0,1
+ * variants: PIECES=1,2,4
  */
 #include "bits.cuh"
 #include "bits_count.cuh"

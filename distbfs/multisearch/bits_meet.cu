@@ -10,7 +10,7 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh and lookups.cuh.
  *
- * variants: PIECES=1 DIRECTED=1
+ * variants: PIECES=1
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"
@@ -113,14 +113,14 @@ INLINE u32 meet_pairs(const Meet &m, const Level &l, const State &s, u32 *open) 
 INLINE u32 narrow(const Params &p, const Level &l, uint4 open) {
     u32 *mark = (u32 *)l.mark, edges = 0;
     uint4 *cur = (uint4 *)l.cur;
-    const uint4 others = without(make_uint4(ALL, ALL, ALL, ALL), open);
     for (u32 at = l.warp; at < (p.active + 31) / 32; at += l.warps) {
         const u32 bits = mark[at], v = at * 32 + l.lane;
         const bool mine = bits >> l.lane & 1;
         uint4 row = make_uint4(0, 0, 0, 0);
         if (mine) {
             row = cur[v];
-            const uint4 kept = without(row, others); /* mutant: others -> open : test_every_graph */
+            /* mutant: row & open -> without(row, open) : test_every_graph */
+            const uint4 kept = row & open;
             if (some(without(row, kept))) cur[v] = kept;
             row = kept;
         }

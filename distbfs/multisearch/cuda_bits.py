@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distbfs.device import cuda
-from distbfs.engines.base import TAIL_COUNTS
-from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
-from distbfs.graph.device_graph import Tails
 from distbfs.multisearch.base import check_sources
 from distbfs.partition.share import Share
-from distbfs.types import DeviceArray, Ids
+from distbfs.types import Ids
 
 KERNELS = Path(__file__).parent
 SOURCE, LEVELS = KERNELS / "bits.cu", KERNELS / "bits_levels.cu"
@@ -46,36 +42,3 @@ def check_ids(graph: Share, vertices: ArrayLike, what: str = "source") -> Ids:
     ids = np.asarray(vertices, dtype=np.int64).ravel()
     check_sources(ids, graph.n, what)
     return ids
-
-
-class TailReads:
-    """Reads of tails in host memory by a shared traversal (bits_tails.cuh).
-
-    words: number of words in a row, each of 32 searches
-    """
-
-    def __init__(self, words: int) -> None:
-        cp = cuda.cupy()
-        self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
-
-    def of(self, tails: Tails, columns: DeviceArray) -> dict[str, Any]:
-        """Return the kernels' arguments of tails; columns: those on the device."""
-        return {
-            "tail_row": tails.offsets,
-            "far": tails.from_column(columns.data.ptr),
-            "tailed": tails.tailed,
-            "kept": tails.kept,
-            "reads": self._reads,
-            "live": self._live,
-        }
-
-    def clear(self) -> None:
-        """Reset the counts of reads."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        for array in (self._reads, self._live):
-            cuda.clear(array, stream)
-
-    def counts(self) -> dict[str, int]:
-        """Return the counts of tail reads, by the names in ``TAIL_COUNTS``."""
-        columns, lines = self._reads.get().tolist()
-        return dict(zip(TAIL_COUNTS, (columns, lines * LINE_BYTES), strict=True))

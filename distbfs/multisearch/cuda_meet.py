@@ -56,7 +56,7 @@ class MeetingSearches:
         if pull_edges is None:
             pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
-        module = programs.Module(SOURCE, PIECES=1, DIRECTED=1)
+        module = programs.Module(SOURCE, PIECES=1)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
             memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)

@@ -148,7 +148,7 @@ class DomainBitSearches(PartSearches):
         way = "pull_level" if self._edges >= self._pulled_from else "push_level"
 
         def step(share: BitShare) -> None:
-            if share.tails is not None and way == "pull_level":
+            if share.member.tails is not None and way == "pull_level":
                 share.step("live_level", depth)
             share.step(way, depth)
             if share.outside is not None:
@@ -239,11 +239,10 @@ class DomainBitSearches(PartSearches):
         Their names are those of ``TAIL_COUNTS``; the result is empty if no row has a
         tail.
         """
-        counts = self._each(lambda x: {} if x.tails is None else x.tails.counts())
-        own = [[one.get(name, 0) for name in TAIL_COUNTS] for one in counts]
-        split = any(counts)
-        sums = self._world.allreduce(np.array([*np.sum(own, axis=0), split], np.int64))
-        return dict(zip(TAIL_COUNTS, sums.tolist(), strict=False)) if sums[-1] else {}
+        if self._shares[0].member.tails is None:  # all have tails, or none
+            return {}
+        sums = self._world.allreduce(np.sum(self._each(BitShare.tail_reads), axis=0))
+        return dict(zip(TAIL_COUNTS, sums.tolist(), strict=True))
 
     def close(self) -> None:
         """Free the shared memory (collective)."""

@@ -16,9 +16,10 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.stop_word import StopWord
-from distbfs.device.structures import Record, copied, structure
+from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
 from distbfs.engines.cuda.common.hubs import above
+from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
@@ -33,7 +34,6 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
-    TailReads,
     level_dtype,
 )
 from distbfs.multisearch.domain_members import own_table, shared_of
@@ -42,26 +42,33 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import Tails
     from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids
 
 TURNS, TALLY_WORDS = 3, 2
-LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
+STEPS = (
+    "live_level",
+    "pull_level",
+    "push_level",
+    "list_level",
+    "empty_level",
+    "settle_level",
+    "count_searches",
+)
 BLOCK = 32  # searches whose levels are read together
 IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at most
 
 
-def hubs_of(graph: Share, *degrees: int) -> list[int]:
-    """Count the first rows that kernels treat as having at least these degrees.
-
-    Counts are multiples of 32, a word; rows are roughly in descending order of length.
-    """
-    counts = np.zeros(len(degrees), np.int64)
-    for low in range(0, graph.active, LENGTHS_AT_ONCE):
-        lengths = graph.row_lengths(low, min(low + LENGTHS_AT_ONCE, graph.active))
-        counts += [int((lengths >= degree).sum()) for degree in degrees]
-    some: list[int] = (counts // 32 * 32).tolist()
-    return some
+def rows_of(
+    offsets: DeviceArray, columns: DeviceArray, tails: Tails | None
+) -> dict[str, Any]:
+    """Return rows as the kernels' ``Rows``."""
+    rows: dict[str, Any] = {"row": offsets, "adj": columns}
+    if tails is not None:
+        far = tails.from_column(columns.data.ptr)
+        rows |= {"tail_row": tails.offsets, "far": far, "tailed": tails.tailed}
+    return rows
 
 
 class BitShare:
@@ -86,37 +93,31 @@ class BitShare:
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
-        self.tails = None if member.tails is None else TailReads(4 * lanes)
+        self._tail_reads: dict[str, DeviceArray] = {}
+        if member.tails is not None:
+            self._tail_reads["reads"] = cp.zeros(2, np.uint64)
+            self._tail_reads["live"] = cp.zeros(2 * 4 * lanes, np.uint32)
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
         own = own_table(lanes, member.n, member.active, levels=False, sums=0)
-        self._queues = allocate(own, cp.empty)
+        hubs, wide = (above(member, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE))
         self.params.set(
-            **self._rows(member),
+            out=rows_of(member.offsets, member.columns, member.tails),
+            # mutant: *member.pulled -> member.offsets, member.columns
+            #   : test_directed_bits::test_domains
+            into=rows_of(*member.pulled, member.pulled_tails),
+            hubs=hubs,
+            wide=wide,
+            **self._tail_reads,
             **self._shared,
-            **self._queues,
+            **allocate(own, cp.empty),
             active=member.active,
             words=len(self._shared["mark"][0]),
         )
         self._open_kernels(bases)
 
-    def _rows(self, graph: Share) -> dict[str, Any]:
-        """Return the kernels' arguments of the rows out of a graph."""
-        hubs, wide = self._split_rows(graph)
-        rows = {"row": graph.offsets, "adj": graph.columns, "hubs": hubs, "wide": wide}
-        if self.tails is not None and graph.tails is not None:
-            rows |= self.tails.of(graph.tails, graph.columns)
-        return rows
-
-    def _split_rows(self, graph: Share) -> list[int]:
-        """Return the numbers below which a block, or a warp, reads a row."""
-        return hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
-
     def _open_kernels(self, bases: Ids) -> None:
-        """Prepare launches of a level's steps, and arguments that only they need.
-
-        Pulls of a directed graph run the same kernels with the rows in.
-        """
+        """Prepare launches of a level's steps, and arguments that only they need."""
         member, devices = self.member, self.member.domain.devices
         self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
@@ -130,20 +131,12 @@ class BitShare:
             #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain.index else 0,
         )
-        split = int(self.tails is not None)
+        split = int(member.tails is not None)
         module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
         grid = cuda.multiprocessors()
-        names = ["push_level", "list_level", "empty_level", "settle_level"]
-        arguments = dict.fromkeys([*names, "count_searches"], self.params)
-        self._pulls, self._into = self.params, dict[str, Any]()
-        if member.directed:
-            self._pulls = type(self.params)()
-            self._into = self._rows(member.turned())
-        pulls = ["pull_level"] if self.tails is None else ["live_level", "pull_level"]
-        arguments |= dict.fromkeys(pulls, self._pulls)
         self._steps = {
-            name: module.kernel(name).prepare(params, grid, THREADS)
-            for name, params in arguments.items()
+            name: module.kernel(name).prepare(self.params, grid, THREADS)
+            for name in STEPS
         }
         begin = module.kernel("begin_level")
         self._begin_level = begin.prepare(self.first, 1, THREADS)
@@ -158,7 +151,10 @@ class BitShare:
         if not wanted.levels:
             self._planes = []
         marks, seen = self._shared["mark"], self._shared["seen"]
-        for array in (*marks, seen, *self._fresh(), *self._planes):
+        # mutant: *self._tail_reads.values() -> *()
+        #   : test_domains_from_the_least_to_all_on_the_devices
+        tail_reads = [*self._tail_reads.values()]
+        for array in (*marks, seen, *self._fresh(), *self._planes, *tail_reads):
             if array.nbytes:
                 cuda.clear(array, stream)
         self._show_planes()
@@ -170,10 +166,6 @@ class BitShare:
         self.params.set(counts=self._counts)
         if not wanted.continued:
             self._begin_sums()
-        if self.tails is not None:
-            # mutant: clear -> counts
-            #   : test_domains_from_the_least_to_all_on_the_devices
-            self.tails.clear()
 
     def _fresh(self) -> list[DeviceArray]:
         """Clear the arrays that other devices write; return others to be cleared."""
@@ -208,11 +200,14 @@ class BitShare:
     def step(self, name: str, depth: int) -> None:
         """Launch a step of a level; see bits_domain.cu."""
         self.params.depth = depth
-        launch = self._steps[name]
-        if launch.arguments is not self.params:
-            # mutant: **self._into -> : test_directed_bits::test_domains
-            copied(self.params, self._pulls).set(**self._into)
-        launch()
+        self._steps[name]()
+
+    def tail_reads(self) -> list[int]:
+        """Return the counts of tail reads, in the order of ``TAIL_COUNTS``, if any."""
+        if not self._tail_reads:
+            return []
+        columns, lines = self._tail_reads["reads"].get().tolist()
+        return [columns, lines * LINE_BYTES]
 
     def settle(self, depth: int) -> None:
         """Make the new bits the frontier; start copying its size to the host."""
@@ -387,24 +382,12 @@ class LaunchedShare(BitShare):
 
     def _open_kernels(self, bases: Ids) -> None:  # noqa: ARG002
         """Prepare the launches, and arguments that only they need."""
-        graph = self.member
-        in_offsets, in_columns = graph.pulled
-        self.params.set(
-            in_row=in_offsets,
-            in_adj=in_columns,
-            control=self.control,
-            state=self._state,
-        )
-        module = programs.Module(
-            self.source, PIECES=self.lanes, DIRECTED=int(graph.directed)
-        )
+        self.params.set(control=self.control, state=self._state)
+        module = programs.Module(self.source, PIECES=self.lanes)
         self._begin_level = module.kernel("begin_level").prepare(self.first, 1, THREADS)
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
-
-    def _split_rows(self, graph: Share) -> list[int]:
-        return [above(graph, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE)]
 
     def _fresh(self) -> list[DeviceArray]:
         return [*self._shared["front"], self._state]

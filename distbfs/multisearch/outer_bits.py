@@ -104,12 +104,13 @@ class Outside(Sender):
         cp, active, normals = cuda.cupy(), member.active, member.normals
         targets = len(outer.targets)
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
-        arrays["row"][normals:] = outer.offsets
+        row = arrays.pop("row")
+        row[normals:] = outer.offsets
         self._targets = targets
         params = copied(own, structure(SOURCE, "Outer")())
         params.set(
             **arrays,
-            adj=outer.columns,
+            out={"row": row, "adj": outer.columns},
             visited=own.seen,
             starts=cp.asarray(outer.starts.astype(np.uint32)),
             target=outer.targets,

@@ -200,6 +200,7 @@ def test_memory_is_what_was_counted(owners):
                     1, active, len(member.outer.targets), member.normals
                 )
                 held += bytes_of(outside._params, own)
+                held += outside._params.held["out.row"].nbytes
             need = domain_members.bytes_needed(member, 1, levels=True, sums=len(sums))
             assert held == need
             asked = paths._asked

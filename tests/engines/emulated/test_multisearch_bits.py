@@ -95,7 +95,7 @@ def test_levels_of_many_edges_are_pulled(device, pull_edges):
         searches = BitSearches(HostGraph(source).graph, pull_edges=pull_edges)
         batch, wanted = searches.search(roots), distances(source, roots)
         edges = [
-            source.degrees[(wanted == level).any(axis=0)].sum()
+            (source.degrees + 1)[(wanted == level).any(axis=0)].sum()
             for level in range(batch.deepest + 1)
         ]
         assert batch.launched.pulls == sum(count >= pull_edges for count in edges)
@@ -258,7 +258,8 @@ def test_memory_is_what_was_counted(device, width):
     for levels in (False, True):
         searches.search([0], 1 if levels else 0)  # of which one adds planes once
         share = searches.launched
-        held = allocated([share._shared, share._queues, share._planes, share._sums], [])
+        queues = share.params.held["queue"]
+        held = allocated([share._shared, queues, share._planes, share._sums], [])
         lanes = width // 128
         need = bytes_needed(share.member, lanes, levels=levels, sums=len(SUMS))
         spare = 4 * 16 * lanes * made.active  # planes of deeper levels
