@@ -23,8 +23,7 @@ from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.apps.diameter import Bounds, extremes
-from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.base import RunOptions, level_dtype
 from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions

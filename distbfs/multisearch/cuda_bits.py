@@ -6,7 +6,6 @@ Source: Then et al., The more the merrier, VLDB 2014.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,13 +27,6 @@ WIDE_DEGREE = 32  # degree from which a warp reads a row
 HUB_DEGREE = 2048  # degree from which a block, or all, read a row
 NO_LIMIT = 0xFFFFFFFF
 RESERVE = 256 << 20
-
-
-def level_dtype(deepest: int) -> np.dtype[Any]:
-    """Return the narrowest dtype of levels: int8 to 126, int16 to 32767, else int32."""
-    if deepest <= 126:
-        return np.dtype(np.int8)
-    return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
 def check_ids(graph: Share, vertices: ArrayLike, what: str = "source") -> Ids:

@@ -62,12 +62,7 @@ class MeetingSearches:
             memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)
             self._bits = LaunchedShare(graph, 1, memory)
         self._bits.params.pull_edges = pull_edges
-        self._meet = structure(SOURCE, "Meet")(
-            p=self._bits.params,
-            numbers=graph.numbers,
-            members=graph.members,
-            open=self._open,
-        )
+        self._meet = structure(SOURCE, "Meet")(p=self._bits.params)
         self._meeting = module.kernel("meet").prepare(
             self._meet, cuda.multiprocessors(), THREADS, cooperative=True
         )
@@ -95,25 +90,21 @@ class MeetingSearches:
         """
         targets = check_ids(self._graph, vertices, "target")
         ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)
-        _held, levels = self._point(ids, rows, targets)
+        levels = self._point(ids, rows, targets)
         self._lookups.near()
         known: Array = levels.get()[:-1]
         return known
 
-    def _point(
-        self, ids: Ids, rows: Ids, targets: Ids
-    ) -> tuple[DeviceArray, DeviceArray]:
-        """Pass pairs to the kernels; return arrays to keep, the last for levels."""
+    def _point(self, ids: Ids, rows: Ids, targets: Ids) -> DeviceArray:
+        """Pass pairs to the kernels, which keep them; return the array for levels."""
         packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
-        held = cuda.cupy().asarray(packed)
+        held, second = cuda.cupy().asarray(packed), len(ids) + len(rows)
         levels = cuda.cupy().empty(len(targets) + 1, np.int32)
-        self._meet.k, place = len(ids), held.data.ptr
-        for pairs in (self._meet, self._lookups.pairs):
-            pairs.source, pairs.count = place, len(targets)
-            pairs.search = place + 4 * len(ids)
-            pairs.target = pairs.search + 4 * len(rows)
-            pairs.level = levels.data.ptr
-        return held, levels
+        pairs = self._lookups.pairs
+        pairs.set(source=held[: len(ids)], search=held[len(ids) : second])
+        pairs.set(target=held[second:], level=levels, count=len(targets))
+        self._meet.set(pairs=pairs, k=len(ids))
+        return levels
 
     def start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
@@ -128,7 +119,7 @@ class MeetingSearches:
             raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
         if stop is not None and stop():
             raise SearchStopped("the searches were stopped before they began")
-        held, levels = self._point(ids, rows, targets)
+        levels = self._point(ids, rows, targets)
         word = self._word
         word.stop = stop
         self._meet.p.stop = word.address
@@ -137,7 +128,7 @@ class MeetingSearches:
         graph.set_arguments()
         graph.launch()
 
-        def finish(_held: object = held) -> tuple[float, Array]:
+        def finish() -> tuple[float, Array]:
             seconds = graph.wait(word)
             known: Array = levels.get()
             if known[-1]:

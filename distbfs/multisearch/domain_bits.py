@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
-PULL_EDGES = {"push": (1 << 63) - 1, "pull": 0}
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
@@ -129,23 +128,18 @@ class DomainBitSearches(PartSearches):
         if self.launched is None:
             return super()._search(wanted)
         with on_device(self.launched.device):
-            return self.launched.search(self._pulled_from)
-
-    @property
-    def _pulled_from(self) -> int:
-        """Number of edges from which on a frontier is pulled."""
-        return PULL_EDGES.get(self._wanted.direction, self._pull_edges)
+            return self.launched.search(self._pull_edges)
 
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
-        if any(share.lacks_room(depth) for share in self._shares):  # as on all ranks
+        if depth > self._shares[0].room:  # as on all ranks
             with errors_of_all(self._world, ResourceError):
                 self._each(lambda share: share.make_room(depth))
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
         # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
-        way = "pull_level" if self._edges >= self._pulled_from else "push_level"
+        way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: BitShare) -> None:
             if share.member.tails is not None and way == "pull_level":

@@ -22,7 +22,7 @@ from distbfs.engines.cuda.common.hubs import above
 from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.base import SUMS, level_dtype
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
@@ -34,7 +34,6 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
-    level_dtype,
 )
 from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
@@ -223,10 +222,11 @@ class BitShare:
         edges, size = self._tally_copy.wait()[at : at + 2].tolist()
         return (size & 0xFFFFFFFF) + (size >> 32), edges
 
-    def lacks_room(self, depth: int) -> bool:
-        """Return whether a level needs more memory; the same for all shares."""
-        counted = self._counts is not None and depth >= len(self._counts)
-        return counted or (self.wanted.levels and depth >> len(self._planes) > 0)
+    @property
+    def room(self) -> int:
+        """The last level that there is memory for; the same for all shares."""
+        levels = (1 << len(self._planes)) - 1 if self.wanted.levels else NO_LIMIT
+        return min(levels, NO_LIMIT if self._counts is None else len(self._counts) - 1)
 
     def make_room(self, depth: int) -> None:
         """Allocate room for a level."""
@@ -410,7 +410,8 @@ class LaunchedShare(BitShare):
                 raise SearchStopped(f"the searches were stopped at level {state.depth}")
             self._word.stop = stop
             self.params.stop = self._word.address
-            self.params.last = min(last, self._room(state.depth))
+            self.make_room(state.depth + 1)
+            self.params.last = min(last, self.room)
             control = self.control.view(np.uint32)
             self.seconds += self._launch.timed([(control, 0)], word=self._word)
             state = self._state_now()
@@ -422,13 +423,3 @@ class LaunchedShare(BitShare):
     def _state_now(self) -> ctypes.Structure:
         """Return the state that the last launch left."""
         return self._host_state.from_buffer_copy(self._state.get().tobytes())
-
-    def _room(self, depth: int) -> int:
-        """Allocate more levels than ``depth``; return the last one allocated."""
-        last = NO_LIMIT
-        self.make_room(depth + 1)
-        if self.wanted.levels:
-            last = min(last, (1 << len(self._planes)) - 1)
-        if self._counts is not None:
-            last = min(last, len(self._counts) - 1)
-        return last

@@ -56,7 +56,6 @@ INLINE void follow(const Params &p, Search &s, u32 u, u32 v, bool there) {
 /* One search.  Returns false where a level passes DEEPEST, or the host's word was seen. */
 INLINE bool traverse(const Params &p, Search &s) {
     /* members of Base, which states of these names hide in Search */
-    /* mutant: Base &base = s -> Search &base = s : test_states_of_any_name */
     Base &base = s;
     Block *b = base.block;
     u32 small = 0, large = 0;

@@ -27,7 +27,7 @@ from distbfs.device.calls import LongCall
 from distbfs.errors import SearchStopped
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
-from distbfs.multisearch.base import MOST, check_depth
+from distbfs.multisearch.base import check_depth, level_dtype
 from distbfs.multisearch.bits import LANE, OPEN, WordRows, array_table, prepare
 from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
 from distbfs.partition.delegates import DelegateNumbers
@@ -381,7 +381,7 @@ class BitSearch(PartBitSearches):
         if out is not None:
             dtype = out.dtype.name
         if not dtype:
-            dtype = next(name for name, most in MOST.items() if self.deepest <= most)
+            dtype = level_dtype(self.deepest).name
         kind, shape = KINDS.get(dtype, FLAGS), (self._count, self._part.local_count)
         if kind:
             check_depth(self.deepest, dtype)

@@ -33,7 +33,7 @@ class Wanted:
     sums: names in ``base.SUMS``; limit: the last level to search
     stop: function that is called before each level; SearchStopped is raised on all
     ranks if it returns True on one
-    direction: of levels: auto, push or pull
+    direction: of levels in host memory: auto, push or pull
     continued: whether sums are added to those of the run before
     """
 

@@ -13,8 +13,7 @@ from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch import domain_members, domain_share
-from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.base import SUMS, level_dtype
 from distbfs.multisearch.domain_members import bytes_needed
 from distbfs.ranks.world import SoloWorld
 
