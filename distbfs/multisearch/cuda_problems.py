@@ -124,10 +124,10 @@ class DeviceRunner:
     def _number(self) -> None:
         """Assign numbers to vertices without edges, after all others."""
         cp, graph = cuda.cupy(), self.graph
-        self.alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
+        alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
         self.numbers = graph.numbers.copy()
-        self.numbers[self.alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
-        self.vertices = cp.concatenate([graph.vertices, self.alone])
+        self.numbers[alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
+        self.vertices = cp.concatenate([graph.vertices, alone])
         self.sources = cp.asarray(self.ids.astype(np.uint32))
 
     def _shape(self) -> None:
@@ -136,7 +136,7 @@ class DeviceRunner:
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
         self.block = self._block or BLOCK_THREADS[0 if wide else 1]
         self.words = (-(-graph.active // 32) + 3) // 4 * 4
-        self.stride = -(-(graph.active + 1) // 16) * 16
+        self.stride = max(-(-graph.n // 16) * 16, 16)
         self.level, self.batches, self.seconds = "u8", 0, 0.0
         registers = self._module().kernel("search").attribute(programs.REGISTERS)
         each = min(
@@ -306,20 +306,13 @@ class DeviceRunner:
 
     def _by_pair(self, first: int, last: int) -> dict[str, DeviceArray]:
         """Return a batch's pairwise results by id."""
-        active, sources = self.graph.active, self.sources[first:last]
-        lone = cuda.cupy().flatnonzero(self.numbers[sources] >= active)
-        places = cuda.cupy().minimum(self.numbers, np.uint32(active))
-        wanted = [(s.name, self.held[s.name], s.fill) for s in self.by_pair]
+        arrays = {s.name: self.held[s.name] for s in self.by_pair}
         if self.by_search:
-            wanted.append(("level", self.small["level"], -1))
-        rows: dict[str, DeviceArray] = {}
-        for name, array, fill in wanted:
-            values = array.reshape(-1, self.stride)[: len(sources)]
-            out = rows[name] = values[:, places]
-            # of vertices without edges, a source alone has values, after all others
-            out[:, self.alone] = np.array(fill).astype(out.dtype)
-            out[lone, sources[lone]] = values[lone, active]
-        return rows
+            arrays["level"] = self.small["level"]
+        return {
+            name: array.reshape(-1, self.stride)[: last - first, self.numbers]
+            for name, array in arrays.items()
+        }
 
     def _finish(self) -> dict[str, DeviceArray]:
         """Call ``finalize``; return the results per search and per vertex."""

@@ -161,20 +161,15 @@ def header(problem: Problem, used: frozenset[str]) -> str:
     for state in problem.state:
         name, kind = state.name, type_of(state)
         pointer = f"f.state_{name}"
+        row = "at" if state.result else "blockIdx.x"
+        own = {"search": "[i]", "vertex": "", "pair": f" + {row} * stride"}[state.per]
         fields.append(f"    {kind} *state_{name};")
         finish.append(f"{name}({pointer})")
         whole.append(f"    {kind} *{name};")
+        members.append(f"    {kind} {'&' if state.per == 'search' else '*'}{name};")
+        search.append(f"{name}({pointer}{own})")
         if state.per == "pair":
-            row = "at" if state.result else "blockIdx.x"
-            members.append(f"    Row<{kind}> {name};")
-            search.append(f"{name}{{{pointer} + {row} * stride, last}}")
-            fill.append(f"            this->{name}.at[v] = {literal(state)};")
-        elif state.per == "search":
-            members.append(f"    {kind} &{name};")
-            search.append(f"{name}({pointer}[i])")
-        else:
-            members.append(f"    {kind} *{name};")
-            search.append(f"{name}({pointer})")
+            fill.append(f"            this->{name}[v] = {literal(state)};")
     head = "    __device__ __forceinline__ "
     lines = [
         *(f"#define HAS_{name.upper()} {int(name in used)}" for name in FUNCTIONS),
@@ -182,9 +177,9 @@ def header(problem: Problem, used: frozenset[str]) -> str:
         *fields,
         "};\nstruct Search : Base {",
         *members,
-        f"{head}Search(const Fields &f, u32 i, u64 at, u64 stride, u32 last)",
+        f"{head}Search(const Fields &f, u32 i, u64 at, u64 stride, u32 n)",
         f"        : {', '.join(search)} {{",
-        "        for (u32 v = threadIdx.x; v <= last; v += THREADS) {",
+        "        for (u32 v = threadIdx.x; v < n; v += THREADS) {",
         *fill,
         "        }\n    }\n};\nstruct Whole : WholeBase {",
         *whole,

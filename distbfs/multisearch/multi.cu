@@ -42,8 +42,8 @@ INLINE void follow(const Params &p, Search &s, u32 u, u32 v, bool there) {
     if (there) {
         const u32 bit = 1u << (v & 31);
         /* whoever sees v without a level writes the same one; one of them gets the bit */
-        if (LEVELS ? base.level.at[v] == UNREACHED : !(base.bits[v >> 5] & bit)) {
-            if (LEVELS) base.level.at[v] = (LEVEL)(base.depth + 1);
+        if (LEVELS ? base.level[v] == UNREACHED : !(base.bits[v >> 5] & bit)) {
+            if (LEVELS) base.level[v] = (LEVEL)(base.depth + 1);
             fresh = !(atomicOr(base.bits + (v >> 5), bit) & bit);
         }
 #if HAS_VISIT_VERTEX
@@ -86,7 +86,7 @@ INLINE bool traverse(const Params &p, Search &s) {
 #if EDGES
         for (u64 e = threadIdx.x; e - (threadIdx.x & 31) < p.m; e += THREADS) {
             const u32 u = e < p.m ? __ldg(p.from + e) : NONE;
-            const bool there = u != NONE && base.level.at[u] == (LEVEL)base.depth;
+            const bool there = u != NONE && base.level[u] == (LEVEL)base.depth;
             if (__any_sync(ALL, there)) follow(p, s, u, there ? __ldg(p.adj + e) : 0, there);
         }
 #else
@@ -117,20 +117,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE / THREADS) search(
         const u32 at = block.search;
         if (at >= p.count) break;
         const u32 i = p.first + at, source = p.numbers[p.sources[i]];
-        Search s(job.f, i, at, p.stride, p.active);
+        Search s(job.f, i, at, p.stride, p.n);
         Base &base = s;
         base.index = i, base.source = source, base.n = p.n, base.depth = 0, base.size = 0;
         base.p = &p, base.block = &block;
         base.order = p.order + blockIdx.x * (u64)(p.active + 1);
         base.starts = p.starts + blockIdx.x * (u64)(2 * (p.active + 3));
         base.bits = p.bits ? p.bits + blockIdx.x * (u64)p.words : (u32 *)dynamic;
-        base.level.at = p.level + (p.level_by_search ? at : blockIdx.x) * p.stride;
-        base.level.last = p.active;
+        base.level = p.level + (p.level_by_search ? at : blockIdx.x) * p.stride;
         for (u32 w = threadIdx.x; w < p.words / 4; w += THREADS)
             ((uint4 *)base.bits)[w] = make_uint4(0, 0, 0, 0);
         if (LEVELS) /* all bits of each level: unreached */
             for (u64 w = threadIdx.x; w < p.stride * sizeof(LEVEL) / 16; w += THREADS)
-                ((uint4 *)base.level.at)[w] = make_uint4(NONE, NONE, NONE, NONE);
+                ((uint4 *)base.level)[w] = make_uint4(NONE, NONE, NONE, NONE);
         __syncthreads();
         if (threadIdx.x == 0) {
             const bool large = source < p.split;
