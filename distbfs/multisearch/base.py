@@ -42,9 +42,9 @@ KEPT = {
     "harmonic_from": ("vertex", "f"),
 }
 SUMS = {  # per vertex, with the dtype that a traversal adds in
-    "reached_from": "int64",
-    "distance_from": "int64",
-    "harmonic_from": "float64",
+    name: {"i": "int64", "f": "float64"}[kinds]
+    for name, (per, kinds) in KEPT.items()
+    if per == "vertex"
 }
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
