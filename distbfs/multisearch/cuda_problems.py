@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
-from distbfs.device.structures import uints
 from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import check_ids
 from distbfs.multisearch.cuda_program import (
-    SOURCE,
     Program,
     program_of,
 )
@@ -40,6 +38,7 @@ REGISTERS_AT_ONCE = 1 << 16
 SHARE = 0.5  # most of the free memory for blocks
 RESERVE = 256 << 20
 DEEPER, STOPPED = 1, 2  # why blocks stopped taking searches
+EDGES_AT_ONCE = 1 << 24  # whose rows are found together
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
 
 Sink = Callable[[int, int, dict[str, DeviceArray]], None]
@@ -238,15 +237,10 @@ class DeviceRunner:
                 self.held[state.name].fill(state.fill)
         self.small = allocate(self._others(*sizes, self.level), cp.empty)
         self.small["control"] = cp.zeros(2, np.uint32)
-        if self.edges:
-            module = programs.Module(SOURCE.parent / "edge_rows.cu")
-            module.kernel("edge_rows")(
-                8 * cuda.multiprocessors(),
-                256,
-                uints(self.graph.offsets),
-                np.uint32(self.graph.active),
-                self.small["from"],
-            )
+        for low in range(0, self.graph.m if self.edges else 0, EDGES_AT_ONCE):
+            some = self.small["from"][low : low + EDGES_AT_ONCE]
+            edges = cp.arange(low, low + len(some), dtype=np.int64)
+            some[...] = cp.searchsorted(self.graph.offsets, edges, "right") - 1
 
     def _prepare(self) -> None:
         """Prepare the launch for the present type of levels."""

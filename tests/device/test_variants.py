@@ -220,7 +220,6 @@ LOADS = {
             {"PIECES": (1,)},
         )
     ],
-    "multisearch/cuda_problems.py": [("multisearch", ("edge_rows.cu",), {})],
     "multisearch/cuda_program.py": [
         (
             "multisearch",
