@@ -72,7 +72,7 @@ struct Params {
     u64 *reads;             /* [2]: columns of tails that were read, lines of these */
     u32 *live;              /* [2][WORDS], by level: searches that have a frontier */
     u32 active, words;      /* words of a mark, a multiple of 4 */
-    u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
+    u32 hubs, wide;         /* vertices below: for all warps, pulled by one; multiples of 32 */
     u32 planes, last;       /* planes there are, unless null; the last level to make */
     uint4 full[4];          /* [PIECES]: searches there are */
 };

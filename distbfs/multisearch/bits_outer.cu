@@ -21,8 +21,8 @@
 
 #define ITEM (1 + 2 * PIECES)
 
-/* out: the outer edges, [active + 1] and indices of targets; wide: edges from which on a
- * warp takes a row; seen: what each target was sent, [targets][PIECES] */
+/* out: the outer edges, [active + 1] and indices of targets; seen: what each target was sent,
+ * [targets][PIECES] */
 struct Outer : Domain {
     const uint4 *visited; /* [active][PIECES], of own vertices */
     uint4 *sends;         /* [targets][PIECES], zero between levels */
@@ -44,8 +44,6 @@ INLINE void offer(const Outer &o, const Level &l, u32 u, uint4 bits) {
     give_own(o.sends + (u64)u * PIECES, l.piece, bits);
     red_or(o.sending + (u >> 5), 1u << (u & 31));
 }
-
-INLINE bool is_wide(const Outer &o, u32, u32 edges) { return edges >= o.wide; }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) push_outer(const Outer o) {
     const u64 size = tally_of(o, o.depth - 1)->size;

@@ -5,6 +5,8 @@
 #include "bits.cuh"
 #include "bits_tails.cuh"
 
+#define WIDE 32 /* edges from which on a warp takes a row */
+
 /* A vertex goes to the next queue; all lanes of a warp call it. */
 INLINE void list(const Params &p, const Level &l, u32 v, bool fresh) {
     const bool hub = fresh && v < p.hubs, other = fresh && !hub;
@@ -39,9 +41,6 @@ INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
 
 /* A vertex of the next queue is settled, with `fresh` bits in its row. */
 INLINE void announce(const Params &, const Level &, u32, uint4) {}
-
-/* Whether a warp takes a row of so many edges. */
-INLINE bool is_wide(const Params &p, u32 v, u32) { return v < p.wide; }
 
 /* `bits` of this lane's piece go along the edges 0, step … of a row; all lanes call it. */
 template <class P>
@@ -100,7 +99,7 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
             row = pushed(p, v);
             bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
         }
-        const bool for_warp = is_wide(p, v, row.count);
+        const bool for_warp = row.count >= WIDE;
         u32 wide = __ballot_sync(ALL, for_warp && l.piece == 0);
         if (for_warp) row.count = 0;
         tell_row(p, l, row, 1, bits);

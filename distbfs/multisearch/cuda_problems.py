@@ -115,7 +115,10 @@ class DeviceRunner:
             self._prepare()
             for first in range(0, len(self.ids), self.rows):
                 last = min(first + self.rows, len(self.ids))
-                self._batch(first, last)
+                stop = self.options.stop
+                if (stop is not None and stop()) or not self._batch(first, last):
+                    done = f"stopped after {first} of {len(self.ids)} sources"
+                    raise SearchStopped(done)
                 if self.sink is not None and (rows := self._by_pair(first, last)):
                     self.sink(first, last, rows)
             return self._finish()
@@ -268,8 +271,11 @@ class DeviceRunner:
             self.job, self.blocks, self.block, shared=self.shared
         )
 
-    def _batch(self, first: int, last: int) -> None:
-        """Search from first … last-1; repeat with wider levels if needed."""
+    def _batch(self, first: int, last: int) -> bool:
+        """Search from first … last-1; repeat with wider levels if needed.
+
+        Returns False if the host ended the searches.
+        """
         small = self.small
         self.batches += 1
         kept = {
@@ -284,10 +290,8 @@ class DeviceRunner:
             ended = 0
             if self.levels or self.options.stop is not None:
                 ended = int(control.get()[1])
-            if ended == STOPPED:
-                raise SearchStopped(f"stopped after {first} of {len(self.ids)} sources")
             if ended != DEEPER:
-                return
+                return ended != STOPPED
             names = list(LEVEL_TYPES)
             self.level = names[names.index(self.level) + 1]
             for name, array in kept.items():

@@ -15,7 +15,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS
 from distbfs.multisearch.domain_members import outer_table
 from distbfs.partition.share import Share
 
@@ -117,7 +117,6 @@ class Outside(Sender):
             number=member.numbers,
             normals=normals,
             targets=targets,
-            wide=WIDE_DEGREE,
         )
         super().__init__(params, 1 + 2 * lanes, outer.starts, member.domain.lanes)
         names = "push_outer", "collect_outer", "collect_delegates", "take"
