@@ -14,7 +14,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
-from distbfs.engines.cuda.xbfs.lookups import STEPS, DeviceLookups
+from distbfs.engines.cuda.xbfs.lookups import DeviceLookups
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.cuda_bits import (
     KERNELS,
@@ -36,37 +36,25 @@ OPEN_WORDS = 12
 class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
-    pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MEETING``)
-    lookups: steps of 32 edge lookups, before a search, for a pair of vertices that are
-    not neighbours
-
     Raises UsageError if the graph is too large or has columns in host memory,
     ResourceError if device memory is short.
     """
 
-    def __init__(
-        self,
-        graph: Share,
-        *,
-        pull_edges: int | None = None,
-        lookups: int = STEPS,
-    ) -> None:
+    def __init__(self, graph: Share) -> None:
         if graph.tails is not None:
             raise UsageError("searches for pairs need all columns on the device")
-        if pull_edges is None:
-            pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
         module = programs.Module(SOURCE, PIECES=1)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
             memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)
             self._bits = LaunchedShare(graph, 1, memory)
-        self._bits.params.pull_edges = pull_edges
+        self._bits.params.pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._meet = structure(SOURCE, "Meet")(p=self._bits.params)
         self._meeting = module.kernel("meet").prepare(
             self._meet, cuda.multiprocessors(), THREADS, cooperative=True
         )
-        self._lookups = DeviceLookups(graph, lookups)
+        self._lookups = DeviceLookups(graph)
         self._lookups.pairs.set(open=self._open)
         self._word = StopWord()
 

@@ -58,7 +58,6 @@ class DeviceRunner:
     searches), and owns the arrays [last + 1 - first, n] that it gets
     levels: whether the result "level" by pair is wanted: int8 for levels up to 126,
     else int16 or int32; the dtype may widen from call to call; -1 = unreached
-    block: threads of a block, 256 or 1024 (default: by the mean degree)
 
     seconds: time of the search kernels of the last run; warp_degree: its T
     batches, blocks, block: the numbers of batches, of blocks, and of threads of a block
@@ -77,13 +76,10 @@ class DeviceRunner:
         sink: Sink | None = None,
         *,
         levels: bool = False,
-        block: int | None = None,
     ) -> None:
         self.options, self.sink = options or RunOptions(), sink
         self.method = self.options.method or METHODS[0]
         check_choice("method", self.method, METHODS)
-        if block is not None and block not in BLOCK_THREADS:
-            raise UsageError(f"block is {block}; allowed: 1024, 256")
         self.ids = check_ids(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
@@ -92,7 +88,7 @@ class DeviceRunner:
                 f"problem '{problem.name}' needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use engine openmp"
             )
-        self.problem, self.graph, self._block = problem, graph, block
+        self.problem, self.graph = problem, graph
         self.word = StopWord()
         self.word.stop = self.options.stop
         self.program: Program = program_of(problem)
@@ -136,7 +132,7 @@ class DeviceRunner:
         """Choose blocks, warp_degree, and the number of searches of a batch."""
         graph = self.graph
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
-        self.block = self._block or BLOCK_THREADS[0 if wide else 1]
+        self.block = BLOCK_THREADS[0 if wide else 1]
         self.words = (-(-graph.active // 32) + 3) // 4 * 4
         self.stride = max(-(-graph.n // 16) * 16, 16)
         self.level, self.batches, self.seconds = "u8", 0, 0.0

@@ -84,8 +84,7 @@ class DomainBitSearches(PartSearches):
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
         devices = [member.cuda_device for member in members]
-        several = any(member.domain.devices > 1 for member in members)
-        self._group = DomainGroup(world, devices, placement, several=several)
+        self._group = DomainGroup(world, devices, placement)
         try:
             self._shares = self._group.make(
                 [total_bytes(shared_of(member, lanes)) for member in members],

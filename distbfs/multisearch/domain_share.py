@@ -91,7 +91,6 @@ class BitShare:
         self.wanted = Wanted()
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
-        self._sums: dict[str, DeviceArray] = {}
         self._tail_reads: dict[str, DeviceArray] = {}
         if member.tails is not None:
             self._tail_reads["reads"] = cp.zeros(2, np.uint64)
@@ -164,7 +163,11 @@ class BitShare:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
         self.params.set(counts=self._counts)
         if not wanted.continued:
-            self._begin_sums()
+            self.params.set(**dict.fromkeys(SUMS))  # they go before others come
+            active = max(self.member.active, 1)
+            with cuda.memory_of("sums of bit-parallel searches"):
+                sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
+            self.params.set(**sums)
 
     def _fresh(self) -> list[DeviceArray]:
         """Clear the arrays that other devices write; return others to be cleared."""
@@ -173,15 +176,6 @@ class BitShare:
         if self.outside is not None:
             self.outside.clear()
         return [self._tally]
-
-    def _begin_sums(self) -> None:
-        self._sums = {}
-        self.params.set(**dict.fromkeys(SUMS))  # they go before others come
-        active = max(self.member.active, 1)
-        with cuda.memory_of("sums of bit-parallel searches"):
-            for name in self.wanted.sums:
-                self._sums[name] = cuda.cupy().zeros(active, SUMS[name])
-        self.params.set(**self._sums)
 
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
@@ -349,7 +343,7 @@ class BitShare:
 
     def sums(self, name: str) -> Array:
         """Return sums of ``base.SUMS`` by local id, on the host."""
-        return self.by_local(self._sums[name])
+        return self.by_local(self.params.held[name])
 
     def by_local(self, values: DeviceArray) -> Array:
         """Convert values by own number, [active or more], to local ids on the host."""

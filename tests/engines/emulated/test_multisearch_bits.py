@@ -257,8 +257,8 @@ def test_memory_is_what_was_counted(device, width):
     for levels in (False, True):
         searches.search([0], 1 if levels else 0)  # of which one adds planes once
         share = searches.launched
-        queues = share.params.held["queue"]
-        held = allocated([share._shared, queues, share._planes, share._sums], [])
+        kept = [share.params.held[name] for name in ("queue", *SUMS)]
+        held = allocated([share._shared, kept, share._planes], [])
         lanes = width // 128
         need = bytes_needed(share.member, lanes, levels=levels, sums=len(SUMS))
         spare = 4 * 16 * lanes * made.active  # planes of deeper levels

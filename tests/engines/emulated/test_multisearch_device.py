@@ -295,7 +295,6 @@ def test_refusals(device, monkeypatch):
         ("method .*hybrid", {"method": "thread"}),
         ("threshold is -1", {"threshold": -1}),
         ("batch is -1", {"batch": -1}),
-        ("block is 7", {"block": 7}),
         ("depth is -1", {"depth": -1}),
     ):
         with pytest.raises(UsageError, match=match):
