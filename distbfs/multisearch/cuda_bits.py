@@ -15,7 +15,7 @@ from distbfs.partition.share import Share
 from distbfs.types import Ids
 
 KERNELS = Path(__file__).parent
-SOURCE, LEVELS = KERNELS / "bits.cu", KERNELS / "bits_levels.cu"
+LEVELS = KERNELS / "bits_levels.cu"
 SEARCHES = 128  # of a lane
 LANES = (1, 2, 4)  # of a row
 LARGEST = SEARCHES * LANES[-1]

@@ -18,7 +18,7 @@ from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import check_ids
+from distbfs.multisearch.cuda_bits import RESERVE, check_ids
 from distbfs.multisearch.cuda_program import (
     Program,
     program_of,
@@ -36,7 +36,6 @@ WIDE_MEAN = 8  # mean degree from which a block gets 1,024 threads
 THREADS_AT_ONCE = 2048  # of a multiprocessor
 REGISTERS_AT_ONCE = 1 << 16
 SHARE = 0.5  # most of the free memory for blocks
-RESERVE = 256 << 20
 DEEPER, STOPPED = 1, 2  # why blocks stopped taking searches
 EDGES_AT_ONCE = 1 << 24  # whose rows are found together
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
