@@ -23,8 +23,7 @@ from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.apps.diameter import Bounds, extremes
-from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.base import RunOptions, level_dtype
 from distbfs.multisearch.cuda_problems import DeviceRunner, Sink
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions
@@ -61,7 +60,7 @@ class Bench:
         self.levels = cuda.cupy().empty(shape, dtype)
         searches = many.bit_searches(self.graph)
         for first, last in many.batches(searches, self.sources, LEVELS):
-            searches.levels_by_id(self.levels[first:last])
+            many.write_levels(searches, self.levels[first:last])
         self.checked = many.check_levels(
             self.source, self.sources, self.levels, args.checked, "bit-parallel"
         )
@@ -80,7 +79,7 @@ class Bench:
                 nonlocal pulls, pushes
                 seconds, made = 0.0, searches.launched
                 for first, last in many.batches(searches, self.sources, LEVELS):
-                    searches.levels_by_id(out[first:last])
+                    many.write_levels(searches, out[first:last])
                     seconds += made.seconds
                     pulls, pushes = made.pulls, made.pushes
                 return seconds

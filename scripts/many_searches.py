@@ -102,6 +102,15 @@ def bit_searches(graph: Share, width: int = LARGEST) -> DomainBitSearches:
     return DomainBitSearches(SoloWorld(), [graph], lanes=lanes)
 
 
+def write_levels(searches: DomainBitSearches, out: Any) -> None:
+    """Write the levels of searches of a whole graph, CuPy [k, n], from ids with edges.
+
+    -1 = unreached
+    """
+    share = searches._shares[0]
+    share.write_levels(out, share.member.numbers, searches.deepest)
+
+
 def batches(
     searches: DomainBitSearches, sources: Any, wanted: Wanted
 ) -> Iterator[tuple[int, int]]:

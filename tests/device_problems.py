@@ -1,9 +1,12 @@
 """Problems over many searches as CUDA text: each kind of state, and each function."""
 
+import math
 from collections import defaultdict
 from dataclasses import replace
+from unittest import mock
 
 from distbfs.device import cuda
+from distbfs.multisearch import cuda_problems
 from distbfs.multisearch.apps.betweenness import PROBLEM as BETWEENNESS
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_problems import DeviceRunner
@@ -78,13 +81,16 @@ def device_problem(name, hops=0):
 
 def run_problem(problem, graph, sources, *, levels=False, block=None, **options):
     """Return (results, also by pair of all searches, by name; the runner)."""
-    pairs, ways = defaultdict(list), {"levels": levels, "block": block}
+    pairs, mean = defaultdict(list), {256: math.inf, 1024: 0}
 
     def sink(_first, _last, arrays):
         for name, array in arrays.items():
             pairs[name].append(array)
 
-    runner = DeviceRunner(problem, graph, sources, RunOptions(**options), sink, **ways)
-    found = runner.run()
+    asked = RunOptions(**options)
+    runner = DeviceRunner(problem, graph, sources, asked, sink, levels=levels)
+    usual = cuda_problems.WIDE_MEAN
+    with mock.patch.object(cuda_problems, "WIDE_MEAN", mean.get(block, usual)):
+        found = runner.run()
     join = cuda.cupy().concatenate
     return found | {name: join(arrays) for name, arrays in pairs.items()}, runner

@@ -42,9 +42,9 @@ KEPT = {
     "harmonic_from": ("vertex", "f"),
 }
 SUMS = {  # per vertex, with the dtype that a traversal adds in
-    "reached_from": "int64",
-    "distance_from": "int64",
-    "harmonic_from": "float64",
+    name: {"i": "int64", "f": "float64"}[kinds]
+    for name, (per, kinds) in KEPT.items()
+    if per == "vertex"
 }
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
@@ -57,9 +57,7 @@ BITS = "bits"  # the method of bit-parallel traversals
 class RunOptions:
     """Options of the run of a problem.
 
-    bits: whether bit-parallel batches may serve a problem that allows them
     depth: the last level to search; None: search all levels
-    direction: direction of bit-parallel batches
     memory: most bytes for a batch
     stop: function that is called between levels, or at least between batches; if it
     returns true, the run raises SearchStopped
@@ -78,10 +76,8 @@ class RunOptions:
     method: str = option(SEARCH, default="")
     threshold: int | str = option(ADVANCED, default="auto", kind=str, metavar="T|auto")
     batch: int = option(ADVANCED, default=0, low=0)
-    bits: bool = True
     threads: int = option(DEVICES, default=0, low=0, high=MOST_THREADS)
     depth: int | None = None
-    direction: str = option("", default="auto", allowed=("auto", "push", "pull"))
     memory: int = option("", default=BATCH_BYTES, low=1)
     device_memory: int | None = option(DEVICES, low=1, kind="bytes", metavar="BYTES")
     host_memory: int | None = option(DEVICES, low=1, kind="bytes", metavar="BYTES")
@@ -189,6 +185,11 @@ def _check_state(where: str, state: State) -> None:
             f"{where}: state {state.name} is per '{state.per}'; allowed: search, "
             "vertex, pair"
         )
+
+
+def level_dtype(deepest: int) -> np.dtype[Any]:
+    """Return the narrowest dtype of levels."""
+    return np.dtype(next(name for name, most in MOST.items() if deepest <= most))
 
 
 def check_depth(depth: int, dtype: str) -> None:

@@ -5,7 +5,7 @@
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
  * word.  Data and sources: bits.cuh.
  *
- * variants: PIECES=1,2,4 DIRECTED=0,1
+ * variants: PIECES=1,2,4
  */
 #include "bits.cuh"
 #include "bits_count.cuh"
@@ -43,9 +43,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) begin_level(const Begin
     const Params &p = b.p;
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
         const u32 v = b.number[i];
-        if (v == NONE) continue;
-        if (p.counts) p.counts[i] = 1;
-        add_sums(p, v, 1, 0);
-        put_first(p, v, i);
+        if (v != NONE) put_first(p, v, i);
     }
 }

@@ -22,10 +22,6 @@
 #define MARKS 4
 #define AHEAD 4              /* neighbours that a lane reads at a time */
 
-#ifndef DIRECTED
-#define DIRECTED 0 /* edges lead one way only */
-#endif
-
 #if PIECES == 4
 typedef u8 Part; /* the marks of the vertices of a warp */
 #elif PIECES == 2
@@ -48,11 +44,17 @@ struct Control {
     u64 size[3 * 16]; /* in turn, hubs << 32 | others */
 };
 
+/* Rows by number, which may have tails. */
+struct Rows {
+    Uints row;           /* [active + 1] */
+    const u32 *adj;      /* [m + pad] */
+    const u64 *tail_row; /* [tailed + 1], where tails begin, the first at 0: tails.cuh */
+    u64 far;             /* where tails are, from adj on */
+    u32 tailed, pad;     /* rows that may have tails */
+};
+
 struct Params {
-    Uints row;              /* [active + 1] */
-    const u32 *adj;         /* [m + pad] */
-    Uints in_row;           /* [active + 1], what pulls look at, with DIRECTED */
-    const u32 *in_adj;      /* [m + pad] */
+    Rows out, into;         /* what pushes go along, and what pulls look at */
     uint4 *seen;            /* [active][PIECES] */
     uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
                              * nothing is marked two levels before it */
@@ -60,22 +62,18 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
-    u64 *reached_from;      /* [active] or null: how many searches reached a vertex */
+    u64 *reached_from;      /* [active] or null: searches that reached it after level 0 */
     u64 *distance_from;     /* [active] or null: sum of its levels in these */
     double *harmonic_from;  /* [active] or null: sum of 1 / level, but for level 0 */
     Control *control;       /* [1], zero */
     State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 pull_edges;         /* frontiers of so many edges are pulled */
-    const u64 *tail_row;    /* [tailed + 1], where tails begin, the first at 0: tails.cuh */
-    u64 far;                /* where tails are, from adj on */
     u64 *reads;             /* [2]: columns of tails that were read, lines of these */
     u32 *live;              /* [2][WORDS], by level: searches that have a frontier */
     u32 active, words;      /* words of a mark, a multiple of 4 */
-    u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
+    u32 hubs, wide;         /* vertices below: for all warps, pulled by one; multiples of 32 */
     u32 planes, last;       /* planes there are, unless null; the last level to make */
-    u32 tailed, kept;       /* rows that may have tails; columns before a tail */
-    u32 pad[2];
     uint4 full[4];          /* [PIECES]: searches there are */
 };
 
@@ -85,6 +83,9 @@ INLINE uint4 operator|(uint4 a, uint4 b) {
 /* Bits of a that b has not. */
 INLINE uint4 without(uint4 a, uint4 b) {
     return make_uint4(a.x & ~b.x, a.y & ~b.y, a.z & ~b.z, a.w & ~b.w);
+}
+INLINE uint4 operator&(uint4 a, uint4 b) {
+    return make_uint4(a.x & b.x, a.y & b.y, a.z & b.z, a.w & b.w);
 }
 INLINE u32 some(uint4 a) { return a.x | a.y | a.z | a.w; }
 
@@ -102,17 +103,13 @@ INLINE u32 over_groups(u32 x) {
     return x;
 }
 
-/* A frontier vertex's share of edges: one more than its edges where rows may be empty,
- * so that no frontier has none. */
-template <class P> INLINE u32 edges_of(const P &p, u32 v) {
-    return columns_of(p.row, p.adj, v).count + tail_of(p, v) + DIRECTED;
-}
-
 /* The row of v that pushes go along, and the one that pulls look at. */
-template <class P> INLINE Columns pushed(const P &p, u32 v) { return columns_of(p.row, p.adj, v); }
-template <class P> INLINE Columns pulled(const P &p, u32 v) {
-    return DIRECTED ? columns_of(p.in_row, p.in_adj, v) : pushed(p, v);
-}
+INLINE Columns pushed(const Params &p, u32 v) { return columns_of(p.out.row, p.out.adj, v); }
+INLINE Columns pulled(const Params &p, u32 v) { return columns_of(p.into.row, p.into.adj, v); }
+
+/* A frontier vertex's share of edges: one more than its edges, as rows may be empty, so that
+ * no frontier has none. */
+INLINE u32 edges_of(const Params &p, u32 v) { return pushed(p, v).count + tail_of(p.out, v) + 1; }
 
 /* This thread's number, and the level's data. */
 struct Level {
@@ -157,21 +154,25 @@ INLINE u32 word_place(const Params &, u32 word) { return word; }
 INLINE const uint4 *seen_row(const Params &p, u32 u) { return p.seen + (u64)u * PIECES; }
 
 /* A vertex is in the next frontier. */
-INLINE void mark_next(const Params &, const Level &l, u32 v) {
-    atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+template <class P> INLINE void mark_next(const P &p, const Level &l, u32 v) {
+    const u32 at = place(p, v);
+    atomicOr(l.next_mark + (at >> 5), 1u << (at & 31));
 }
 
 /* The vertices of a tile of GROUP that are in the next frontier; all lanes call it. */
-INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
-    if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
+template <class P> INLINE void mark_tile(const P &p, const Level &l, u32 tile, u32 bits) {
+    Part *parts = (Part *)(l.next_mark + word_place(p, tile / PIECES));
+    if (bits && l.lane == 0) parts[tile % PIECES] = (Part)bits;
 }
 
-/* Adds to the sums of a vertex that `found` searches of a piece found at a level. */
+/* Adds to the sums of a vertex that `found` searches of a piece found at a level; the host
+ * adds the sources. */
 INLINE void add_sums(const Params &p, u32 v, u32 found, u32 level) {
+    if (!level) return;
     if (p.reached_from) atomicAdd(p.reached_from + v, (u64)found);
     /* mutant: found * level -> found : test_multisearch_bits::test_levels_and_counts */
     if (p.distance_from) atomicAdd(p.distance_from + v, (u64)found * level);
-    if (p.harmonic_from && level) atomicAdd(p.harmonic_from + v, (double)found / level);
+    if (p.harmonic_from) atomicAdd(p.harmonic_from + v, (double)found / level);
 }
 
 /* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */

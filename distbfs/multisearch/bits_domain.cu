@@ -34,16 +34,6 @@ INLINE bool finish_pull(const Domain &d, const Level &l, u32 v, uint4, uint4 fre
     return any;
 }
 
-INLINE void mark_next(const Domain &d, const Level &l, u32 v) {
-    const u32 at = place(d, v);
-    atomicOr(l.next_mark + (at >> 5), 1u << (at & 31));
-}
-
-INLINE void mark_tile(const Domain &d, const Level &l, u32 tile, u32 bits) {
-    if (!bits || l.lane) return;
-    ((Part *)(l.next_mark + word_place(d, tile / PIECES)))[tile % PIECES] = (Part)bits;
-}
-
 INLINE void offer(const Domain &d, const Level &l, u32 u, uint4 bits) {
     if (!some(bits)) return;
     const u32 owner = owner_of(d, u).part;

@@ -10,26 +10,21 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh and lookups.cuh.
  *
- * variants: PIECES=1 DIRECTED=1
+ * variants: PIECES=1
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"
+#include "../engines/cuda/xbfs/lookups.cuh"
 #include "bits_level.cuh"
 
 #define STEPS 32    /* reads of a warp for a pair between two levels */
 #define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
-#define OPEN (-2)   /* the level of a pair that is not known yet */
 
 struct Meet {
     Params p;
-    const u32 *numbers;      /* [n], id -> number; [active] with members, see number_in */
-    const uint4 *members;    /* [blocks] or null */
-    const u32 *source;       /* [k], ids */
-    const u32 *search;       /* [count]: of k */
-    const u32 *target;       /* [count], ids */
-    int *level;              /* [count + 1]; last: whether it was stopped */
-    u32 *open;               /* [3][4], zero: searches with open pairs; by level in turn */
-    u32 count, k;            /* pairs, searches */
+    Pairs pairs;   /* level [count + 1], last: whether it was stopped; open [3][4], zero:
+                      searches with open pairs, by level in turn */
+    u32 k, pad[3]; /* searches */
 };
 
 /* A search's visited bits: every WORDS-th word from the first, and its bit in them. */
@@ -79,27 +74,27 @@ INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int dep
 
 /* A pair is open; its search goes on. */
 INLINE void stays_open(const Meet &m, u32 q, u32 *open) {
-    atomicOr(open + m.search[q] / 32, 1u << (m.search[q] & 31));
+    atomicOr(open + m.pairs.search[q] / 32, 1u << (m.pairs.search[q] & 31));
 }
 
 /* The level of an open pair as far as it is known; all lanes of a warp call it. */
 INLINE int level_of_pair(const Meet &m, u32 q, u32 lane, const State &s) {
     if (!s.edges) return -1;
-    const u32 i = m.search[q];
+    const u32 i = m.pairs.search[q];
     const Seen seen = {(const u32 *)m.p.seen + i / 32, 1u << (i & 31)};
-    return look_back(m.p, seen, number_in(m.members, m.numbers, m.target[q]), lane,
+    return look_back(m.p, seen, number_in(m.pairs.members, m.pairs.numbers, m.pairs.target[q]), lane,
                      (int)s.depth);
 }
 
 /* Returns this thread's part of the number of pairs that stay open; marks their searches. */
 INLINE u32 meet_pairs(const Meet &m, const Level &l, const State &s, u32 *open) {
     u32 left = 0;
-    for (u32 q = l.warp; q < m.count; q += l.warps) {
-        if (m.level[q] != OPEN) continue;
+    for (u32 q = l.warp; q < m.pairs.count; q += l.warps) {
+        if (m.pairs.level[q] != OPEN) continue;
         const int level = level_of_pair(m, q, l.lane, s);
         if (l.lane) continue;
         if (level != OPEN) {
-            m.level[q] = level;
+            m.pairs.level[q] = level;
             continue;
         }
         stays_open(m, q, open);
@@ -113,14 +108,14 @@ INLINE u32 meet_pairs(const Meet &m, const Level &l, const State &s, u32 *open) 
 INLINE u32 narrow(const Params &p, const Level &l, uint4 open) {
     u32 *mark = (u32 *)l.mark, edges = 0;
     uint4 *cur = (uint4 *)l.cur;
-    const uint4 others = without(make_uint4(ALL, ALL, ALL, ALL), open);
     for (u32 at = l.warp; at < (p.active + 31) / 32; at += l.warps) {
         const u32 bits = mark[at], v = at * 32 + l.lane;
         const bool mine = bits >> l.lane & 1;
         uint4 row = make_uint4(0, 0, 0, 0);
         if (mine) {
             row = cur[v];
-            const uint4 kept = without(row, others); /* mutant: others -> open : test_every_graph */
+            /* mutant: row & open -> without(row, open) : test_every_graph */
+            const uint4 kept = row & open;
             if (some(without(row, kept))) cur[v] = kept;
             row = kept;
         }
@@ -149,22 +144,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) meet(const Meet m) {
     const Params &p = m.p;
     Grid g = {room, news, &stop, 0, 0};
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    uint4 full = __ldcg((const uint4 *)m.open);
-    if (lead) m.level[m.count] = 0;
+    uint4 full = __ldcg((const uint4 *)m.pairs.open);
+    if (lead) m.pairs.level[m.pairs.count] = 0;
     if (!some(full)) return;
     if (threadIdx.x == 0) stop = 0;
     forget(p);
     grid_sum(&p.control->barrier, g.turn, 0);
     if (blockIdx.x == 0)
         for (u32 i = threadIdx.x; i < m.k; i += THREADS)
-            if (m.open[i / 32] >> (i & 31) & 1)
-                put_first(p, number_in(m.members, m.numbers, m.source[i]), i);
+            if (m.pairs.open[i / 32] >> (i & 31) & 1)
+                put_first(p, number_in(m.pairs.members, m.pairs.numbers, m.pairs.source[i]), i);
     grid_sum(&p.control->barrier, g.turn, 0);
     State s = *p.state;
     while (!stop) {
         Level l = level_of(p, s.depth + 1);
-        u32 *open = m.open + 4 * (s.depth % 3);
-        if (lead) ((uint4 *)m.open)[(s.depth + 1) % 3] = make_uint4(0, 0, 0, 0);
+        u32 *open = m.pairs.open + 4 * (s.depth % 3);
+        if (lead) ((uint4 *)m.pairs.open)[(s.depth + 1) % 3] = make_uint4(0, 0, 0, 0);
         if (s.depth) {
             if (!grid_sum(&p.control->barrier, g.turn, meet_pairs(m, l, s, open))) break;
             full = __ldcg((const uint4 *)open);
@@ -175,5 +170,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) meet(const Meet m) {
         }
         make_level(p, l, s, g, full);
     }
-    if (lead) m.level[m.count] = (int)stop;
+    if (lead) m.pairs.level[m.pairs.count] = (int)stop;
 }

@@ -21,8 +21,8 @@
 
 #define ITEM (1 + 2 * PIECES)
 
-/* row, adj: the outer edges, [active + 1] and indices of targets; wide: edges from which on a
- * warp takes a row; seen: what each target was sent, [targets][PIECES] */
+/* out: the outer edges, [active + 1] and indices of targets; seen: what each target was sent,
+ * [targets][PIECES] */
 struct Outer : Domain {
     const uint4 *visited; /* [active][PIECES], of own vertices */
     uint4 *sends;         /* [targets][PIECES], zero between levels */
@@ -41,35 +41,14 @@ struct Outer : Domain {
 
 INLINE void offer(const Outer &o, const Level &l, u32 u, uint4 bits) {
     if (!some(bits)) return;
-    u32 *to = (u32 *)(o.sends + (u64)u * PIECES + l.piece);
-    give(to, bits.x), give(to + 1, bits.y), give(to + 2, bits.z), give(to + 3, bits.w);
+    give_own(o.sends + (u64)u * PIECES, l.piece, bits);
     red_or(o.sending + (u >> 5), 1u << (u & 31));
 }
-
-INLINE bool is_wide(const Outer &o, u32, u32 edges) { return edges >= o.wide; }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) push_outer(const Outer o) {
     const u64 size = tally_of(o, o.depth - 1)->size;
     const u32 hubs = o.hubs <= o.normals ? 0 : (u32)(size >> 32); /* delegates have none */
     push(o, level_of(o, o.depth), o.queue[(o.depth + 1) & 1], (u32)size, hubs);
-}
-
-/* Calls put(k, place) for the bits k of first … end-1 that are set in a bitmap, each with a
- * place of its own, counted in `size`; whole warps call it. */
-template <class Bits, class Put>
-INLINE void each_set(const Level &l, u32 first, u32 end, u64 *size, const Bits &bits,
-                     const Put &put) {
-    for (u64 base = first / 32 + l.warp * 32; base * 32 < end; base += l.warps * 32) {
-        const u64 at = base + l.lane;
-        u32 set = at * 32 < end ? bits((u32)at) : 0;
-        if (set && at * 32 < first) set &= ALL << (first - (u32)at * 32);
-        if (set && at * 32 + 32 > end) set &= ALL >> (32 - (end - (u32)at * 32));
-        const u32 own = __popc(set), upto = warp_scan(own, l.lane);
-        u32 to = 0;
-        if (l.lane == 31 && upto) to = (u32)atomicAdd(size, (u64)upto);
-        to = __shfl_sync(ALL, to, 31) + upto - own;
-        for (; set; set &= set - 1) put((u32)at * 32 + __ffs(set) - 1, to++);
-    }
 }
 
 INLINE void put_item(const Outer &o, u64 at, u32 where, const uint4 *row) {

@@ -53,23 +53,18 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
             __syncthreads();
             const u32 first = (threadIdx.x >> 5) * GROUP + l.group;
             found = ask(l, pulled(p, v).from(first), WARPS * GROUP, want);
-            found.x = over_groups(found.x), found.y = over_groups(found.y);
-            found.z = over_groups(found.z), found.w = over_groups(found.w);
-            u32 *to = room + 4 * l.piece;
-            if (l.group == 0) {
-                atomicOr(to, found.x), atomicOr(to + 1, found.y);
-                atomicOr(to + 2, found.z), atomicOr(to + 3, found.w);
-            }
+            join(l, room, gathered(found));
+            const u32 *to = room + 4 * l.piece;
             __syncthreads();
             found = make_uint4(to[0], to[1], to[2], to[3]);
             __syncthreads();
-            if (SPLIT && lacks(want, found) && tail_of(p, v)) { /* the same for all threads */
-                ask_tail(p, l, v, want, threadIdx.x >> 5, WARPS, room, reads);
+            if (SPLIT && lacks(want, found) && tail_of(p.into, v)) { /* the same for all threads */
+                ask_tail(p.into, l, v, want, threadIdx.x >> 5, WARPS, room, reads);
                 __syncthreads();
                 found = make_uint4(to[0], to[1], to[2], to[3]);
                 __syncthreads();
             }
-            found = without(found, without(make_uint4(ALL, ALL, ALL, ALL), want));
+            found = found & want;
         }
         if (threadIdx.x < 32) {
             const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
@@ -85,10 +80,9 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         if (group_any(some(want))) {
             /* mutant: GROUP -> 2 * GROUP : test_multisearch_bits::test_levels_and_counts */
             found = ask(l, pulled(p, v).from(l.group), GROUP, want);
-            found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
-            found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
-            if (SPLIT && lacks(want, found) && tail_of(p, v))
-                found = found | ask_tail(p, l, v, without(want, found), 0, 1, 0, reads);
+            found = gathered(found) & want;
+            if (SPLIT && lacks(want, found) && tail_of(p.into, v))
+                found = found | ask_tail(p.into, l, v, without(want, found), 0, 1, 0, reads);
         }
         const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
         if (any && l.lane == 0) {
@@ -104,16 +98,13 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
             seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
             row = pulled(p, v);
         }
-        const u32 degree = row.count;
         if (!group_any(some(want))) row.count = 0;
-        uint4 found = ask(l, row, 1, want);
-        found = make_uint4(found.x & want.x, found.y & want.y, found.z & want.z,
-                           found.w & want.w);
+        uint4 found = ask(l, row, 1, want) & want;
         /* mutant: without(want, found) -> want : test_pulls_read_no_tail_without_need */
-        if (SPLIT) found = found | ask_tails(p, l, v, without(want, found), reads);
+        if (SPLIT) found = found | ask_tails(p.into, l, v, without(want, found), reads);
         const bool any = finish_pull(p, l, v, seen, found);
         u32 bits = __ballot_sync(ALL, any && l.piece == 0);
-        if (any && l.piece == 0) edges += DIRECTED || SPLIT ? edges_of(p, v) : degree;
+        if (any && l.piece == 0) edges += edges_of(p, v);
         if (PIECES > 1) { /* every PIECES-th bit */
             u32 packed = 0;
             for (u32 k = 0; k < GROUP; k++) packed |= (bits >> k * PIECES & 1) << k;

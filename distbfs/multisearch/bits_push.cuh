@@ -5,6 +5,8 @@
 #include "bits.cuh"
 #include "bits_tails.cuh"
 
+#define WIDE 32 /* edges from which on a warp takes a row */
+
 /* A vertex goes to the next queue; all lanes of a warp call it. */
 INLINE void list(const Params &p, const Level &l, u32 v, bool fresh) {
     const bool hub = fresh && v < p.hubs, other = fresh && !hub;
@@ -12,24 +14,23 @@ INLINE void list(const Params &p, const Level &l, u32 v, bool fresh) {
         const u64 place = atomicAdd(l.size, (u64)1 << 32) >> 32;
         l.next_queue[p.active - 1 - place] = v;
     }
-    const u32 who = __ballot_sync(ALL, other);
-    if (!who) return;
-    u32 base = 0;
-    if (l.lane == 0) base = (u32)atomicAdd(l.size, (u64)__popc(who));
-    base = __shfl_sync(ALL, base, 0);
-    if (other) l.next_queue[base + __popc(who & lanes_below(l.lane))] = v;
+    const u32 at = (u32)take_place(other, l.size);
+    if (other) l.next_queue[at] = v;
 }
 
 INLINE void give(u32 *to, u32 bits) {
     if (bits) red_or(to, bits);
 }
 
+/* Adds bits, of this lane's piece, to a row that this device alone has. */
+INLINE void give_own(uint4 *row, u32 piece, uint4 bits) {
+    u32 *to = (u32 *)(row + piece);
+    give(to, bits.x), give(to + 1, bits.y), give(to + 2, bits.z), give(to + 3, bits.w);
+}
+
 /* A neighbour gets bits that it lacks, and into the next queue; all lanes call it. */
 INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
-    if (some(bits)) {
-        u32 *to = (u32 *)(l.next + (u64)u * PIECES + l.piece);
-        give(to, bits.x), give(to + 1, bits.y), give(to + 2, bits.z), give(to + 3, bits.w);
-    }
+    if (some(bits)) give_own(l.next + (u64)u * PIECES, l.piece, bits);
     bool fresh = group_any(some(bits)) && l.piece == 0;
     if (fresh) {
         const u32 bit = 1u << (u & 31);
@@ -40,9 +41,6 @@ INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
 
 /* A vertex of the next queue is settled, with `fresh` bits in its row. */
 INLINE void announce(const Params &, const Level &, u32, uint4) {}
-
-/* Whether a warp takes a row of so many edges. */
-INLINE bool is_wide(const Params &p, u32 v, u32) { return v < p.wide; }
 
 /* `bits` of this lane's piece go along the edges 0, step … of a row; all lanes call it. */
 template <class P>
@@ -68,7 +66,7 @@ INLINE void tell_row(const P &p, const Level &l, Columns row, u32 step, uint4 bi
 template <class P>
 INLINE void tell_tail(const P &p, const Level &l, u32 v, u32 first, u32 step, uint4 bits,
                       TailReads &reads) {
-    each_line(p, l, v, first, step, reads, [&](u32 own) {
+    each_line(p.out, l, v, first, step, reads, [&](u32 own) {
 #pragma unroll
         for (u32 k = 0; k < PIECES; k++) {
             const u32 u = __shfl_sync(ALL, own, k * GROUP + l.group);
@@ -101,7 +99,7 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
             row = pushed(p, v);
             bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
         }
-        const bool for_warp = is_wide(p, v, row.count);
+        const bool for_warp = row.count >= WIDE;
         u32 wide = __ballot_sync(ALL, for_warp && l.piece == 0);
         if (for_warp) row.count = 0;
         tell_row(p, l, row, 1, bits);
@@ -113,7 +111,7 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
                      l.cur[(u64)place(p, w) * PIECES + l.piece]);
         }
         if (!SPLIT) continue;
-        u32 tails = __ballot_sync(ALL, v != NONE && l.piece == 0 && tail_of(p, v));
+        u32 tails = __ballot_sync(ALL, v != NONE && l.piece == 0 && tail_of(p.out, v));
         for (; tails; tails &= tails - 1) {
             const u32 w = __shfl_sync(ALL, v, __ffs(tails) - 1);
             tell_tail(p, l, w, 0, 1, l.cur[(u64)place(p, w) * PIECES + l.piece], reads);
@@ -154,22 +152,26 @@ template <class P> INLINE void empty_rows(const P &p, const Level &l) {
         l.next[(u64)place(p, i / PIECES) * PIECES + i % PIECES] = make_uint4(0, 0, 0, 0);
 }
 
+/* Calls put(k, place) for the bits k of first … end-1 that are set in a bitmap, each with a
+ * place of its own, counted in `size`; whole warps call it. */
+template <class Size, class Bits, class Put>
+INLINE void each_set(const Level &l, u32 first, u32 end, Size *size, const Bits &bits,
+                     const Put &put) {
+    for (u64 base = first / 32 + l.warp * 32; base * 32 < end; base += l.warps * 32) {
+        const u64 at = base + l.lane;
+        u32 set = at * 32 < end ? bits((u32)at) : 0;
+        if (set && at * 32 < first) set &= ALL << (first - (u32)at * 32);
+        if (set && at * 32 + 32 > end) set &= ALL >> (32 - (end - (u32)at * 32));
+        u32 to = (u32)take_run(__popc(set), size);
+        for (; set; set &= set - 1) put((u32)at * 32 + __ffs(set) - 1, to++);
+    }
+}
+
 /* The queue of the frontier whose marks are given. */
 template <class P> INLINE void gather(const P &p, const Level &l, const u32 *mark) {
-    const u32 used = (p.active + 31) / 32;
-    for (u32 base = l.warp * 32; base < used; base += l.warps * 32) {
-        const u32 at = base + l.lane;
-        u32 bits = at < used ? mark[word_place(p, at)] : 0;
-        const bool hub = at < p.hubs / 32;
-        for (; hub && bits; bits &= bits - 1) {
-            const u64 place = atomicAdd(l.size, (u64)1 << 32) >> 32;
-            l.next_queue[p.active - 1 - place] = at * 32 + __ffs(bits) - 1;
-        }
-        const u32 mine = __popc(bits), upto = warp_scan(mine, l.lane);
-        u32 to = 0;
-        if (l.lane == 31 && upto) to = (u32)atomicAdd(l.size, (u64)upto);
-        to = __shfl_sync(ALL, to, 31) + upto - mine;
-        for (; bits; bits &= bits - 1) l.next_queue[to++] = at * 32 + __ffs(bits) - 1;
-    }
+    const auto bits = [&](u32 word) { return mark[word_place(p, word)]; };
+    u32 *size = (u32 *)l.size, *queue = l.next_queue;
+    each_set(l, 0, p.hubs, size + 1, bits, [&](u32 v, u32 at) { queue[p.active - 1 - at] = v; });
+    each_set(l, p.hubs, p.active, size, bits, [&](u32 v, u32 at) { queue[at] = v; });
 }
 #endif

@@ -12,8 +12,8 @@
 
 /* Calls take(column of this lane, NONE for none) for the lines first, first + step … of the
  * tail of v, while it returns true, the same for all lanes of the warp. */
-template <class P, class Take>
-INLINE void each_line(const P &p, const Level &l, u32 v, u32 first, u32 step, TailReads &reads,
+template <class Take>
+INLINE void each_line(const Rows &p, const Level &l, u32 v, u32 first, u32 step, TailReads &reads,
                       const Take &take) {
     const u64 begin = p.tail_row[v], end = begin + tail_of(p, v);
     /* mutant: line * -> (line + 1) * : test_multisearch_bits::test_tails_in_host_memory */
@@ -49,8 +49,7 @@ INLINE uint4 join(const Level &l, u32 *row, uint4 bits) {
 /* OR of the neighbours in the lines first, first + step … of the tail of v, of the bits that
  * are wanted, until none of them is missing.  room: null, or [WORDS] where the warps that read
  * this tail join what they find.  All lanes of a warp call it for one v. */
-template <class P>
-INLINE uint4 ask_tail(const P &p, const Level &l, u32 v, uint4 want, u32 first, u32 step,
+INLINE uint4 ask_tail(const Rows &p, const Level &l, u32 v, uint4 want, u32 first, u32 step,
                       u32 *room, TailReads &reads) {
     uint4 found = make_uint4(0, 0, 0, 0);
     each_line(p, l, v, first, step, reads, [&](u32 own) {
@@ -64,12 +63,11 @@ INLINE uint4 ask_tail(const P &p, const Level &l, u32 v, uint4 want, u32 first, 
         if (room) found = join(l, room, found);
         return lacks(want, found);
     });
-    return make_uint4(found.x & want.x, found.y & want.y, found.z & want.z, found.w & want.w);
+    return found & want;
 }
 
 /* The same for the vertices of all groups, one after the other; want: of this group's v. */
-template <class P>
-INLINE uint4 ask_tails(const P &p, const Level &l, u32 v, uint4 want, TailReads &reads) {
+INLINE uint4 ask_tails(const Rows &p, const Level &l, u32 v, uint4 want, TailReads &reads) {
     uint4 found = make_uint4(0, 0, 0, 0);
     const bool any = group_any(some(want));
     u32 todo = __ballot_sync(ALL, any && l.piece == 0 && tail_of(p, v));

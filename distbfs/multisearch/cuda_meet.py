@@ -14,7 +14,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
-from distbfs.engines.cuda.xbfs.lookups import STEPS, DeviceLookups
+from distbfs.engines.cuda.xbfs.lookups import DeviceLookups
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.cuda_bits import (
     KERNELS,
@@ -36,42 +36,25 @@ OPEN_WORDS = 12
 class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
-    pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MEETING``)
-    lookups: steps of 32 edge lookups, before a search, for a pair of vertices that are
-    not neighbours
-
     Raises UsageError if the graph is too large or has columns in host memory,
     ResourceError if device memory is short.
     """
 
-    def __init__(
-        self,
-        graph: Share,
-        *,
-        pull_edges: int | None = None,
-        lookups: int = STEPS,
-    ) -> None:
+    def __init__(self, graph: Share) -> None:
         if graph.tails is not None:
             raise UsageError("searches for pairs need all columns on the device")
-        if pull_edges is None:
-            pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._graph = graph
-        module = programs.Module(SOURCE, PIECES=1, DIRECTED=1)
+        module = programs.Module(SOURCE, PIECES=1)
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
             memory = cuda.cupy().zeros(total_bytes(shared_of(graph, 1)), np.uint8)
             self._bits = LaunchedShare(graph, 1, memory)
-        self._bits.params.pull_edges = pull_edges
-        self._meet = structure(SOURCE, "Meet")(
-            p=self._bits.params,
-            numbers=graph.numbers,
-            members=graph.members,
-            open=self._open,
-        )
+        self._bits.params.pull_edges = max(graph.m // pull_shares.MEETING, 1)
+        self._meet = structure(SOURCE, "Meet")(p=self._bits.params)
         self._meeting = module.kernel("meet").prepare(
             self._meet, cuda.multiprocessors(), THREADS, cooperative=True
         )
-        self._lookups = DeviceLookups(graph, lookups)
+        self._lookups = DeviceLookups(graph)
         self._lookups.pairs.set(open=self._open)
         self._word = StopWord()
 
@@ -95,25 +78,21 @@ class MeetingSearches:
         """
         targets = check_ids(self._graph, vertices, "target")
         ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)
-        _held, levels = self._point(ids, rows, targets)
+        levels = self._point(ids, rows, targets)
         self._lookups.near()
         known: Array = levels.get()[:-1]
         return known
 
-    def _point(
-        self, ids: Ids, rows: Ids, targets: Ids
-    ) -> tuple[DeviceArray, DeviceArray]:
-        """Pass pairs to the kernels; return arrays to keep, the last for levels."""
+    def _point(self, ids: Ids, rows: Ids, targets: Ids) -> DeviceArray:
+        """Pass pairs to the kernels, which keep them; return the array for levels."""
         packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
-        held = cuda.cupy().asarray(packed)
+        held, second = cuda.cupy().asarray(packed), len(ids) + len(rows)
         levels = cuda.cupy().empty(len(targets) + 1, np.int32)
-        self._meet.k, place = len(ids), held.data.ptr
-        for pairs in (self._meet, self._lookups.pairs):
-            pairs.source, pairs.count = place, len(targets)
-            pairs.search = place + 4 * len(ids)
-            pairs.target = pairs.search + 4 * len(rows)
-            pairs.level = levels.data.ptr
-        return held, levels
+        pairs = self._lookups.pairs
+        pairs.set(source=held[: len(ids)], search=held[len(ids) : second])
+        pairs.set(target=held[second:], level=levels, count=len(targets))
+        self._meet.set(pairs=pairs, k=len(ids))
+        return levels
 
     def start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
@@ -128,7 +107,7 @@ class MeetingSearches:
             raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
         if stop is not None and stop():
             raise SearchStopped("the searches were stopped before they began")
-        held, levels = self._point(ids, rows, targets)
+        levels = self._point(ids, rows, targets)
         word = self._word
         word.stop = stop
         self._meet.p.stop = word.address
@@ -137,7 +116,7 @@ class MeetingSearches:
         graph.set_arguments()
         graph.launch()
 
-        def finish(_held: object = held) -> tuple[float, Array]:
+        def finish() -> tuple[float, Array]:
             seconds = graph.wait(word)
             known: Array = levels.get()
             if known[-1]:

@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
-from distbfs.device.structures import uints
 from distbfs.engines.cuda.common.hubs import above
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import check_ids
+from distbfs.multisearch.cuda_bits import RESERVE, check_ids
 from distbfs.multisearch.cuda_program import (
-    SOURCE,
     Program,
     program_of,
 )
@@ -38,8 +36,8 @@ WIDE_MEAN = 8  # mean degree from which a block gets 1,024 threads
 THREADS_AT_ONCE = 2048  # of a multiprocessor
 REGISTERS_AT_ONCE = 1 << 16
 SHARE = 0.5  # most of the free memory for blocks
-RESERVE = 256 << 20
 DEEPER, STOPPED = 1, 2  # why blocks stopped taking searches
+EDGES_AT_ONCE = 1 << 24  # whose rows are found together
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
 
 Sink = Callable[[int, int, dict[str, DeviceArray]], None]
@@ -59,7 +57,6 @@ class DeviceRunner:
     searches), and owns the arrays [last + 1 - first, n] that it gets
     levels: whether the result "level" by pair is wanted: int8 for levels up to 126,
     else int16 or int32; the dtype may widen from call to call; -1 = unreached
-    block: threads of a block, 256 or 1024 (default: by the mean degree)
 
     seconds: time of the search kernels of the last run; warp_degree: its T
     batches, blocks, block: the numbers of batches, of blocks, and of threads of a block
@@ -78,13 +75,10 @@ class DeviceRunner:
         sink: Sink | None = None,
         *,
         levels: bool = False,
-        block: int | None = None,
     ) -> None:
         self.options, self.sink = options or RunOptions(), sink
         self.method = self.options.method or METHODS[0]
         check_choice("method", self.method, METHODS)
-        if block is not None and block not in BLOCK_THREADS:
-            raise UsageError(f"block is {block}; allowed: 1024, 256")
         self.ids = check_ids(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
@@ -93,7 +87,7 @@ class DeviceRunner:
                 f"problem '{problem.name}' needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use engine openmp"
             )
-        self.problem, self.graph, self._block = problem, graph, block
+        self.problem, self.graph = problem, graph
         self.word = StopWord()
         self.word.stop = self.options.stop
         self.program: Program = program_of(problem)
@@ -116,7 +110,10 @@ class DeviceRunner:
             self._prepare()
             for first in range(0, len(self.ids), self.rows):
                 last = min(first + self.rows, len(self.ids))
-                self._batch(first, last)
+                stop = self.options.stop
+                if (stop is not None and stop()) or not self._batch(first, last):
+                    done = f"stopped after {first} of {len(self.ids)} sources"
+                    raise SearchStopped(done)
                 if self.sink is not None and (rows := self._by_pair(first, last)):
                     self.sink(first, last, rows)
             return self._finish()
@@ -124,19 +121,19 @@ class DeviceRunner:
     def _number(self) -> None:
         """Assign numbers to vertices without edges, after all others."""
         cp, graph = cuda.cupy(), self.graph
-        self.alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
+        alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
         self.numbers = graph.numbers.copy()
-        self.numbers[self.alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
-        self.vertices = cp.concatenate([graph.vertices, self.alone])
+        self.numbers[alone] = cp.arange(graph.active, graph.n, dtype=np.uint32)
+        self.vertices = cp.concatenate([graph.vertices, alone])
         self.sources = cp.asarray(self.ids.astype(np.uint32))
 
     def _shape(self) -> None:
         """Choose blocks, warp_degree, and the number of searches of a batch."""
         graph = self.graph
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
-        self.block = self._block or BLOCK_THREADS[0 if wide else 1]
+        self.block = BLOCK_THREADS[0 if wide else 1]
         self.words = (-(-graph.active // 32) + 3) // 4 * 4
-        self.stride = -(-(graph.active + 1) // 16) * 16
+        self.stride = max(-(-graph.n // 16) * 16, 16)
         self.level, self.batches, self.seconds = "u8", 0, 0.0
         registers = self._module().kernel("search").attribute(programs.REGISTERS)
         each = min(
@@ -238,15 +235,10 @@ class DeviceRunner:
                 self.held[state.name].fill(state.fill)
         self.small = allocate(self._others(*sizes, self.level), cp.empty)
         self.small["control"] = cp.zeros(2, np.uint32)
-        if self.edges:
-            module = programs.Module(SOURCE.parent / "edge_rows.cu")
-            module.kernel("edge_rows")(
-                8 * cuda.multiprocessors(),
-                256,
-                uints(self.graph.offsets),
-                np.uint32(self.graph.active),
-                self.small["from"],
-            )
+        for low in range(0, self.graph.m if self.edges else 0, EDGES_AT_ONCE):
+            some = self.small["from"][low : low + EDGES_AT_ONCE]
+            edges = cp.arange(low, low + len(some), dtype=np.int64)
+            some[...] = cp.searchsorted(self.graph.offsets, edges, "right") - 1
 
     def _prepare(self) -> None:
         """Prepare the launch for the present type of levels."""
@@ -274,8 +266,11 @@ class DeviceRunner:
             self.job, self.blocks, self.block, shared=self.shared
         )
 
-    def _batch(self, first: int, last: int) -> None:
-        """Search from first … last-1; repeat with wider levels if needed."""
+    def _batch(self, first: int, last: int) -> bool:
+        """Search from first … last-1; repeat with wider levels if needed.
+
+        Returns False if the host ended the searches.
+        """
         small = self.small
         self.batches += 1
         kept = {
@@ -290,10 +285,8 @@ class DeviceRunner:
             ended = 0
             if self.levels or self.options.stop is not None:
                 ended = int(control.get()[1])
-            if ended == STOPPED:
-                raise SearchStopped(f"stopped after {first} of {len(self.ids)} sources")
             if ended != DEEPER:
-                return
+                return ended != STOPPED
             names = list(LEVEL_TYPES)
             self.level = names[names.index(self.level) + 1]
             for name, array in kept.items():
@@ -306,20 +299,13 @@ class DeviceRunner:
 
     def _by_pair(self, first: int, last: int) -> dict[str, DeviceArray]:
         """Return a batch's pairwise results by id."""
-        active, sources = self.graph.active, self.sources[first:last]
-        lone = cuda.cupy().flatnonzero(self.numbers[sources] >= active)
-        places = cuda.cupy().minimum(self.numbers, np.uint32(active))
-        wanted = [(s.name, self.held[s.name], s.fill) for s in self.by_pair]
+        arrays = {s.name: self.held[s.name] for s in self.by_pair}
         if self.by_search:
-            wanted.append(("level", self.small["level"], -1))
-        rows: dict[str, DeviceArray] = {}
-        for name, array, fill in wanted:
-            values = array.reshape(-1, self.stride)[: len(sources)]
-            out = rows[name] = values[:, places]
-            # of vertices without edges, a source alone has values, after all others
-            out[:, self.alone] = np.array(fill).astype(out.dtype)
-            out[lone, sources[lone]] = values[lone, active]
-        return rows
+            arrays["level"] = self.small["level"]
+        return {
+            name: array.reshape(-1, self.stride)[: last - first, self.numbers]
+            for name, array in arrays.items()
+        }
 
     def _finish(self) -> dict[str, DeviceArray]:
         """Call ``finalize``; return the results per search and per vertex."""

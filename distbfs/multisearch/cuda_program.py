@@ -45,38 +45,13 @@ TYPES = {
     "float32": "f32",
     "float64": "f64",
 }
-RESERVED = {
-    "index",
-    "source",
-    "n",
-    "depth",
-    "size",
-    "level",
-    "p",
-    "block",
-    "order",
-    "k",
-    "starts",
-    "bits",
-    "thread",
-    "threads",
-    "id",
-    "degree",
-    "rewind",
-    "grab",
-    "edges",
-    "each",
-    "each_sum",
-    "fill",
-    "vertices",
-    "unused",
-}
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SIGNATURES = {
     "visit_vertex": "visit_vertex(Search &s, u32 u, u32 v)",
     "finalize": "finalize(Whole &w)",
     **{name: f"{name}(Search &s)" for name in ("init", "prior", "post", "end")},
 }
+ERROR = r"\((\d+)\): (?:catastrophic )?error: (.*)"  # of NVRTC, after a file's name
 
 
 @dataclass(frozen=True)
@@ -111,45 +86,32 @@ class Program:
 
     def refusal(self, log: str) -> UsageError | None:
         """Convert errors in the user's text, by NVRTC's log; None if there are none."""
-        name, messages = self.problem.name, log.splitlines()
-        lines = self.problem.cuda.splitlines()
-        own = re.compile(
-            rf'^"?{re.escape(name)}"?\((\d+)\): (?:catastrophic )?error: (.*)'
-        )
-        other = re.compile(r"^\S+\(\d+\): (?:catastrophic )?error: (.*)")
-        inside = re.compile(rf"at line (\d+) of \"?{re.escape(name)}\b")
-
-        def of_line(at: int, what: str) -> UsageError:
-            text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
-            return UsageError(f"problem '{name}', line {at}: {what}: '{text}'")
-
-        for line in messages:
-            if match := own.match(line):
-                return of_line(int(match[1]), match[2])
-        for k, line in enumerate(messages):
-            if match := other.match(line):
-                for more in messages[k + 1 :]:
-                    if at_line := inside.search(more):
-                        return of_line(int(at_line[1]), match[1])
-                code = COMMENTS.sub(" ", self.problem.cuda)
-                opened, closed = code.count("{"), code.count("}")
-                if opened != closed:
-                    return UsageError(
-                        f"problem '{name}': {opened} times '{{' and {closed} times '}}'"
-                    )
-                wanted = ", ".join(SIGNATURES[x] for x in FUNCTIONS if x in self.used)
-                return UsageError(
-                    f"problem '{name}': {match[1]}; expected functions: {wanted}"
-                )
-        return None
+        problem, own = f"problem '{self.problem.name}'", re.escape(self.problem.name)
+        error = re.search(rf'^"?{own}"?{ERROR}', log, re.MULTILINE)
+        line = error and error[1]
+        if error is None:
+            error = re.search(rf"^\S+{ERROR}", log, re.MULTILINE)
+            if error is None:
+                return None
+            above = re.search(rf'at line (\d+) of "?{own}\b', log[error.end() :])
+            line = above and above[1]
+        if line is not None:
+            lines = dict(enumerate(self.problem.cuda.splitlines(), 1))
+            text = lines.get(int(line), "").strip()
+            return UsageError(f"{problem}, line {line}: {error[2]}: '{text}'")
+        code = COMMENTS.sub(" ", self.problem.cuda)
+        opened, closed = code.count("{"), code.count("}")
+        if opened != closed:
+            return UsageError(f"{problem}: {opened} times '{{' and {closed} times '}}'")
+        wanted = ", ".join(SIGNATURES[x] for x in FUNCTIONS if x in self.used)
+        return UsageError(f"{problem}: {error[2]}; expected functions: {wanted}")
 
 
 def check_state(state: State) -> None:
     """Raise UsageError if a checked state cannot be a member of a structure."""
     name = state.name
-    if name in RESERVED or not name.isascii():
-        taken = ", ".join(sorted(RESERVED))
-        raise UsageError(f"state '{name}' is not an available name; taken: {taken}")
+    if not name.isascii():
+        raise UsageError(f"state '{name}' is not an ASCII name")
     if str(np.dtype(state.dtype)) not in TYPES:
         allowed = ", ".join(TYPES)
         raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
@@ -194,46 +156,33 @@ def program_of(problem: Problem) -> Program:
 
 def header(problem: Problem, used: frozenset[str]) -> str:
     """Return the declarations of a problem's state, which precede the user's text."""
-    fields, members, whole, search, finish, fill = [], [], [], [], [], []
+    fields, members, whole = [], [], []
+    search, finish, fill = ["Base()"], ["WholeBase()"], []
     for state in problem.state:
         name, kind = state.name, type_of(state)
         pointer = f"f.state_{name}"
+        row = "at" if state.result else "blockIdx.x"
+        own = {"search": "[i]", "vertex": "", "pair": f" + {row} * stride"}[state.per]
         fields.append(f"    {kind} *state_{name};")
         finish.append(f"{name}({pointer})")
         whole.append(f"    {kind} *{name};")
+        members.append(f"    {kind} {'&' if state.per == 'search' else '*'}{name};")
+        search.append(f"{name}({pointer}{own})")
         if state.per == "pair":
-            row = "at" if state.result else "blockIdx.x"
-            members.append(f"    Row<{kind}> {name};")
-            search.append(f"{name}{{{pointer} + {row} * stride, last}}")
-            fill.append(f"            {name}.at[v] = {literal(state)};")
-        elif state.per == "search":
-            members.append(f"    {kind} &{name};")
-            search.append(f"{name}({pointer}[i])")
-        else:
-            members.append(f"    {kind} *{name};")
-            search.append(f"{name}({pointer})")
-    made = f" : {', '.join(search)}" if search else ""
-    ended = f" : {', '.join(finish)}" if finish else ""
-    flags = [f"#define HAS_{name.upper()} {int(name in used)}" for name in FUNCTIONS]
-    head = "__device__ __forceinline__"
+            fill.append(f"            this->{name}[v] = {literal(state)};")
+    head = "    __device__ __forceinline__ "
     lines = [
-        *flags,
+        *(f"#define HAS_{name.upper()} {int(name in used)}" for name in FUNCTIONS),
         "struct Fields {\n    u64 unused;",
         *fields,
         "};\nstruct Search : Base {",
         *members,
-        f"    {head}",
-        f"    Search(const Fields &f, u32 i, u64 at, u64 stride, u32 last){made} {{}}",
-        f"    {head} void fill(u32 count) const {{",
-        *(
-            ["        for (u32 v = threadIdx.x; v < count; v += THREADS) {"]
-            if fill
-            else []
-        ),
+        f"{head}Search(const Fields &f, u32 i, u64 at, u64 stride, u32 n)",
+        f"        : {', '.join(search)} {{",
+        "        for (u32 v = threadIdx.x; v < n; v += THREADS) {",
         *fill,
-        *(["        }"] if fill else []),
-        "    }\n};\nstruct Whole : WholeBase {",
+        "        }\n    }\n};\nstruct Whole : WholeBase {",
         *whole,
-        f"    {head} Whole(const Fields &f){ended} {{}}\n}};",
+        f"{head}Whole(const Fields &f) : {', '.join(finish)} {{}}\n}};",
     ]
     return "\n".join(lines) + "\n"

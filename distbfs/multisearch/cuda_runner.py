@@ -12,7 +12,7 @@ from distbfs.build.cuda.room import Room
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.errors import UsageError
 from distbfs.multisearch.base import BITS, KEPT, RunOptions
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_members import bytes_beside
@@ -79,7 +79,6 @@ class CudaRunner(ProblemRunner):
         pairs = [s.name for s in own if s.per == "pair" and s.result]
 
         def sink(first: int, last: int, arrays: dict[str, DeviceArray]) -> None:
-            ask(options, first, len(sources))
             rows = slice(first, last)
             if kept:
                 level = host_levels(arrays["level"])
@@ -107,9 +106,3 @@ class CudaRunner(ProblemRunner):
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
         return {"engine": self.name, **cuda.describe()}
-
-
-def ask(options: RunOptions, done: int, of: int) -> None:
-    """Raise SearchStopped when ``options.stop`` returns True."""
-    if options.stop is not None and options.stop():
-        raise SearchStopped(f"stopped after {done} of {of} sources")

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import check_sources
-from distbfs.multisearch.cuda_bits import SEARCHES, level_dtype
+from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
-from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.ranks.agreement import errors_of_all
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
-PULL_EDGES = {"push": (1 << 63) - 1, "pull": 0}
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
@@ -82,13 +80,11 @@ class DomainBitSearches(PartSearches):
         self._shares: list[BitShare] = []
         self.launched: LaunchedShare | None = None
         self._sources: Ids = NO_IDS
-        self._lone: Array = np.zeros(0, dtype=np.bool_)
-        self._lone_of_sums: Ids = NO_IDS
+        self._summed: Ids = NO_IDS  # sources of the sums
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
         devices = [member.cuda_device for member in members]
-        several = any(member.domain.devices > 1 for member in members)
-        self._group = DomainGroup(world, devices, placement, several=several)
+        self._group = DomainGroup(world, devices, placement)
         try:
             self._shares = self._group.make(
                 [total_bytes(shared_of(member, lanes)) for member in members],
@@ -117,9 +113,8 @@ class DomainBitSearches(PartSearches):
         numbers = [share.member.numbers_of_ids(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
-        self._lone, before = ~there, self._lone_of_sums if wanted.continued else NO_IDS
-        self._lone_of_sums = np.concatenate([before, sources[self._lone]])
-
+        before = self._summed if wanted.continued else NO_IDS
+        self._summed = np.concatenate([before, sources])
         with errors_of_all(self._world, ResourceError):
             for share, own in zip(self._shares, numbers, strict=True):
                 with on_device(share.device):
@@ -132,26 +127,21 @@ class DomainBitSearches(PartSearches):
         if self.launched is None:
             return super()._search(wanted)
         with on_device(self.launched.device):
-            return self.launched.search(self._pulled_from)
-
-    @property
-    def _pulled_from(self) -> int:
-        """Number of edges from which on a frontier is pulled."""
-        return PULL_EDGES.get(self._wanted.direction, self._pull_edges)
+            return self.launched.search(self._pull_edges)
 
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
-        if any(share.lacks_room(depth) for share in self._shares):  # as on all ranks
+        if depth > self._shares[0].room:  # as on all ranks
             with errors_of_all(self._world, ResourceError):
                 self._each(lambda share: share.make_room(depth))
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
         # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
-        way = "pull_level" if self._edges >= self._pulled_from else "push_level"
+        way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: BitShare) -> None:
-            if share.tails is not None and way == "pull_level":
+            if share.member.tails is not None and way == "pull_level":
                 share.step("live_level", depth)
             share.step(way, depth)
             if share.outside is not None:
@@ -175,69 +165,36 @@ class DomainBitSearches(PartSearches):
     def _own_counts(self) -> Array:
         """Count this rank's vertices by level and search, int64 [levels, width]."""
         levels = self.deepest + 1
-        counts = sum(self._each(lambda share: share.level_counts(levels)))
-        own: Array = np.zeros((levels, self.width), np.int64) + counts
-        for share in self._shares:
-            own[0, : self._count] += self._lone_of(share)
+        own: Array = np.sum(self._each(lambda x: x.level_counts(levels)), axis=0)
+        # a source may have no edges and be in no row
+        own[0, : self._count] = self._world.rank == 0
         return own
 
-    def _lone_of(self, share: BitShare) -> Array:
-        """Return which sources are vertices without edges of a share, bool [k]."""
-        own: Array = self._layout.part_of(self._sources) == share.part
-        return self._lone & own
+    def _own_sources(self, share: BitShare, sources: Ids) -> Ids:
+        """Return the local ids of the sources that a share owns."""
+        own = self._layout.part_of(sources) == share.part
+        return self._layout.local_of(sources[own])
 
     def levels(self, search: int) -> list[Array]:
-        """Return the levels of a search, int32, of each part by local id."""
+        """Return the levels of a search of each part by local id, in few bytes."""
         block, row = divmod(search, BLOCK)
         if self._blocks is None or self._blocks[0] != block:
             deepest, count = self.deepest, self._count
             read = self._each(lambda share: share.block_levels(deepest, block, count))
             self._blocks = block, read
-        values = [rows[row].astype(np.int32) for rows in self._blocks[1]]
+        values, source = [rows[row] for rows in self._blocks[1]], self._sources[search]
         for share, level in zip(self._shares, values, strict=True):
-            if self._lone_of(share)[search]:
-                level[self._layout.local_of(self._sources[search])] = 0
+            level[self._own_sources(share, np.atleast_1d(source))] = 0
         return values
 
     def sums(self, name: str) -> list[Array]:
         """Return sums of ``base.SUMS`` of each part by local id."""
         values: list[Array] = self._each(lambda share: share.sums(name))
         if name == "reached_from":
-            lone = self._lone_of_sums
             for share, sums in zip(self._shares, values, strict=True):
-                own = lone[self._layout.part_of(lone) == share.part]
-                np.add.at(sums, self._layout.local_of(own), 1)
+                # mutant: 1) -> 0) : test_multisearch_bits::test_levels_and_counts
+                np.add.at(sums, self._own_sources(share, self._summed), 1)
         return values
-
-    def levels_by_id(self, out: DeviceArray | None = None) -> DeviceArray:
-        """Return the levels of a whole graph, CuPy [k, n], on its device.
-
-        Their dtype is ``level_dtype(deepest)``. If levels are not kept, they are 0 for
-        reached vertices. out: a C-contiguous array [k, n] of that dtype or a wider one,
-        for the result
-        """
-        cp, share, shape = cuda.cupy(), self._shares[0], (self._count, self._layout.n)
-        dtype = level_dtype(self.deepest if self._wanted.levels else 0)
-        if out is None:
-            with cuda.memory_of("levels"):
-                out = cp.empty(shape, dtype)
-        if out.shape != shape or out.dtype.itemsize < dtype.itemsize:
-            raise UsageError(f"levels {out.shape} {out.dtype} for {shape} of {dtype}")
-        share.write_levels(out, share.numbers_by_id(), self.deepest)
-        if len(lone := np.flatnonzero(self._lone)):
-            out[cp.asarray(lone), cp.asarray(self._sources[lone])] = 0
-        return out
-
-    def put_levels(self, out: Array) -> None:
-        """Write levels by id; see ``PartSearches``."""
-        if self.by_id is not of_whole:
-            super().put_levels(out)
-            return
-        levels = self.levels_by_id()
-        if out.dtype.kind == "i":
-            levels.astype(out.dtype, copy=False).get(out=out)
-        else:
-            out[...] = (levels >= 0).get()
 
     def dependencies(self, stop: Stop | None) -> list[Array]:
         """Return the dependencies of the sources of the last run, which kept levels.
@@ -275,11 +232,10 @@ class DomainBitSearches(PartSearches):
         Their names are those of ``TAIL_COUNTS``; the result is empty if no row has a
         tail.
         """
-        counts = self._each(lambda x: {} if x.tails is None else x.tails.counts())
-        own = [[one.get(name, 0) for name in TAIL_COUNTS] for one in counts]
-        split = any(counts)
-        sums = self._world.allreduce(np.array([*np.sum(own, axis=0), split], np.int64))
-        return dict(zip(TAIL_COUNTS, sums.tolist(), strict=False)) if sums[-1] else {}
+        if self._shares[0].member.tails is None:  # all have tails, or none
+            return {}
+        sums = self._world.allreduce(np.sum(self._each(BitShare.tail_reads), axis=0))
+        return dict(zip(TAIL_COUNTS, sums.tolist(), strict=True))
 
     def close(self) -> None:
         """Free the shared memory (collective)."""

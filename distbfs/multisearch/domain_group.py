@@ -27,7 +27,6 @@ class DomainGroup:
     """The devices of all ranks; creation and methods are collective.
 
     devices: this rank's devices, in the order of ``placement``
-    several: whether a domain of this rank has several devices
     placement: where the devices of several domains are; None if all are one domain
 
     Raises LaunchError on all ranks of a domain whose devices have no peer access.
@@ -38,10 +37,8 @@ class DomainGroup:
         world: World,
         devices: Sequence[int],
         placement: Placement | None,
-        *,
-        several: bool,
     ) -> None:
-        self.world, self.devices, self._several = world, list(devices), several
+        self.world, self.devices = world, list(devices)
         self._ranks: World = world
         self._groups: list[tuple[list[int], PeerGroup]] = []
         places = [list(range(len(devices)))]
@@ -95,7 +92,7 @@ class DomainGroup:
 
     def meet(self) -> None:
         """Wait until the devices of a domain have finished their steps."""
-        if self._several:
+        if self._ranks.size > 1 or any(len(some) > 1 for some, _ in self._groups):
             for device in self.devices:
                 with on_device(device):
                     cuda.cupy().cuda.Device().synchronize()

@@ -43,7 +43,7 @@ from distbfs.ranks.agreement import errors_of_all
 if TYPE_CHECKING:
     from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_share import BitShare
-    from distbfs.multisearch.part_messages import PartMessages
+    from distbfs.multisearch.part_messages import Arrival, PartMessages
     from distbfs.partition.share import Outer as OuterEdges
     from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids, Stop
@@ -83,44 +83,30 @@ def asked_of(
         some = outer.targets[first : first + count].astype(np.uint64)
         return index << np.uint64(32) | some
 
-    counts = []
-    for member, outer in zip(members, outers, strict=True):
-        groups = np.zeros(member.layout.parts + member.domain.lanes, dtype=np.int64)
-        groups[: member.layout.parts] = np.diff(outer.starts)
-        counts.append(groups)
     shares = members[0].layout.parts
-    by_share: list[list[DeviceArray | None]] = [[None] * shares for _ in members]
+    counts = [np.zeros(shares + x.domain.lanes, np.int64) for x in members]
+    for groups, outer in zip(counts, outers, strict=True):
+        groups[:shares] = np.diff(outer.starts)
+    arrived: list[list[Arrival]] = [[] for _ in members]
     for arrival in messages.deliver(counts, 1, targets):
-        by_share[arrival.place][arrival.source] = arrival.items
+        arrived[arrival.place].append(arrival)
     asked = []
-    for member, outer, arrays in zip(members, outers, by_share, strict=True):
+    for member, outer, arrivals in zip(members, outers, arrived, strict=True):
+        sizes = np.zeros(shares, np.int64)
+        for arrival in arrivals:
+            sizes[arrival.source] = len(arrival.items)
         with on_device(member.cuda_device), cuda.memory_of("values of betweenness"):
             cp = cuda.cupy()
-            some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
-            items = cp.concatenate(some)
+            by_share = sorted(arrivals, key=lambda arrival: arrival.source)
+            items = cp.concatenate(
+                [cp.zeros(0, np.uint64), *(x.items for x in by_share)]
+            )
             places = (items & np.uint64(0xFFFFFFFF)).astype(np.int64)
             numbers = cp.ascontiguousarray(member.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
-        sizes = [0 if x is None else len(x) for x in arrays]
-        first = np.cumsum([0, *sizes])
+        first = np.append(0, np.cumsum(sizes))
         asked.append(AskedVertices(outer, numbers, indices, first))
     return asked
-
-
-def asked_both_ways(
-    members: Sequence[Share], messages: PartMessages
-) -> list[tuple[AskedVertices, AskedVertices]]:
-    """Return the vertices that are asked for forward and backward, of each member.
-
-    Forward, vertices ask along edges in, and backward along edges out; in a symmetric
-    graph, they are the same.
-    """
-    back = asked_of(members, [x.outer for x in members], messages)
-    directed = members[0].directed
-    forth = back
-    if directed:
-        forth = asked_of(members, [x.asked for x in members], messages)
-    return [*zip(forth, back, strict=True)]
 
 
 def shared_table(member: Share, width: int) -> ArrayTable:
@@ -264,8 +250,12 @@ class DomainPaths:
         self._group, self._messages, what = group, messages, "values of betweenness"
         members = [share.member for share in shares]
         asked: list[Sequence[AskedVertices]] = [()] * len(members)
-        if messages is not None:
-            asked = [*asked_both_ways(members, messages)]
+        if messages is not None:  # forward along edges in, backward along edges out
+            back = asked_of(members, [x.outer for x in members], messages)
+            forth = back
+            if members[0].directed:
+                forth = asked_of(members, [x.asked for x in members], messages)
+            asked = [*zip(forth, back, strict=True)]
         self.width = largest_that_fits(
             group.world,
             WIDTHS,

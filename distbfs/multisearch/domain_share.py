@@ -8,6 +8,7 @@ runs all levels (bits.cu).
 from __future__ import annotations
 
 import ctypes
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,13 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate, pieces
 from distbfs.device.stop_word import StopWord
-from distbfs.device.structures import Record, copied, structure
+from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
 from distbfs.engines.cuda.common.hubs import above
+from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.base import SUMS, level_dtype
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
@@ -32,8 +34,6 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
-    TailReads,
-    level_dtype,
 )
 from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
@@ -41,26 +41,33 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import Tails
     from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids
 
 TURNS, TALLY_WORDS = 3, 2
-LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
+STEPS = (
+    "live_level",
+    "pull_level",
+    "push_level",
+    "list_level",
+    "empty_level",
+    "settle_level",
+    "count_searches",
+)
 BLOCK = 32  # searches whose levels are read together
 IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at most
 
 
-def hubs_of(graph: Share, *degrees: int) -> list[int]:
-    """Count the first rows that kernels treat as having at least these degrees.
-
-    Counts are multiples of 32, a word; rows are roughly in descending order of length.
-    """
-    counts = np.zeros(len(degrees), np.int64)
-    for low in range(0, graph.active, LENGTHS_AT_ONCE):
-        lengths = graph.row_lengths(low, min(low + LENGTHS_AT_ONCE, graph.active))
-        counts += [int((lengths >= degree).sum()) for degree in degrees]
-    some: list[int] = (counts // 32 * 32).tolist()
-    return some
+def rows_of(
+    offsets: DeviceArray, columns: DeviceArray, tails: Tails | None
+) -> dict[str, Any]:
+    """Return rows as the kernels' ``Rows``."""
+    rows: dict[str, Any] = {"row": offsets, "adj": columns}
+    if tails is not None:
+        far = tails.from_column(columns.data.ptr)
+        rows |= {"tail_row": tails.offsets, "far": far, "tailed": tails.tailed}
+    return rows
 
 
 class BitShare:
@@ -84,39 +91,31 @@ class BitShare:
         self.wanted = Wanted()
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
-        self._sums: dict[str, DeviceArray] = {}
-        self._dense: DeviceArray | None = None
-        self.tails = None if member.tails is None else TailReads(4 * lanes)
+        self._tail_reads: dict[str, DeviceArray] = {}
+        if member.tails is not None:
+            self._tail_reads["reads"] = cp.zeros(2, np.uint64)
+            self._tail_reads["live"] = cp.zeros(2 * 4 * lanes, np.uint32)
         self.first = structure(self.source, "Begin")()
         self.params: Record = self.first.p
         own = own_table(lanes, member.n, member.active, levels=False, sums=0)
-        self._queues = allocate(own, cp.empty)
+        hubs, wide = (above(member, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE))
         self.params.set(
-            **self._rows(member),
+            out=rows_of(member.offsets, member.columns, member.tails),
+            # mutant: *member.pulled -> member.offsets, member.columns
+            #   : test_directed_bits::test_domains
+            into=rows_of(*member.pulled, member.pulled_tails),
+            hubs=hubs,
+            wide=wide,
+            **self._tail_reads,
             **self._shared,
-            **self._queues,
+            **allocate(own, cp.empty),
             active=member.active,
             words=len(self._shared["mark"][0]),
         )
         self._open_kernels(bases)
 
-    def _rows(self, graph: Share) -> dict[str, Any]:
-        """Return the kernels' arguments of the rows out of a graph."""
-        hubs, wide = self._split_rows(graph)
-        rows = {"row": graph.offsets, "adj": graph.columns, "hubs": hubs, "wide": wide}
-        if self.tails is not None and graph.tails is not None:
-            rows |= self.tails.of(graph.tails, graph.columns)
-        return rows
-
-    def _split_rows(self, graph: Share) -> list[int]:
-        """Return the numbers below which a block, or a warp, reads a row."""
-        return hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
-
     def _open_kernels(self, bases: Ids) -> None:
-        """Prepare launches of a level's steps, and arguments that only they need.
-
-        Pulls of a directed graph run the same kernels with the rows in.
-        """
+        """Prepare launches of a level's steps, and arguments that only they need."""
         member, devices = self.member, self.member.domain.devices
         self._tally = cuda.cupy().zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
@@ -130,20 +129,12 @@ class BitShare:
             #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain.index else 0,
         )
-        split = int(self.tails is not None)
+        split = int(member.tails is not None)
         module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
         grid = cuda.multiprocessors()
-        names = ["push_level", "list_level", "empty_level", "settle_level"]
-        arguments = dict.fromkeys([*names, "count_searches"], self.params)
-        self._pulls, self._into = self.params, dict[str, Any]()
-        if member.directed:
-            self._pulls = type(self.params)()
-            self._into = self._rows(member.turned())
-        pulls = ["pull_level"] if self.tails is None else ["live_level", "pull_level"]
-        arguments |= dict.fromkeys(pulls, self._pulls)
         self._steps = {
-            name: module.kernel(name).prepare(params, grid, THREADS)
-            for name, params in arguments.items()
+            name: module.kernel(name).prepare(self.params, grid, THREADS)
+            for name in STEPS
         }
         begin = module.kernel("begin_level")
         self._begin_level = begin.prepare(self.first, 1, THREADS)
@@ -158,7 +149,10 @@ class BitShare:
         if not wanted.levels:
             self._planes = []
         marks, seen = self._shared["mark"], self._shared["seen"]
-        for array in (*marks, seen, *self._fresh(), *self._planes):
+        # mutant: *self._tail_reads.values() -> *()
+        #   : test_domains_from_the_least_to_all_on_the_devices
+        tail_reads = [*self._tail_reads.values()]
+        for array in (*marks, seen, *self._fresh(), *self._planes, *tail_reads):
             if array.nbytes:
                 cuda.clear(array, stream)
         self._show_planes()
@@ -169,11 +163,11 @@ class BitShare:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
         self.params.set(counts=self._counts)
         if not wanted.continued:
-            self._begin_sums()
-        if self.tails is not None:
-            # mutant: clear -> counts
-            #   : test_domains_from_the_least_to_all_on_the_devices
-            self.tails.clear()
+            self.params.set(**dict.fromkeys(SUMS))  # they go before others come
+            active = max(self.member.active, 1)
+            with cuda.memory_of("sums of bit-parallel searches"):
+                sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
+            self.params.set(**sums)
 
     def _fresh(self) -> list[DeviceArray]:
         """Clear the arrays that other devices write; return others to be cleared."""
@@ -182,15 +176,6 @@ class BitShare:
         if self.outside is not None:
             self.outside.clear()
         return [self._tally]
-
-    def _begin_sums(self) -> None:
-        self._sums = {}
-        self.params.set(**dict.fromkeys(SUMS))  # they go before others come
-        active = max(self.member.active, 1)
-        with cuda.memory_of("sums of bit-parallel searches"):
-            for name in self.wanted.sums:
-                self._sums[name] = cuda.cupy().zeros(active, SUMS[name])
-        self.params.set(**self._sums)
 
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
@@ -208,11 +193,14 @@ class BitShare:
     def step(self, name: str, depth: int) -> None:
         """Launch a step of a level; see bits_domain.cu."""
         self.params.depth = depth
-        launch = self._steps[name]
-        if launch.arguments is not self.params:
-            # mutant: **self._into -> : test_directed_bits::test_domains
-            copied(self.params, self._pulls).set(**self._into)
-        launch()
+        self._steps[name]()
+
+    def tail_reads(self) -> list[int]:
+        """Return the counts of tail reads, in the order of ``TAIL_COUNTS``, if any."""
+        if not self._tail_reads:
+            return []
+        columns, lines = self._tail_reads["reads"].get().tolist()
+        return [columns, lines * LINE_BYTES]
 
     def settle(self, depth: int) -> None:
         """Make the new bits the frontier; start copying its size to the host."""
@@ -228,10 +216,11 @@ class BitShare:
         edges, size = self._tally_copy.wait()[at : at + 2].tolist()
         return (size & 0xFFFFFFFF) + (size >> 32), edges
 
-    def lacks_room(self, depth: int) -> bool:
-        """Return whether a level needs more memory; the same for all shares."""
-        counted = self._counts is not None and depth >= len(self._counts)
-        return counted or (self.wanted.levels and depth >> len(self._planes) > 0)
+    @property
+    def room(self) -> int:
+        """The last level that there is memory for; the same for all shares."""
+        levels = (1 << len(self._planes)) - 1 if self.wanted.levels else NO_LIMIT
+        return min(levels, NO_LIMIT if self._counts is None else len(self._counts) - 1)
 
     def make_room(self, depth: int) -> None:
         """Allocate room for a level."""
@@ -313,29 +302,27 @@ class BitShare:
         on the host.
         """
         n, some = self.member.n, min(BLOCK, count - BLOCK * block)
-        levels = np.full((some, n), UNREACHED, level_dtype(deepest))
-        if not self.member.active:
-            return levels
+        levels = np.empty((some, n), level_dtype(deepest))
         for low in range(0, n, IDS_AT_ONCE):
-            numbers = self.numbers_by_id()[low : min(low + IDS_AT_ONCE, n)]
+            numbers = self._numbers[low : min(low + IDS_AT_ONCE, n)]
             with cuda.memory_of("levels"):
                 out = cuda.cupy().empty((some, len(numbers)), levels.dtype)
             self.write_levels(out, numbers, deepest, block)
             levels[:, low : low + len(numbers)] = out.get()
         return levels
 
-    def numbers_by_id(self) -> DeviceArray:
-        """Return the number of each local id, uint32, ISOLATED for none."""
+    @cached_property
+    def _numbers(self) -> DeviceArray:
+        """The number of each local id, uint32, ISOLATED for none."""
         cp, graph = cuda.cupy(), self.member
         if graph.members is None:
             return graph.numbers
-        if self._dense is None:
-            with cuda.memory_of("levels"):
-                # one more element takes vertices of other devices
-                self._dense = cp.full(graph.n + 1, ISOLATED, np.uint32)
-            at = cp.minimum(graph.vertices, np.uint32(graph.n))
-            self._dense[at] = cp.arange(graph.active, dtype=np.uint32)
-        return self._dense
+        with cuda.memory_of("levels"):
+            # one more element takes vertices of other devices
+            numbers = cp.full(graph.n + 1, ISOLATED, np.uint32)
+        at = cp.minimum(graph.vertices, np.uint32(graph.n))
+        numbers[at] = cp.arange(graph.active, dtype=np.uint32)
+        return numbers
 
     def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
         """Return which searches reached own vertices, and the binary digits of levels.
@@ -356,7 +343,7 @@ class BitShare:
 
     def sums(self, name: str) -> Array:
         """Return sums of ``base.SUMS`` by local id, on the host."""
-        return self.by_local(self._sums[name])
+        return self.by_local(self.params.held[name])
 
     def by_local(self, values: DeviceArray) -> Array:
         """Convert values by own number, [active or more], to local ids on the host."""
@@ -389,24 +376,12 @@ class LaunchedShare(BitShare):
 
     def _open_kernels(self, bases: Ids) -> None:  # noqa: ARG002
         """Prepare the launches, and arguments that only they need."""
-        graph = self.member
-        in_offsets, in_columns = graph.pulled
-        self.params.set(
-            in_row=in_offsets,
-            in_adj=in_columns,
-            control=self.control,
-            state=self._state,
-        )
-        module = programs.Module(
-            self.source, PIECES=self.lanes, DIRECTED=int(graph.directed)
-        )
+        self.params.set(control=self.control, state=self._state)
+        module = programs.Module(self.source, PIECES=self.lanes)
         self._begin_level = module.kernel("begin_level").prepare(self.first, 1, THREADS)
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
-
-    def _split_rows(self, graph: Share) -> list[int]:
-        return [above(graph, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE)]
 
     def _fresh(self) -> list[DeviceArray]:
         return [*self._shared["front"], self._state]
@@ -429,7 +404,8 @@ class LaunchedShare(BitShare):
                 raise SearchStopped(f"the searches were stopped at level {state.depth}")
             self._word.stop = stop
             self.params.stop = self._word.address
-            self.params.last = min(last, self._room(state.depth))
+            self.make_room(state.depth + 1)
+            self.params.last = min(last, self.room)
             control = self.control.view(np.uint32)
             self.seconds += self._launch.timed([(control, 0)], word=self._word)
             state = self._state_now()
@@ -441,13 +417,3 @@ class LaunchedShare(BitShare):
     def _state_now(self) -> ctypes.Structure:
         """Return the state that the last launch left."""
         return self._host_state.from_buffer_copy(self._state.get().tobytes())
-
-    def _room(self, depth: int) -> int:
-        """Allocate more levels than ``depth``; return the last one allocated."""
-        last = NO_LIMIT
-        self.make_room(depth + 1)
-        if self.wanted.levels:
-            last = min(last, (1 << len(self._planes)) - 1)
-        if self._counts is not None:
-            last = min(last, len(self._counts) - 1)
-        return last

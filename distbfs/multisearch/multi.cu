@@ -37,58 +37,61 @@ INLINE void enqueue(const Params &p, Block *b, u32 *order, u32 v, bool fresh) {
 
 /* The edge (u, v); all lanes of a warp call it. */
 INLINE void follow(const Params &p, Search &s, u32 u, u32 v, bool there) {
+    const Base &base = s;
     bool fresh = false;
     if (there) {
         const u32 bit = 1u << (v & 31);
         /* whoever sees v without a level writes the same one; one of them gets the bit */
-        if (LEVELS ? s.level.at[v] == UNREACHED : !(s.bits[v >> 5] & bit)) {
-            if (LEVELS) s.level.at[v] = (LEVEL)(s.depth + 1);
-            fresh = !(atomicOr(s.bits + (v >> 5), bit) & bit);
+        if (LEVELS ? base.level[v] == UNREACHED : !(base.bits[v >> 5] & bit)) {
+            if (LEVELS) base.level[v] = (LEVEL)(base.depth + 1);
+            fresh = !(atomicOr(base.bits + (v >> 5), bit) & bit);
         }
 #if HAS_VISIT_VERTEX
         visit_vertex(s, u, v);
 #endif
     }
-    enqueue(p, s.block, s.order, v, fresh);
+    enqueue(p, base.block, base.order, v, fresh);
 }
 
 /* One search.  Returns false where a level passes DEEPEST, or the host's word was seen. */
 INLINE bool traverse(const Params &p, Search &s) {
-    Block *b = s.block;
+    /* members of Base, which states of these names hide in Search */
+    Base &base = s;
+    Block *b = base.block;
     u32 small = 0, large = 0;
-    for (s.depth = 0;; s.depth++) {
+    for (base.depth = 0;; base.depth++) {
         __syncthreads();
         const u32 small_end = b->small, large_end = b->large;
         if (threadIdx.x == 0) {
             b->small_next = b->large_next = 0;
             b->stop = p.stop && look(p.stop);
         }
-        s.size = small_end - small + large_end - large;
+        base.size = small_end - small + large_end - large;
         if (HAS_END && threadIdx.x == 0)
-            s.starts[s.depth] = small, s.starts[p.active + 3 + s.depth] = large;
+            base.starts[base.depth] = small, base.starts[p.active + 3 + base.depth] = large;
         __syncthreads();
-        if (!s.size) break;
+        if (!base.size) break;
         if (b->stop) return false;
-        if (LEVELS && s.depth + 1 > DEEPEST && s.depth < p.most) return false;
+        if (LEVELS && base.depth + 1 > DEEPEST && base.depth < p.most) return false;
 #if HAS_PRIOR
         prior(s);
         __syncthreads();
 #endif
-        if (s.depth == p.most) {
+        if (base.depth == p.most) {
             if (HAS_END && threadIdx.x == 0)
-                s.starts[s.depth + 1] = small_end,
-                s.starts[p.active + 4 + s.depth] = large_end;
+                base.starts[base.depth + 1] = small_end,
+                base.starts[p.active + 4 + base.depth] = large_end;
             return true;
         }
 #if EDGES
         for (u64 e = threadIdx.x; e - (threadIdx.x & 31) < p.m; e += THREADS) {
             const u32 u = e < p.m ? __ldg(p.from + e) : NONE;
-            const bool there = u != NONE && s.level.at[u] == (LEVEL)s.depth;
+            const bool there = u != NONE && base.level[u] == (LEVEL)base.depth;
             if (__any_sync(ALL, there)) follow(p, s, u, there ? __ldg(p.adj + e) : 0, there);
         }
 #else
-        s.edges(small, small_end, large, large_end,
-                [&](u32 u, u32 v, bool there) { follow(p, s, u, v, there); });
+        base.edges(small, small_end, large, large_end,
+                   [&](u32 u, u32 v, bool there) { follow(p, s, u, v, there); });
 #endif
 #if HAS_POST
         __syncthreads();
@@ -96,7 +99,7 @@ INLINE bool traverse(const Params &p, Search &s) {
 #endif
         small = small_end, large = large_end;
     }
-    s.depth--;
+    base.depth--;
     return true;
 }
 
@@ -114,27 +117,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE / THREADS) search(
         const u32 at = block.search;
         if (at >= p.count) break;
         const u32 i = p.first + at, source = p.numbers[p.sources[i]];
-        Search s(job.f, i, at, p.stride, p.active);
-        s.index = i, s.source = source, s.n = p.n, s.depth = 0, s.size = 0;
-        s.p = &p, s.block = &block;
-        s.order = p.order + blockIdx.x * (u64)(p.active + 1);
-        s.starts = p.starts + blockIdx.x * (u64)(2 * (p.active + 3));
-        s.bits = p.bits ? p.bits + blockIdx.x * (u64)p.words : (u32 *)dynamic;
-        s.level.at = p.level + (p.level_by_search ? at : blockIdx.x) * p.stride;
-        s.level.last = p.active;
+        Search s(job.f, i, at, p.stride, p.n);
+        Base &base = s;
+        base.index = i, base.source = source, base.n = p.n, base.depth = 0, base.size = 0;
+        base.p = &p, base.block = &block;
+        base.order = p.order + blockIdx.x * (u64)(p.active + 1);
+        base.starts = p.starts + blockIdx.x * (u64)(2 * (p.active + 3));
+        base.bits = p.bits ? p.bits + blockIdx.x * (u64)p.words : (u32 *)dynamic;
+        base.level = p.level + (p.level_by_search ? at : blockIdx.x) * p.stride;
         for (u32 w = threadIdx.x; w < p.words / 4; w += THREADS)
-            ((uint4 *)s.bits)[w] = make_uint4(0, 0, 0, 0);
+            ((uint4 *)base.bits)[w] = make_uint4(0, 0, 0, 0);
         if (LEVELS) /* all bits of each level: unreached */
             for (u64 w = threadIdx.x; w < p.stride * sizeof(LEVEL) / 16; w += THREADS)
-                ((uint4 *)s.level.at)[w] = make_uint4(NONE, NONE, NONE, NONE);
-        s.fill(p.active + 1);
+                ((uint4 *)base.level)[w] = make_uint4(NONE, NONE, NONE, NONE);
         __syncthreads();
         if (threadIdx.x == 0) {
             const bool large = source < p.split;
             block.small = !large, block.large = large;
-            if (ORDER) s.order[large ? p.active : 0] = source;
-            if (LEVELS) s.level[source] = 0;
-            if (source < p.active) s.bits[source >> 5] |= 1u << (source & 31);
+            if (ORDER) base.order[large ? p.active : 0] = source;
+            if (LEVELS) base.level[source] = 0;
+            if (source < p.active) base.bits[source >> 5] |= 1u << (source & 31);
         }
 #if HAS_INIT
         __syncthreads();
@@ -160,7 +162,8 @@ struct End {
 extern "C" __global__ void __launch_bounds__(256) finish(const End end) {
 #if HAS_FINALIZE
     Whole w(end.f);
-    w.n = end.n, w.k = end.k, w.vertices = end.vertices;
+    WholeBase &base = w;
+    base.n = end.n, base.k = end.k, base.vertices = end.vertices;
     finalize(w);
 #endif
 }

@@ -42,20 +42,13 @@ struct Block {
     u32 stop; /* what was seen of the host's word at this level */
 };
 
-/* A row of state by pair; vertices without edges have one place, that of the source. */
-template <class T> struct Row {
-    T *at;
-    u32 last;
-    __device__ __forceinline__ T &operator[](u32 v) const { return at[v < last ? v : last]; }
-};
-
 struct Base {
     u32 index;  /* of the search, 0 … k-1 */
     u32 source; /* its number */
     u32 n;
     u32 depth;  /* the level being expanded; in end the deepest */
     u32 size;   /* vertices of that level, in prior and visit_vertex */
-    Row<LEVEL> level;
+    LEVEL *level;
     const Params *p;
     Block *block;
     u32 *order, *starts, *bits;

@@ -15,7 +15,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS
 from distbfs.multisearch.domain_members import outer_table
 from distbfs.partition.share import Share
 
@@ -104,19 +104,19 @@ class Outside(Sender):
         cp, active, normals = cuda.cupy(), member.active, member.normals
         targets = len(outer.targets)
         arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
-        arrays["row"][normals:] = outer.offsets
+        row = arrays.pop("row")
+        row[normals:] = outer.offsets
         self._targets = targets
         params = copied(own, structure(SOURCE, "Outer")())
         params.set(
             **arrays,
-            adj=outer.columns,
+            out={"row": row, "adj": outer.columns},
             visited=own.seen,
             starts=cp.asarray(outer.starts.astype(np.uint32)),
             target=outer.targets,
             number=member.numbers,
             normals=normals,
             targets=targets,
-            wide=WIDE_DEGREE,
         )
         super().__init__(params, 1 + 2 * lanes, outer.starts, member.domain.lanes)
         names = "push_outer", "collect_outer", "collect_delegates", "take"

@@ -33,7 +33,7 @@ class Wanted:
     sums: names in ``base.SUMS``; limit: the last level to search
     stop: function that is called before each level; SearchStopped is raised on all
     ranks if it returns True on one
-    direction: of levels: auto, push or pull
+    direction: of levels in host memory: auto, push or pull
     continued: whether sums are added to those of the run before
     """
 
@@ -150,7 +150,7 @@ class PartSearches(ABC):
 
     @abstractmethod
     def levels(self, search: int) -> list[Array]:
-        """Return the levels of a search, int32, of each part by local id."""
+        """Return the levels of a search, integers, of each part by local id."""
 
     @abstractmethod
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:

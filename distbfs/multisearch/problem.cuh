@@ -11,7 +11,6 @@ struct Fields {
 };
 struct Search : Base {
     __device__ __forceinline__ Search(const Fields &, u32, u64, u64, u32) {}
-    __device__ __forceinline__ void fill(u32) const {}
 };
 struct Whole : WholeBase {
     __device__ __forceinline__ Whole(const Fields &) {}

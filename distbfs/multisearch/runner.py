@@ -69,7 +69,7 @@ class ProblemRunner(ABC):
             raise UsageError(
                 f"method '{options.method}' of engine {self.name}; allowed: {allowed}"
             )
-        by_bits = problem.bits and options.bits and options.method in ("", BITS)
+        by_bits = problem.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run with method bits")
         with self.traversals(graph) if by_bits else nullcontext() as traversals:
@@ -143,7 +143,6 @@ def _run(
         sums=tuple(s.name for s in states if s.per == "vertex"),
         limit=options.depth,
         stop=options.stop,
-        direction=options.direction,
     )
     while first < len(sources):
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import UsageError
+from distbfs.exchange.router import gather
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
     WAYS,
@@ -40,7 +42,6 @@ from distbfs.plan.memory import (
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.search.holding import Source
 from distbfs.search.session import Session
-from distbfs.search.vertices import gather_on_first
 from distbfs.types import AnyArray, Array, Ids, World, slice_bounds
 
 PLANES = 8  # of levels, in estimates
@@ -177,22 +178,15 @@ class WholeSearcher(Searcher):
 
     def _joined(self, state: State, value: Array) -> Array:
         """Combine the values of a result from all ranks."""
-        flag = value.dtype == np.bool_
-        plain = value.view(np.uint8) if flag else value
+        world = self.world
         if state.per == "vertex":
-            return self.world.allreduce(plain, "max" if flag else "sum")
+            return world.allreduce(value, "or" if value.dtype == np.bool_ else "sum")
         if state.per == "level":
-            width = int(self.world.allreduce(np.array([value.shape[1]]), "max")[0])
-            padded = np.pad(value, ((0, 0), (0, width - value.shape[1])))
-            rows = np.concatenate(self.world.allgather(padded.ravel()))
-            return rows.reshape(-1, width) if width else value  # no searches
-        if state.per == "search":
-            joined = np.concatenate(self.world.allgather(plain))
-        else:
-            blocks = gather_on_first(self.world, plain.ravel())
-            held = plain[:0] if blocks is None else blocks
-            joined = held.reshape(-1, self.n) if self.n else plain
-        return joined.view(np.bool_) if flag else joined
+            width = int(world.allreduce(np.array([value.shape[1]]), "max")[0])
+            value = np.pad(value, ((0, 0), (0, width - value.shape[1])))
+        send = partial(gather, world) if state.per == "pair" else world.allgather
+        joined = np.concatenate(send(value.ravel()))
+        return joined.reshape(-1, *value.shape[1:]) if len(joined) else value[:0]
 
     def turned(self) -> WholeSearcher:
         """Return a searcher along reversed edges."""

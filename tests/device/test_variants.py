@@ -217,10 +217,9 @@ LOADS = {
         (
             "multisearch",
             ("bits_meet.cu",),
-            {"PIECES": (1,), "DIRECTED": (1,)},
+            {"PIECES": (1,)},
         )
     ],
-    "multisearch/cuda_problems.py": [("multisearch", ("edge_rows.cu",), {})],
     "multisearch/cuda_program.py": [
         (
             "multisearch",
@@ -233,7 +232,7 @@ LOADS = {
     "multisearch/domain_share.py": [
         ("multisearch", ("bits_domain.cu",), {"PIECES": LANES, "SPLIT": FLAG}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS}),
-        ("multisearch", ("bits.cu",), {"PIECES": LANES, "DIRECTED": FLAG}),
+        ("multisearch", ("bits.cu",), {"PIECES": LANES}),
     ],
     "multisearch/outer_bits.py": [
         ("multisearch", ("bits_outer.cu",), {"PIECES": LANES})

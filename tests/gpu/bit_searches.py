@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
@@ -27,6 +28,12 @@ class BitSearches(DomainBitSearches):
         self.results = replace(self.results, continued=True)
         self.run(np.asarray(sources, dtype=np.int64), wanted)
         return self
+
+    def levels_by_id(self):
+        """Return the levels of all vertices, CuPy int32 [k, n]."""
+        out = np.empty((self._count, self._layout.n), np.int32)
+        self.put_levels(out)
+        return cuda.cupy().asarray(out)
 
     def batches(self, sources):
         """Yield (first, last + 1, these searches) over all sources."""

@@ -98,7 +98,8 @@ def test_levels_of_pairs(name, lookups):
     made, rng = HostGraph(source, wide=lookups == 2), np.random.default_rng(4)
     if not made.graph.active:
         return
-    searches = MeetingSearches(made.graph, lookups=lookups)
+    searches = MeetingSearches(made.graph)
+    searches._lookups.pairs.lookups = lookups
     for count in (1, 40, 128):
         roots = roots_of(source, count)[:count]
         rows, targets = rng.integers(0, [[count], [source.n]], (2, 9 * count))

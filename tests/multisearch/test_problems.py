@@ -70,7 +70,7 @@ def test_what_the_traversal_keeps(source, name, data):
         source,
         roots,
         directed,
-        bits=data.draw(st.booleans()),
+        method=data.draw(st.sampled_from(["", choose_runner(name)[0].methods[-1]])),
         batch=data.draw(st.sampled_from([0, 1, 5])),
         depth=(depth := data.draw(st.sampled_from([None, 0, 2]))),
     )
@@ -232,7 +232,6 @@ def test_problems_that_are_refused(problem, text):
         ({"threshold": "some"}, "threshold is 'some'; allowed: auto, 0 or more"),
         ({"threshold": -1}, "threshold is -1"),
         ({"batch": -1}, "batch is -1"),
-        ({"direction": "up"}, "direction is 'up'"),
         ({"depth": -2}, "depth is -2"),
         (
             {"method": "hybrid"},

@@ -50,7 +50,7 @@ from worlds import ThreadExchange, on_ranks
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory
-from distbfs.multisearch import domain_share, outer_bits
+from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
@@ -81,8 +81,7 @@ def least_kept(monkeypatch):
 def short_rows(monkeypatch):
     """Rows of few columns are those of hubs, or of warps."""
     monkeypatch.setattr(domain_share, "HUB_DEGREE", 40)
-    for module in (domain_share, outer_bits):
-        monkeypatch.setattr(module, "WIDE_DEGREE", 9)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 9)
 
 
 @cache

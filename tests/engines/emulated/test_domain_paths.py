@@ -194,12 +194,13 @@ def test_memory_is_what_was_counted(owners):
             if member.members is None:  # it has numbers by id
                 held += 4 * (n + 1)
             else:
-                held += share._dense.nbytes
+                held += share._numbers.nbytes
             if outside is not None:
                 own = domain_members.outer_table(
                     1, active, len(member.outer.targets), member.normals
                 )
                 held += bytes_of(outside._params, own)
+                held += outside._params.held["out.row"].nbytes
             need = domain_members.bytes_needed(member, 1, levels=True, sums=len(sums))
             assert held == need
             asked = paths._asked

@@ -34,6 +34,15 @@ def host(name):
     return HostGraph(GRAPHS[name], wide=[*GRAPHS].index(name) % 3 == 1)
 
 
+def meeting(graph, lookups=STEPS, pull_edges=None):
+    """Searches with so many lookups, which pull frontiers of so many edges."""
+    searches = MeetingSearches(graph)
+    searches._lookups.pairs.lookups = lookups
+    if pull_edges is not None:
+        searches._meet.p.pull_edges = pull_edges
+    return searches
+
+
 def check(searches, source, count, seed, stop=None):
     """Levels of pairs, some of them twice, against the reference."""
     rng = np.random.default_rng(seed)
@@ -57,7 +66,7 @@ def test_every_graph(device, monkeypatch, pull_edges, lookups):
         made = host(name)
         if not made.graph.active:
             continue
-        searches = MeetingSearches(made.graph, pull_edges=pull_edges, lookups=lookups)
+        searches = meeting(made.graph, lookups, pull_edges)
         for seed, count in enumerate((3, 128, 2)):
             check(searches, source, min(count, 4 * source.n), seed)
         assert name
@@ -68,9 +77,7 @@ def test_random_graphs(device, edges):
     """Sparse ones have many components; searches that are done leave the frontiers."""
     for seed in range(4):
         source = random_tuples(400, edges, seed)
-        searches = MeetingSearches(
-            HostGraph(source).graph, lookups=(STEPS, 0)[seed % 2]
-        )
+        searches = meeting(HostGraph(source).graph, (STEPS, 0)[seed % 2])
         for again in range(3):
             check(searches, source, (5, 40, 128)[again], 10 * seed + again)
 
@@ -86,7 +93,7 @@ def test_any_directed_graph(device, matrix, lookups, wide):
         graph.in_offsets = graph.in_offsets.astype(np.uint64)
     n = matrix.shape[0]
     rows, targets = np.divmod(np.arange(n * n), n)
-    searches = MeetingSearches(graph, lookups=lookups)
+    searches = meeting(graph, lookups)
     levels = searches.levels_at(np.arange(n), rows, targets)
     wanted = [distances(matrix, root) for root in range(n)]
     assert levels.reshape(n, n).tolist() == np.array(wanted).tolist()

@@ -13,8 +13,7 @@ from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch import domain_members, domain_share
-from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.cuda_bits import level_dtype
+from distbfs.multisearch.base import SUMS, level_dtype
 from distbfs.multisearch.domain_members import bytes_needed
 from distbfs.ranks.world import SoloWorld
 
@@ -95,7 +94,7 @@ def test_levels_of_many_edges_are_pulled(device, pull_edges):
         searches = BitSearches(HostGraph(source).graph, pull_edges=pull_edges)
         batch, wanted = searches.search(roots), distances(source, roots)
         edges = [
-            source.degrees[(wanted == level).any(axis=0)].sum()
+            (source.degrees + 1)[(wanted == level).any(axis=0)].sum()
             for level in range(batch.deepest + 1)
         ]
         assert batch.launched.pulls == sum(count >= pull_edges for count in edges)
@@ -110,7 +109,7 @@ def test_levels_beyond_a_byte_and_again(device):
     for roots in ([5, 9, 600], [699, 0], [77]):
         batch = searches.search(roots)
         levels = batch.levels_by_id()
-        assert levels.dtype == level_dtype(batch.deepest)
+        assert batch.levels(0)[0].dtype == level_dtype(batch.deepest)
         np.testing.assert_array_equal(signed(levels), distances(source, roots))
         assert (batch.counts().sum(axis=1) == 700).all()
 
@@ -208,7 +207,7 @@ def test_the_second_batch_is_deeper(device):
     wanted, searches = distances(source, roots), BitSearches(made.graph, width=128)
     for first, last, batch in searches.batches(roots):
         levels = batch.levels_by_id()
-        assert levels.dtype == (np.int16 if first else np.int8)
+        assert batch.levels(0)[0].dtype == (np.int16 if first else np.int8)
         np.testing.assert_array_equal(signed(levels), wanted[first:last])
 
 
@@ -258,7 +257,8 @@ def test_memory_is_what_was_counted(device, width):
     for levels in (False, True):
         searches.search([0], 1 if levels else 0)  # of which one adds planes once
         share = searches.launched
-        held = allocated([share._shared, share._queues, share._planes, share._sums], [])
+        kept = [share.params.held[name] for name in ("queue", *SUMS)]
+        held = allocated([share._shared, kept, share._planes], [])
         lanes = width // 128
         need = bytes_needed(share.member, lanes, levels=levels, sums=len(SUMS))
         spare = 4 * 16 * lanes * made.active  # planes of deeper levels

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
+from distbfs.plan import pull_shares
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 
@@ -114,9 +116,10 @@ def test_betweenness(device, method, directed):
     compare(sums, method, directed, rtol=1e-9)
 
 
-@pytest.mark.parametrize("direction", ["push", "pull", "auto"])
-def test_directions_of_directed_graphs(device, direction):
-    """The last level of a search may have no edges out; nor the first."""
+@pytest.mark.parametrize("share", [Fraction(1, 1 << 40), 1 << 40, pull_shares.MANY])
+def test_directions_of_directed_graphs(device, monkeypatch, share):
+    """All pushed, all pulled; the last level may have no edges out; nor the first."""
+    monkeypatch.setattr(pull_shares, "MANY", share)
     chain, one = Tuples(5, [0, 1, 3], [1, 2, 0]), Tuples(3, [0, 0], [1, 2])
     for source in (chain, one, SMALL["random"], SMALL["kronecker"]):
         some = np.arange(source.n)[::2]
@@ -124,7 +127,7 @@ def test_directions_of_directed_graphs(device, direction):
             lambda s, some=some: levels(s, some, "int16"),
             lambda s, some=some: khop(s, some, None),
         ):
-            found, wanted = both(source, work, direction=direction, directed=True)
+            found, wanted = both(source, work, directed=True)
             np.testing.assert_array_equal(found, wanted)
 
 

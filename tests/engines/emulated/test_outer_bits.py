@@ -127,8 +127,7 @@ def test_words_of_every_width(owners, count, lanes):
 def test_delegates_in_many_granules(owners, pull_edges, threshold, monkeypatch):
     """Which lanes take in turns; rows for all warps and for one, inside and outside."""
     monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
-    for module in (domain_share, outer_bits):
-        monkeypatch.setattr(module, "WIDE_DEGREE", 5)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 5)
     source = uniform(3700, 18_500, hub=700)
     roots = np.random.default_rng(3).integers(0, source.n, 9)
     wanted = source.levels_from(roots)

@@ -57,8 +57,10 @@ def test_any_directed_graph(device, matrix, steps, wide):
     if wide:
         graph.offsets = graph.offsets.astype(np.uint64)
         graph.in_offsets = graph.in_offsets.astype(np.uint64)
-    check_lookups(DeviceLookups(graph, steps), matrix, steps)
-    check_lookups(DeviceLookups(graph.turned(), steps), matrix.T.tocsr(), steps)
+    for rows, edges in ((graph, matrix), (graph.turned(), matrix.T.tocsr())):
+        lookups = DeviceLookups(rows)
+        lookups.pairs.lookups = steps
+        check_lookups(lookups, edges, steps)
 
 
 def test_paths_of_every_length(device):

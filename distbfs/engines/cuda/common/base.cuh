@@ -123,15 +123,20 @@ template <class T> INLINE T take_place(bool mine, T *tail) {
     return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below());
 }
 
-/* The same for N of a lane: the place of the first of them, the others follow. */
-template <int N, class T> INLINE T take_places(const bool *mine, T *tail) {
-    u32 own = 0;
-#pragma unroll
-    for (int i = 0; i < N; i++) own += mine[i];
+/* The same for `own` of a lane: the place of the first of them, the others follow. */
+template <class T> INLINE T take_run(u32 own, T *tail) {
     const u32 upto = warp_scan(own), total = __shfl_sync(ALL, upto, 31);
     T at = 0;
     if (lane_id() == 0 && total) at = atomicAdd(tail, (T)total);
     return __shfl_sync(ALL, at, 0) + upto - own;
+}
+
+/* The same for those of N that are a lane's. */
+template <int N, class T> INLINE T take_places(const bool *mine, T *tail) {
+    u32 own = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) own += mine[i];
+    return take_run(own, tail);
 }
 
 /* The state of a launch between two steps is in shared memory during a step, so that

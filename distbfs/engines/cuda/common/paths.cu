@@ -235,7 +235,7 @@ INLINE void pack(const Paths &p, u32 count, u64 first, u64 *size, const Number &
          base += warps * 32) {
         const u32 k = base + lane;
         u32 some = 0;
-        u64 from = 0, to = 0;
+        u64 from = 0;
         if (k < count) {
             const u32 at = position_of(p, number(k));
             from = (u64)at * WIDTH;
@@ -244,9 +244,7 @@ INLINE void pack(const Paths &p, u32 count, u64 first, u64 *size, const Number &
                 if (values[from + i]) some |= 1u << i;
             }
         }
-        const u32 own = __popc(some), upto = warp_scan(own, lane);
-        if (lane == 31 && upto) to = atomicAdd(size, (u64)upto);
-        to = first + __shfl_sync(ALL, to, 31) + upto - own;
+        u64 to = first + take_run(__popc(some), size);
         for (; some; some &= some - 1, to++) {
             const u32 i = __ffs(some) - 1;
             p.box[to * ITEM] = (u64)where(k) << 32 | i;

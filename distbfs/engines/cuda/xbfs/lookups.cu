@@ -8,21 +8,6 @@
 #define WARPS 4
 #define BLOCKS 8 /* of a multiprocessor */
 
-struct Pairs {
-    Uints row, in_row;        /* [active + 1]; the same in a symmetric graph */
-    const u32 *adj, *in_adj;  /* [m + pad] */
-    const u32 *numbers;       /* [n], id -> number; [active] with members, see number_in */
-    const uint4 *members;     /* [blocks] or null */
-    const u32 *vertices;      /* [active], number -> id */
-    const u32 *source;        /* [k], ids */
-    const u32 *search;        /* [count]: of k */
-    const u32 *target;        /* [count], ids */
-    int *level;               /* [count], OPEN where it is not known */
-    u32 *open;                /* [ceil(k / 32)], zero: searches with open pairs */
-    u32 *path;                /* [count][MOST_LOOKED_UP + 1], ids between the ends */
-    u32 count, lookups;       /* lookups: steps of a warp for a pair */
-};
-
 /* The level of a pair; all lanes of a warp call it. */
 template <class Way> INLINE int level_of_near(const Pairs &p, u32 q, u32 lane, const Way &way) {
     const u32 source = p.source[p.search[q]], target = p.target[q];

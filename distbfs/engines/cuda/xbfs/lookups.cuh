@@ -16,6 +16,21 @@
 #define OPEN (-2) /* the level of a pair that is not known yet */
 #define MOST_LOOKED_UP 5
 
+struct Pairs {
+    Uints row, in_row;        /* [active + 1]; the same in a symmetric graph */
+    const u32 *adj, *in_adj;  /* [m + pad] */
+    const u32 *numbers;       /* [n], id -> number; [active] with members, see number_in */
+    const uint4 *members;     /* [blocks] or null */
+    const u32 *vertices;      /* [active], number -> id */
+    const u32 *source;        /* [k], ids */
+    const u32 *search;        /* [count]: of k */
+    const u32 *target;        /* [count], ids */
+    int *level;               /* [count], OPEN where it is not known */
+    u32 *open;                /* [ceil(k / 32)], zero: searches with open pairs */
+    u32 *path;                /* [count][MOST_LOOKED_UP + 1], ids between the ends */
+    u32 count, lookups;       /* lookups: steps of a warp for a pair */
+};
+
 /* An end of a pair: its row, and the rows of which it is one. */
 struct End {
     Uints row;      /* [active + 1] */

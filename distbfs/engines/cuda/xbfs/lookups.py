@@ -38,11 +38,10 @@ def has_hubs(graph: Share) -> bool:
 class DeviceLookups:
     """Looks up pairs of vertices of a graph that is on one device.
 
-    steps: of 32 lookups each, for a pair of vertices that are not neighbours
     near: the launch that finds levels; its arguments name the pairs
     """
 
-    def __init__(self, graph: Share, steps: int = STEPS) -> None:
+    def __init__(self, graph: Share) -> None:
         in_offsets, in_columns = graph.pulled
         self.pairs = structure(SOURCE, "Pairs")(
             row=graph.offsets,
@@ -52,7 +51,7 @@ class DeviceLookups:
             numbers=graph.numbers,
             members=graph.members,
             vertices=graph.vertices,
-            lookups=steps,
+            lookups=STEPS,
         )
         module, blocks = programs.Module(SOURCE), 8 * cuda.multiprocessors()
         self.near, self._paths = (
