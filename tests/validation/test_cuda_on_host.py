@@ -218,7 +218,7 @@ def compare(xp, source, root, level, parent, types=TYPES, *, directed=False, **o
             None if parent is None else xp.asarray(parent.astype(parent_type)),
             **options,
         )
-        for name in ("errors", "valid", "nedge", "reached", "depth", "checked"):
+        for name in ("errors", "valid", "nedge", "reached", "depth"):
             assert getattr(verdict, name) == getattr(expected, name), (
                 name,
                 verdict,
