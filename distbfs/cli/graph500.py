@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from distbfs.benchmark import graph500_report as reports
-from distbfs.benchmark.graph500 import ParentShare, run_searches
+from distbfs.benchmark.graph500 import run_searches
 from distbfs.benchmark.roots import (
     Connected,
     choose_roots,
@@ -194,7 +194,6 @@ def run(asked: Graph500Options) -> int:
         terminal.say_engine(session)
         n, connected = session.layout.n, opened.connected
         chosen = some_roots(choose_roots(n, asked.roots, asked.seed, connected))
-        cost = ParentShare()
         check = min(asked.validate or len(chosen), len(chosen))
         check = 0 if asked.skip_validation else check
         progress = terminal.progress("searching", len(chosen) + check)
@@ -209,7 +208,6 @@ def run(asked: Graph500Options) -> int:
                 stop=lambda: stop.agreed(world),
                 within=stop_within(session, stop),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
-                report=lambda outcome, _: cost.add(outcome),
                 done=Sum(tell),
             )
         warn_of_rest(len(searches), len(chosen))
@@ -222,7 +220,7 @@ def run(asked: Graph500Options) -> int:
         if not searches:
             return 0
         lines = energy_lines(energy) if energy is not None else []
-        notes = {**opened.facts.pop("notes"), **session.notes(), **cost.note()}
+        notes = {**opened.facts.pop("notes"), **session.notes()}
         notes |= compile_note(terminal)
         notes |= {f"energy {k}": line for k, line in enumerate(lines, 1)}
         figures = reports.BenchmarkFigures(

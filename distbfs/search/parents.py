@@ -8,7 +8,6 @@ that found it know its parent. Source: Pan, Pearce, Owens 2018, Section VI-A3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distbfs.engines.base import ASKED, OWN
@@ -19,26 +18,19 @@ if TYPE_CHECKING:
     from distbfs.search.runners.streamed import StreamedLevels
 
 
-@dataclass
-class ParentCost:
-    """Cost of completing the parents of a search on this rank.
-
-    bytes_sent, messages_sent: sent to other ranks; a reduction or gather counts once
-    """
-
-    bytes_sent: int = 0
-    messages_sent: int = 0
-
-
 def complete_parents(
     exchange: Exchange,
     searches: Sequence[DomainSearch],
     streamed: StreamedLevels | None,
-) -> ParentCost:
-    """Set the parent of every reached delegate of this rank (collective)."""
+) -> tuple[int, int]:
+    """Set the parent of every reached delegate of this rank (collective).
+
+    Return the bytes and messages sent to other ranks for this; a reduction or gather
+    counts once.
+    """
     first = searches[0]
     if first.parents == OWN or not first.part.delegate_count:
-        return ParentCost()
+        return 0, 0
     sent_before, messages_before = exchange.traffic.total()
     if streamed is not None:
         streamed.complete()
@@ -49,9 +41,7 @@ def complete_parents(
         for search in searches:
             search.take_delegate_parents(largest)
     sent, messages = exchange.traffic.total()
-    return ParentCost(
-        bytes_sent=sent - sent_before, messages_sent=messages - messages_before
-    )
+    return sent - sent_before, messages - messages_before
 
 
 def _ask(exchange: Exchange, searches: Sequence[DomainSearch]) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.locks import ForkLock
-    from distbfs.search.parents import ParentCost
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found
     from distbfs.search.store_names import VertexNames
@@ -106,7 +105,6 @@ class ResultArrays:
             self.source = self.sources.tolist()
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = outcome.records, outcome.phases
-        self.parent_cost: ParentCost = outcome.parent_cost
         self.engine, self.has_levels, self.has_parents = engine, True, parents
         self.order = None
         if outcome.order is not None:

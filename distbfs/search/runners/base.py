@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs.engines.base import WHOLE, Until
-from distbfs.search.parents import ParentCost
 
 if TYPE_CHECKING:
     from distbfs.engines.base import FindPath, LevelRecord
@@ -40,7 +39,6 @@ class Found:
     seconds: float | None = None
     records: list[Any] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
-    parent_cost: ParentCost = field(default_factory=ParentCost)
     order: Any = None
     give: Callable[[], None] | None = None
 

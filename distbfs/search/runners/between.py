@@ -17,12 +17,12 @@ from distbfs.distinct import distinct
 from distbfs.engines.base import COUNTS, OUTER, WHOLE, Targets, Until, Work
 from distbfs.engines.streamed import has_streams, launch_problem
 from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
-from distbfs.exchange.traffic import KINDS, by_kind
+from distbfs.exchange.traffic import by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.ranks.agreement import first_reason
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentCost, complete_parents
+from distbfs.search.parents import complete_parents
 from distbfs.search.runners.base import Found, Runner
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
@@ -185,10 +185,6 @@ class BetweenDomains(Runner):
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
-    def _complete_parents(self) -> ParentCost:
-        """Set the parents that parts did not find themselves (collective)."""
-        return complete_parents(self._exchange, self._searches, self._streamed)
-
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
         for search, view in zip(self._searches, views, strict=True):
@@ -239,16 +235,17 @@ class BetweenDomains(Runner):
         results: list[tuple[Any, Any]] = []
         if self._streamed is not None:  # they are corrected by ``wait``
             results = self._finish(clock)
-        cost = ParentCost()
         # mutant: parents: -> parents and levels > 2:
         #   : test_levels_parents_and_where_searches_end
         if parents:
             with clock("parents"):
-                cost = self._complete_parents()
+                sent, messages = complete_parents(
+                    self._exchange, self._searches, self._streamed
+                )
             if log:
-                # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
-                log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
-                log[-1]["messages_sent"]["parents"] += cost.messages_sent
+                # mutant: += sent -> += 0 : test_records_of_what_is_sent
+                log[-1]["bytes_sent"]["parents"] += sent
+                log[-1]["messages_sent"]["parents"] += messages
         if self._streamed is None:
             results = self._finish(clock)
         else:
@@ -264,7 +261,6 @@ class BetweenDomains(Runner):
             levels,
             records=log or [],
             phases=clock.seconds,
-            parent_cost=cost,
         )
 
     def _finish(self, clock: Stopwatch) -> list[tuple[Any, Any]]:
@@ -275,7 +271,6 @@ class BetweenDomains(Runner):
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
-        sent = traffic.sent
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -283,15 +278,12 @@ class BetweenDomains(Runner):
         with clock("finish"):
             level, parent = search.finish()
         self._world.doing = ""
-        at = KINDS.index("parents")
-        own = (traffic.sent - sent).sum(axis=0)[:, at].tolist()
         return Found(
             [level],
             [parent if parents else None],
             levels,
             seconds,
             phases=clock.seconds,
-            parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -314,11 +306,11 @@ class BetweenDomains(Runner):
         """Run all levels; return the number of nonempty ones.
 
         log: receives a record of each level, unless None: counts over all ranks, sent
-        data and seconds of this rank. bytes_sent, messages_sent: by kind, see ``KINDS``
-        in exchange/traffic.py; what is sent for parents after the last level counts
-        towards that level. domains: "part", "bytes_sent" and "messages_sent" of each
-        domain, if a rank serves several; data that the rank sends once for all of them
-        is not included. Further counts of the engine, by name, come last.
+        data and seconds of this rank. bytes_sent, messages_sent: by kind, see
+        ``KINDS`` in exchange/traffic.py; what is sent for parents after the last level
+        counts towards that level. domains: "part", "bytes_sent" and "messages_sent" of
+        each domain, if a rank serves several; data that the rank sends once for all of
+        them is not included. Further counts of the engine, by name, come last.
         """
         world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None
