@@ -61,7 +61,7 @@ def statistics(values: Sequence[float]) -> Statistics:
     each = np.asarray(values, dtype=np.float64)
     order = np.quantile(each, QUARTILES, method="averaged_inverted_cdf").tolist()
     deviation = float(each.std(ddof=1)) if len(each) > 1 else math.nan
-    return Statistics(*order, float(each.mean()), deviation)
+    return Statistics(*[*order, float(each.mean()), deviation])
 
 
 def rate_statistics(

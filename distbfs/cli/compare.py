@@ -21,7 +21,7 @@ from distbfs.cli.comparison import (
     compare,
     spread_threads,
 )
-from distbfs.cli.measures import joules_of, print_energy, searches_energy
+from distbfs.cli.measures import print_energy, searches_energy
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
     Terminal,
@@ -31,6 +31,7 @@ from distbfs.cli.shared import (
 from distbfs.errors import UsageError
 from distbfs.options import MOST_THREADS, Knobs, SearchOptions
 from distbfs.report import plots
+from distbfs.report.energy import joules_of
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
 
@@ -183,7 +184,7 @@ def compare_on(
                     energy = searches_energy(
                         entry.open, chosen.tolist(), compared["nedge"]
                     )
-                    figures |= {"energy": energy, "joules": joules_of(energy)}
+                    figures |= {"energy": energy, "joules": joules_of(energy or {})}
         stored = entries[0].open.edges
         about = {
             "title": str(store.folder),

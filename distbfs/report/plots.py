@@ -11,7 +11,6 @@ from distbfs.formats.writing import check_place, placed
 from distbfs.leftovers import DASH
 
 KINDS = (".png", ".svg", ".pdf")
-PLAIN = 10_000  # below which counts are written without powers
 # what tells lines and bars apart without colours, in turn
 MARKERS, HATCHES = "os^DvP*X", ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
 
@@ -80,11 +79,10 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     ):
         points = [(a, b) for a, b in zip(x, y, strict=True) if a > 0]
         if points:
-            axes.loglog(*zip(*points, strict=True), ".", color="tab:blue")
-            for axis, limits in zip(
-                (axes.xaxis, axes.yaxis), zip(*points, strict=True), strict=True
-            ):
-                count_axis(axis, min(limits), max(limits))
+            a, b = zip(*points, strict=True)
+            axes.loglog(a, b, ".", color="tab:blue")
+            axes.set_xlim(log_axis(axes.xaxis, min(a), max(a)))
+            axes.set_ylim(log_axis(axes.yaxis, min(b), max(b)))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
     count, largest = components["count"], components["largest"]
@@ -94,24 +92,24 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     whose = " of the largest"
     if count == 1:
         parts, whose = "one component", ""
-    size = f"{values['vertices']} vertices, {values['edges']} edges"
     figure.suptitle(
-        f"{Path(values['store']).name}: {size}\n"
+        f"{Path(values['store']).name}: {size_of_graph(values)}\n"
         f"{parts}; diameter{whose} at least {values['diameter']['at_least']}",
         fontsize=10,
     )
     write(figure, path)
 
 
-def count_axis(axis: Any, least: int, most: int) -> None:
-    """Mark counts on a logarithmic axis so that no two labels touch."""
+def log_axis(axis: Any, least: float, most: float) -> tuple[float, float]:
+    """Mark a logarithmic axis with plain numbers so that no two labels touch.
+
+    Return limits that leave room around all points.
+    """
     from matplotlib import ticker  # noqa: PLC0415
 
     few = most < 100 * least
     digits = range(1, 10) if most < 7 * least else (1, 2, 5) if few else (1,)
     axis.set_major_locator(ticker.LogLocator(subs=tuple(digits)))
-    if most < PLAIN:
-        axis.set_major_formatter(lambda x, _: f"{x:g}" if x >= 1 else "")
+    axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
-    low, high = (0.7 * least, 1.4 * most) if few else (0.6 * least, 1.7 * most)
-    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)
+    return (0.95 if few else 0.6) * least, 1.6 * most
