@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from distbfs.cli.graphs import SearchedGraph, open_graph
-from distbfs.cli.measures import check_trace, print_energy, searches_energy, traced
+from distbfs.cli.measures import print_energy, searches_energy, traced
 from distbfs.cli.options.bfs import BfsOptions
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -326,7 +326,6 @@ def run(asked: BfsOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
     world, output = terminal.world, asked.output
-    check_trace(asked.trace)
     place = terminal.stdout_place(output, asked.edges, asked.records, asked.trace)
     if output is not None:
         check_ending(output, (*ENDINGS, *TABLES))

@@ -18,7 +18,7 @@ from distbfs.benchmark.roots import (
     connected_from_tuples,
     some_roots,
 )
-from distbfs.cli.measures import check_trace, searches_energy, traced
+from distbfs.cli.measures import searches_energy, traced
 from distbfs.cli.options.graph500 import Graph500Options
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -167,14 +167,13 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
         raise UsageError("give either --skip-validation or --validate")
 
 
-def run(asked: Graph500Options) -> int:
+def run(asked: Graph500Options) -> None:
     """Run the command."""
     context, graph = click.get_current_context(), asked.graph
     refuse_together(context, asked.scale, graph)
     if graph is not None:
         refuse_build_options(context)
     terminal = open_terminal(asked)
-    check_trace(asked.trace)
     world, place = terminal.world, terminal.stdout_place(asked.records, asked.trace)
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
     options = terminal.search_options(asked)
@@ -218,7 +217,7 @@ def run(asked: Graph500Options) -> int:
         searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:
-            return 0
+            return
         lines = energy_lines(energy) if energy is not None else []
         notes = {**opened.facts.pop("notes"), **session.notes()}
         notes |= compile_note(terminal)
@@ -238,7 +237,7 @@ def run(asked: Graph500Options) -> int:
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        return print_report(terminal, figures, session, energy, place)
+        print_report(terminal, figures, session, energy, place)
 
 
 def write_level_records(
@@ -284,14 +283,9 @@ def print_report(
     session: Session,
     energy: dict[str, Any] | None,
     place: Path | None,
-) -> int:
-    """Print the report, or the errors of an invalid run; returns the exit code."""
-    if reports.failures(figures):
-        if terminal.world.rank == 0:
-            click.echo(reports.invalid_text(figures), err=True, nl=False)
-        return 1
+) -> None:
+    """Print the report; ValidationError for an invalid run."""
     values = {**reports.as_json(figures), "search": session.describe()}
     values |= {} if energy is None else {"energy": energy}
     text = reports.as_text(figures)
     terminal.result(values, lambda: click.echo(text, nl=False), place)
-    return 0

@@ -21,7 +21,6 @@ from distbfs.cli.shared import Terminal
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.writing import check_place
 from distbfs.ranks.agreement import gather_texts
 from distbfs.report.energy import energy_figures, energy_lines, joined
 from distbfs.report.trace import gather_trace, write_trace
@@ -78,12 +77,6 @@ def print_energy(figures: dict[str, Any]) -> None:
     """Print the figures, one line each."""
     for line in energy_lines(figures):
         click.echo(line)
-
-
-def check_trace(path: Path | None) -> None:
-    """Raise an error, before a long run, for a file that cannot be written."""
-    if path is not None:
-        check_place(path)
 
 
 @contextmanager

@@ -125,9 +125,14 @@ class Terminal:
         return self.speech.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def stdout_place(self, *places: Path | None) -> Path | None:
-        """Return the output that is stdout, if one is; UsageError if several are."""
+        """Return the output that is stdout, if one is.
+
+        UsageError, before a long run, if several are, or if rank 0 cannot write one.
+        """
         if places.count(DASH) + self.speech.as_json > 1 and DASH in places:
             raise UsageError("- is stdout, for one output alone, without --json")
+        for path in filter(None, places) if self.world.rank == 0 else ():
+            check_place(path)
         return DASH if DASH in places else None
 
     def result(
@@ -198,7 +203,6 @@ class Terminal:
             return None
         if path == DASH:
             return sys.stdout
-        check_place(path)
         raw = NamedFile(str(path), "a" if append else "w")
         return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 

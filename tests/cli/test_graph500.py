@@ -185,7 +185,7 @@ def test_a_wrong_parent_is_told(monkeypatch):
     monkeypatch.setattr(Session, "search", wrong)
     done = here(*command(8, "--no-levels", "--parts", 1, "--engine", "reference"))
     assert done.code == 1
-    assert "No results printed for invalid run." in done.err
+    assert "no results printed for invalid run: " in done.err
     assert "rule" in done.err
 
 
@@ -364,10 +364,9 @@ def test_an_invalid_run_prints_no_figures(monkeypatch, harm, more):
     monkeypatch.setattr(Result, "to_numpy", wrong)
     done = here(*command(8, *more))
     assert (done.code, done.out) == (1, "")
-    lines = done.err.splitlines()[1:]
-    assert lines[0] == "No results printed for invalid run."
-    assert len(lines) == 2
-    assert lines[1].startswith("search from root ")
+    _, line = done.err.splitlines()
+    assert line.startswith("distbfs: no results printed for invalid run: 1 of ")
+    assert " searches are wrong, the first from root " in line
 
 
 def test_wrong_edge_counts_are_found(monkeypatch):
