@@ -29,7 +29,7 @@ from distbfs.cli.shared import (
     share_of_cores,
 )
 from distbfs.errors import UsageError
-from distbfs.options import MOST_THREADS, Knobs, SearchOptions
+from distbfs.options import MOST_THREADS, Knobs, SearchOptions, check_choice
 from distbfs.report import plots
 from distbfs.report.energy import joules_of
 from distbfs.report.provenance import provenance
@@ -63,8 +63,8 @@ def parse_entry(text: str, threads: int) -> Entry:
         if key not in OPTIONS or not value:
             allowed = ", ".join(f"{key}=…" for key in OPTIONS)
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
-        if key in SWITCHES and value not in ("yes", "no"):
-            raise UsageError(f"'{word}' of engine '{text}'; allowed: yes, no")
+        if key in SWITCHES:
+            check_choice(f"{key} of engine '{text}'", value, ("yes", "no"))
         if key == "threads" and not value.isdecimal():
             raise UsageError(f"'{word}' of engine '{text}' is not a number")
         if key in KNOBS:

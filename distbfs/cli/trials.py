@@ -83,16 +83,11 @@ def library_facts(mpi: ModuleType) -> dict[str, Any]:
 
 
 def tell_mpi() -> None:
-    """Start MPI in this process and print its facts, as lines of JSON."""
-    import mpi4py  # noqa: PLC0415
-
-    mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = True
+    """Start MPI in this process and print its facts as JSON, in the last line."""
     from mpi4py import MPI  # noqa: PLC0415
 
-    print(json.dumps({"library": library_name(MPI)}), flush=True)  # noqa: T201
-    MPI.Init_thread(MPI.THREAD_SERIALIZED)
-    print(json.dumps(library_facts(MPI)), flush=True)  # noqa: T201
+    facts = {"library": library_name(MPI), **library_facts(MPI)}
+    print(json.dumps(facts), flush=True)  # noqa: T201
 
 
 def ask_mpi() -> dict[str, Any]:
@@ -109,13 +104,10 @@ def ask_mpi() -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"problem": f"MPI does not start: {error}; {GET_MPI}"}
-    facts: dict[str, Any] = {}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            facts |= json.loads(line)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
-        facts["problem"] = f"mpi4py cannot be used: {last}; {GET_MPI}"
+        return {"problem": f"mpi4py cannot be used: {last}; {GET_MPI}"}
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts
 
 
