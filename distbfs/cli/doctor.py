@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from distbfs.cli.links import link_facts
 from distbfs.cli.options.doctor import DoctorOptions
 from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.cli.trials import (
@@ -19,6 +18,7 @@ from distbfs.cli.trials import (
     engine_trials,
     host_facts,
     kernel_compilations,
+    link_facts,
     mpi_facts,
     nvrtc_version,
     software,

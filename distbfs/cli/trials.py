@@ -37,7 +37,8 @@ from distbfs.plan.memory import machine_memory
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.mpi import MpiWorld, library_name
 from distbfs.ranks.world import Ranks, SoloWorld
-from distbfs.search.choose import Request
+from distbfs.search.choose import ONE_DEVICE_BELOW, Request, choose
+from distbfs.search.domains import choose_exchange, described
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.types import Array
@@ -132,6 +133,27 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
         problem = f"mpi4py is not installed, so there is one rank only; {GET_MPI}"
         return facts | {"problem": problem}
     return facts if launch else facts | ask_mpi()
+
+
+def link_facts(world: Ranks) -> dict[str, str | None]:
+    """Choose the search of a large graph by all ranks (collective).
+
+    The result has
+    domains: which domains of devices, which read each other's memory, there are; None
+    without devices
+    exchange: the exchange between domains, or between ranks without devices
+    reason: why they were chosen
+    """
+    options = SearchOptions(engine="auto")
+    choice = choose(world, options, ONE_DEVICE_BELOW, Request())
+    domains: str | None = "one domain"
+    exchange, reason = choice.exchange, choice.why
+    if choice.place == "host":
+        exchange, why = choose_exchange(world, "auto")
+        domains, reason = None, f"{why}: {reason}"
+    elif choice.placement is not None:
+        domains = described(choice.placement.domains)
+    return {"domains": domains, "exchange": exchange, "reason": reason}
 
 
 def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:
