@@ -21,7 +21,7 @@ from distbfs.cli.comparison import (
     compare,
     spread_threads,
 )
-from distbfs.cli.measures import print_energy, searches_energy
+from distbfs.cli.measures import searches_energy
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
     Terminal,
@@ -31,7 +31,7 @@ from distbfs.cli.shared import (
 from distbfs.errors import UsageError
 from distbfs.options import MOST_THREADS, Knobs, SearchOptions, check_choice
 from distbfs.report import plots
-from distbfs.report.energy import joules_of
+from distbfs.report.energy import energy_lines, joules_of
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
 
@@ -203,5 +203,5 @@ def print_all(values: dict[str, Any]) -> None:
     for comparison in values.get("comparisons", [values]):
         for engine in comparison["engines"]:
             if "energy" in engine:
-                click.echo(f"{engine['engine']}:")
-                print_energy(engine["energy"])
+                lines = [f"{engine['engine']}:", *energy_lines(engine["energy"])]
+                click.echo("\n".join(lines))

@@ -151,28 +151,22 @@ def typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def refuse_build_options(context: click.Context) -> None:
-    """Raise UsageError for build options given beside a store."""
-    for option in context.command.params:
+def refuse_together(context: click.Context, asked: Graph500Options) -> None:
+    """Raise UsageError for options that do not go together."""
+    if (asked.scale is None) == (asked.graph is None):
+        raise UsageError("give either --scale or --graph")
+    if typed(context, "skip_validation") and typed(context, "validate"):
+        raise UsageError("give either --skip-validation or --validate")
+    for option in context.command.params if asked.graph is not None else ():
         if option.name in BUILD_OPTIONS and typed(context, option.name):
             name = max(option.opts, key=len)
             raise UsageError(f"{name} is settled by the store; leave it out")
 
 
-def refuse_together(context: click.Context, *graphs: object) -> None:
-    """Raise UsageError unless one graph is given, and one number to validate."""
-    if sum(one is not None for one in graphs) != 1:
-        raise UsageError("give either --scale or --graph")
-    if typed(context, "skip_validation") and typed(context, "validate"):
-        raise UsageError("give either --skip-validation or --validate")
-
-
 def run(asked: Graph500Options) -> None:
     """Run the command."""
     context, graph = click.get_current_context(), asked.graph
-    refuse_together(context, asked.scale, graph)
-    if graph is not None:
-        refuse_build_options(context)
+    refuse_together(context, asked)
     terminal = open_terminal(asked)
     world, place = terminal.world, terminal.stdout_place(asked.records, asked.trace)
     request = make_request(asked, asked.parts, asked.build.get("threshold"))

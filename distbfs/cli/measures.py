@@ -15,14 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-
 from distbfs.cli.shared import Terminal
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.ranks.agreement import gather_texts
-from distbfs.report.energy import energy_figures, energy_lines, joined
+from distbfs.report.energy import energy_figures, joined
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
 from distbfs.timing import Trace
@@ -71,12 +69,6 @@ def gpus_of(session: Session) -> list[str]:
         with cuda.cupy().cuda.Device(device):
             uuids.append(cuda.uuid())
     return uuids
-
-
-def print_energy(figures: dict[str, Any]) -> None:
-    """Print the figures, one line each."""
-    for line in energy_lines(figures):
-        click.echo(line)
 
 
 @contextmanager

@@ -22,8 +22,7 @@ class DoctorOptions(Speech):
     Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
 
     compile: Only compile the CUDA kernels, for ARCH such as sm_90, or 'all'; no device
-    is
-        needed.  May be repeated.
+        is needed.  May be repeated.
     """
 
     compile: tuple[str, ...] = option(ADVANCED, default=(), metavar="ARCH")
