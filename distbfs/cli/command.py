@@ -288,7 +288,8 @@ def _parameter(
     known: Declared = item.metadata["option"]
     more, kind = dict(known.more), KINDS.get(known.kind or hint, known.kind)
     if not known.group:
-        more["required"] = item.default is MISSING and more.get("nargs") != -1
+        several = more.get("nargs") == -1
+        more.setdefault("required", item.default is MISSING and not several)
         return click.Argument([item.name], type=kind, **more)
     spelt = item.name.replace("_", "-")
     long = next((x for x in known.spellings if x.startswith("--")), f"--{spelt}")

@@ -137,8 +137,6 @@ def run(asked: CompareOptions) -> None:
     if plot is not None:
         plots.check_target(plot)
     stores = [open_store(path) for path in asked.stores]
-    if not stores:
-        raise UsageError("give one STORE or several")
     comparisons = []
     for store in stores:
         again = parse_entries(asked.engines, asked.baseline, counts, others)
@@ -174,7 +172,7 @@ def compare_on(
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
         chosen = choose_sources(
-            entries[0].open, asked.sources, asked.seed, directed=sessions.directed
+            entries[0].session, asked.sources, asked.seed, directed=sessions.directed
         )
         ids = store.load_ids() if terminal.world.rank == 0 else None
         compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
@@ -182,14 +180,14 @@ def compare_on(
             for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.library:
                     energy = searches_energy(
-                        entry.open, chosen.tolist(), compared["nedge"]
+                        entry.session, chosen.tolist(), compared["nedge"]
                     )
                     figures |= {"energy": energy, "joules": joules_of(energy or {})}
-        stored = entries[0].open.edges
+        stored = entries[0].session.edges
         about = {
             "title": str(store.folder),
             "source": store.manifest.source,
-            "vertices": entries[0].open.layout.n,
+            "vertices": entries[0].session.layout.n,
             "edges": stored if sessions.directed else stored // 2,
             "stored_edges": stored,
             "directed": sessions.directed,

@@ -190,8 +190,6 @@ class Terminal:
     def search_options(self, asked: SearchChoices) -> SearchOptions:
         """Return search options from those of the command line (collective)."""
         values = dict(asked.search)
-        if not (values["levels"] or values["parents"]):
-            raise UsageError("give either --no-levels or --no-parents")
         values["threads"] = values["threads"] or share_of_cores(self.world)
         return SearchOptions.named(exchange=values.pop("name"), **values)
 

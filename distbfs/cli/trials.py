@@ -150,7 +150,9 @@ def link_facts(world: Ranks) -> dict[str, str | None]:
     exchange, reason = choice.exchange, choice.why
     if choice.place == "host":
         exchange, why = choose_exchange(world, "auto")
-        domains, reason = None, f"{why}: {reason}"
+        # the lines of the hosts tell why there is no device
+        domains = None
+        reason = why if reason.startswith("no CUDA") else f"{why}: {reason}"
     elif choice.placement is not None:
         domains = described(choice.placement.domains)
     return {"domains": domains, "exchange": exchange, "reason": reason}

@@ -168,7 +168,7 @@ def test_parents_only_are_said_and_validated(parts):
     both = here(*command(8, "--parts", parts, "--json")).values["searches"]
     edges = [search["nedge"] for search in values["searches"]]
     assert edges == [search["nedge"] for search in both]
-    assert "give either" in here(*words, "--no-parents").refusal
+    assert "without levels and without parents" in here(*words, "--no-parents").refusal
 
 
 def test_a_wrong_parent_is_told(monkeypatch):

@@ -108,7 +108,8 @@ def words_for(name, root, bad):
         if parameter is tried:
             value = bad
         elif isinstance(parameter.type, click.Path):
-            value = root / ("store" if parameter.name == "store" else "file")
+            is_store = parameter.name in ("store", "stores")
+            value = root / ("store" if is_store else "file")
             if parameter.name == "output":
                 value = root / f"new{ENDINGS.get(ran, '')}"
         elif isinstance(parameter.type, click.Choice) and value is None:

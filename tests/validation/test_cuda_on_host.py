@@ -164,6 +164,7 @@ def host_device(tmp_path_factory):
     )
     kernels = SimpleNamespace(
         Module=lambda source, **macros: HostModule(folder, compiler, source, **macros),
+        PREFERRED_CARVEOUT=0,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cuda", stand_in)
