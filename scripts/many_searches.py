@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.partition.share import Share
 from distbfs.ranks.world import SoloWorld
-from distbfs.report.energy import energy_figures, energy_values, joined
+from distbfs.report.energy import energy_figures, joined
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
 
@@ -82,7 +82,7 @@ def timed(run: Callable[[], float], searches: int, edges: int, budget: float) ->
             times.append(time.perf_counter() - start)
     count = len(times)
     figures_of_energy = energy_figures(
-        joined([energy_values(energy)]), count * searches, count * edges
+        joined([asdict(energy)]), count * searches, count * edges
     )
     return Timed(
         float(np.median(times)), float(np.median(kernels)), count, figures_of_energy

@@ -68,7 +68,7 @@ RUNS = (
     "compare store --sources 2 --repeats 1 --quiet",
     "serve store --quiet",
     "query --help",
-    "plot trace --help",
+    "plot --help",
     *(f"{name} --help" for name in sorted(ABOUT_DEVICES)),
 )
 

@@ -5,10 +5,8 @@ Source: Graph500 specification 2.0, Sections 5 to 8.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -28,32 +26,6 @@ RESULT_BYTES = 1 << 30  # host memory of one rank for results not yet validated
 MOST_BYTES = 1 << 60  # no bound for results on a device: its free memory decides
 
 
-@dataclass
-class ParentShare:
-    """The cost of completing parents in stepwise searches, over a run."""
-
-    shares: list[float] = field(default_factory=list)
-    bytes_sent: list[int] = field(default_factory=list)
-
-    def add(self, outcome: Result) -> None:
-        """Add one search."""
-        if "parents" in outcome.phases:
-            self.shares.append(outcome.phases["parents"] / outcome.seconds)
-            self.bytes_sent.append(outcome.parent_cost.bytes_sent)
-
-    def note(self) -> dict[str, str]:
-        """Return lines of the report, text by name; none without stepwise searches."""
-        if not self.shares:
-            return {}
-        share = statistics.median(self.shares)
-        sent = statistics.median(self.bytes_sent)
-        text = (
-            f"{100 * share:.1f} % of the search time, {sent:.0f} bytes sent a search "
-            "(medians, rank 0)"
-        )
-        return {"parents": text}
-
-
 def run_searches(
     session: Session,
     source: TupleSource,
@@ -63,7 +35,6 @@ def run_searches(
     directed: bool = False,
     check: int,
     stop: Callable[[], bool],
-    report: Callable[[Result, SearchFigures], None],
     within: Stop | None = None,
     hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
     done: Sum | None = None,
@@ -81,7 +52,7 @@ def run_searches(
     directed: whether tuples lead only from their first end to their second
     check: the number of searches to validate, which are the first ones
     stop: called between searches; returns the same on every rank
-    within: the ``stop`` of each search; report: called with each search
+    within: the ``stop`` of each search
     hurry: context in which validations run
     done: called with 1 after each search and after each validation
     """
@@ -115,11 +86,7 @@ def run_searches(
             done(1)
             stopped = stop()
         looked = validation if left > 0 else None
-        for outcome, judged in zip(
-            kept, judge(kept, looked, hurry, done, exact=exact), strict=True
-        ):
-            figures.append(judged)
-            report(outcome, judged)
+        figures += judge(kept, looked, hurry, done, exact=exact)
     return figures
 
 
@@ -178,4 +145,5 @@ def judge(
             error="; ".join(errors),
             wall_seconds=outcome.wall_seconds,
             together=len(outcomes),
+            depth=outcome.depth,
         )

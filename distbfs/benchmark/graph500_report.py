@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 VALUE_COLUMN = 32
 SHORT = {"minimum": "min", "maximum": "max"}
-MAX_ERRORS = 10
 SKIPPED = -1.0
 LARGE = 2  # a component is large with more than one in so many of the most tuples
 
@@ -36,6 +35,7 @@ class SearchFigures:
     nedge: input tuples in the reached component
     wall_seconds: the host's wall time, where ``seconds`` is a device's
     together: number of searches in its batch, which is validated after the last of them
+    depth: its largest level
     """
 
     root: int | str
@@ -46,6 +46,7 @@ class SearchFigures:
     error: str = ""
     wall_seconds: float | None = None
     together: int = 1
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,21 +76,14 @@ class BenchmarkFigures:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-def failures(figures: BenchmarkFigures) -> list[str]:
-    """Return one line for each invalid search."""
-    return [
-        f"search from root {x.root}: {x.error or 'the result is not valid'}"
-        for x in figures.searches
-        if not x.valid
-    ]
-
-
 def check_valid(figures: BenchmarkFigures) -> None:
-    """Raise ValidationError if any search is invalid."""
-    wrong = failures(figures)
+    """Raise ValidationError, which names the first, if any search is invalid."""
+    wrong = [x for x in figures.searches if not x.valid]
     if wrong:
         raise ValidationError(
-            f"{len(wrong)} of {len(figures.searches)} searches are wrong; {wrong[0]}"
+            f"no results printed for invalid run: {len(wrong)} of "
+            f"{len(figures.searches)} searches are wrong, the first from root "
+            f"{wrong[0].root}: {wrong[0].error or 'the result is not valid'}"
         )
 
 
@@ -101,15 +95,6 @@ def as_text(figures: BenchmarkFigures) -> str:
     check_valid(figures)
     lines = [_line(name, f"{x:{form}}") for name, x, form in _official(figures)]
     lines += [_line(f"# {name}", text) for name, text in _additional(figures)]
-    return "".join(line + "\n" for line in lines)
-
-
-def invalid_text(figures: BenchmarkFigures) -> str:
-    """Return the text of an invalid run: errors, no figures."""
-    wrong = failures(figures)
-    more = len(wrong) - MAX_ERRORS
-    tail = [f"and {more} more"] if more > 0 else []
-    lines = ["No results printed for invalid run.", *wrong[:MAX_ERRORS], *tail]
     return "".join(line + "\n" for line in lines)
 
 

@@ -62,28 +62,22 @@ def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:
     drawn, batch = 0, max(FIRST_BATCH, 4 * count)
     while len(roots) < count and drawn < min(2 * n, MOST_DRAWS):
         ids = candidates(n, seed, drawn, drawn + batch)
-        _take(roots, count, ids, connected)
+        roots = _with_more(roots, ids, connected)
         drawn, batch = drawn + batch, min(4 * batch, LARGEST_BATCH)
     if len(roots) < count:
         first = int(candidates(n, seed, drawn, drawn + 1)[0])
         for offset in range(0, n, LARGEST_BATCH):
             size = min(LARGEST_BATCH, n - offset)
             ids = (first + offset + np.arange(size, dtype=np.int64)) % n
-            _take(roots, count, ids, connected)
-            if len(roots) == count:
+            roots = _with_more(roots, ids, connected)
+            if len(roots) >= count:
                 break
-    return np.array(roots, dtype=np.int64)
+    return np.array(roots[:count], dtype=np.int64)
 
 
-def _take(roots: list[int], count: int, ids: Ids, connected: Connected) -> None:
-    """Append the connected ids that are new, in order, until there are ``count``."""
-    known = set(roots)
-    for vertex in ids[connected(ids)].tolist():
-        if len(roots) == count:
-            return
-        if vertex not in known:
-            known.add(vertex)
-            roots.append(vertex)
+def _with_more(roots: list[int], ids: Ids, connected: Connected) -> list[int]:
+    """Return roots and then the connected ids that are new, in order."""
+    return [*dict.fromkeys([*roots, *ids[connected(ids)].tolist()])]
 
 
 def connected_from_tuples(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+QUARTILES = (0, 0.25, 0.5, 0.75, 1)
+
+
 @dataclass(frozen=True)
 class OrderStatistics:
     """Quartiles of one quantity, with its least and largest value."""
@@ -53,26 +56,12 @@ def statistics(values: Sequence[float]) -> Statistics:
     index rule.  The standard deviation divides by one less than the number of values,
     and is NaN for a single value.  Raises ValidationError if there are no values.
     """
-    count = len(values)
-    if not count:
+    if not len(values):
         raise ValidationError("no searches were run: there is nothing to report")
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    mean = float(ordered.sum() / count)
-    deviation = float(np.square(ordered - mean).sum())
-
-    def between(low: int, high: int) -> float:
-        return float((ordered[low] + ordered[high]) * 0.5)
-
-    last = count - 1
-    return Statistics(
-        minimum=float(ordered[0]),
-        firstquartile=between(last // 4, count // 4),
-        median=between(last // 2, count // 2),
-        thirdquartile=between(last - last // 4, last - count // 4),
-        maximum=float(ordered[last]),
-        mean=mean,
-        stddev=math.sqrt(deviation / last) if last else math.nan,
-    )
+    each = np.asarray(values, dtype=np.float64)
+    order = np.quantile(each, QUARTILES, method="averaged_inverted_cdf").tolist()
+    deviation = float(each.std(ddof=1)) if len(each) > 1 else math.nan
+    return Statistics(*[*order, float(each.mean()), deviation])
 
 
 def rate_statistics(

@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from distbfs.cli.graphs import SearchedGraph, open_graph
-from distbfs.cli.measures import check_trace, print_energy, searches_energy, traced
+from distbfs.cli.measures import searches_energy, traced
 from distbfs.cli.options.bfs import BfsOptions
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -33,6 +33,7 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
+from distbfs.report.energy import energy_lines
 from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, write_blocks
@@ -319,14 +320,13 @@ def print_result(values: dict[str, Any], *, verbose: bool) -> None:
     print_searches(values["searches"], verbose=verbose)
     print_paths(values["searches"])
     if values.get("energy"):
-        print_energy(values["energy"])
+        click.echo("\n".join(energy_lines(values["energy"])))
 
 
 def run(asked: BfsOptions) -> None:
     """Run the command."""
     terminal = open_terminal(asked)
     world, output = terminal.world, asked.output
-    check_trace(asked.trace)
     place = terminal.stdout_place(output, asked.edges, asked.records, asked.trace)
     if output is not None:
         check_ending(output, (*ENDINGS, *TABLES))

@@ -34,12 +34,16 @@ ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*): (.+(?:\n .+)*)", re.MULTILINE)
 UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
 UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
 SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
+HELP = {
+    ("-h", "--help"): "Show this message and exit.",
+    ("--help-all",): "Show all options with their full help, and exit.",
+}
 
 
-def show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print the whole help and end, for ``--help-all``."""
+def show_help(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    """Print the help and end: all of it for ``--help-all``."""
     if asked and not ctx.resilient_parsing:
-        ctx.meta[WHOLE] = True
+        ctx.meta[WHOLE] = option.name == "help_all"
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
@@ -56,21 +60,10 @@ class Command(cloup.Command):
     ``--help`` is brief, without those of ADVANCED; ``--help-all`` is complete.
     """
 
-    def __init__(self, *args: Any, params: list[click.Parameter], **more: Any) -> None:
-        self._whole_help = cloup.Option(
-            ["--help-all"],
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            callback=show_all,
-            help="Show all options with their full help, and exit.",
-        )
-        super().__init__(*args, params=[*params, self._whole_help], **more)
-
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; brief help leaves out those of ADVANCED."""
         groups = self.option_groups
-        if WHOLE not in ctx.meta:
+        if not ctx.meta.get(WHOLE):
             self.option_groups = [x for x in groups if x.title != ADVANCED]
         super().format_params(ctx, formatter)
         self.option_groups = groups
@@ -78,27 +71,13 @@ class Command(cloup.Command):
     def make_option_group_help_section(
         self, group: cloup.OptionGroup, ctx: click.Context
     ) -> cloup.HelpSection:
-        """Return the help of a group; put ``--help`` into the output group, or last."""
+        """Return the help of a group, of a sentence for each option if it is brief."""
         section = super().make_option_group_help_section(group, ctx)
-        if WHOLE not in ctx.meta:
+        if not ctx.meta.get(WHOLE):
             section.definitions = [
                 (x, brief(f"{text}")) for x, text in section.definitions
             ]
-        asked = self.get_help_option(ctx)
-        shown = [x.title for x in self.option_groups]
-        place = OUTPUT if OUTPUT in shown else shown[-1]
-        if group.title == place and asked is not None:
-            records = [x.get_help_record(ctx) for x in (asked, self._whole_help)]
-            section.definitions = [*section.definitions, *filter(None, records)]
         return section
-
-    def get_default_option_group(
-        self, ctx: click.Context, is_the_only_visible_option_group: bool = False
-    ) -> cloup.OptionGroup:
-        """Return the group of options without a group, which is not shown."""
-        group = super().get_default_option_group(ctx, is_the_only_visible_option_group)
-        group.hidden = True
-        return group
 
 
 class FilePath(click.Path):
@@ -309,7 +288,8 @@ def _parameter(
     known: Declared = item.metadata["option"]
     more, kind = dict(known.more), KINDS.get(known.kind or hint, known.kind)
     if not known.group:
-        more["required"] = item.default is MISSING and more.get("nargs") != -1
+        several = more.get("nargs") == -1
+        more.setdefault("required", item.default is MISSING and not several)
         return click.Argument([item.name], type=kind, **more)
     spelt = item.name.replace("_", "-")
     long = next((x for x in known.spellings if x.startswith("--")), f"--{spelt}")
@@ -348,11 +328,10 @@ def _parameter(
     return cloup.Option([long, *shorts, item.name], type=kind, help=text, **more)
 
 
-def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command:
+def command_of(name: str, kind: type, **facts: Any) -> Command:
     """Return the command of a class of options, whose docstring begins with its help.
 
-    run: the function that runs it; by default ``run`` of the module in ``distbfs.cli``
-    that has the command's name
+    ``run`` of the module in ``distbfs.cli`` that has the command's name runs it.
     facts: texts for the names in braces in the docstring
     """
     words = [*words_of(kind, facts)]
@@ -362,6 +341,19 @@ def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command
         if isinstance(word.parameter, cloup.Option):
             word.parameter.group = own[word.item.metadata["option"].group]
     words.sort(key=lambda x: places.get(x.item.metadata["option"].group, -1))
+    used = [word.item.metadata["option"].group for word in words]
+    parameters = [word.parameter for word in words]
+    for names, text in HELP.items():
+        asking = cloup.Option(
+            [*names],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=show_help,
+            help=text,
+            group=own[OUTPUT if OUTPUT in used else used[-1]],
+        )
+        parameters.append(asking)
 
     def callback(**values: Any) -> Any:
         fitting: dict[str, Any] = {}
@@ -371,14 +363,13 @@ def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command
                 fitting[word.item.name] = value
             elif value is not None:
                 fitting.setdefault(word.holder, {})[word.item.name] = value
-        module, _, function = (run or f"{name}.run").partition(".")
-        carry_out = getattr(import_module(f"distbfs.cli.{module}"), function)
-        return carry_out(kind(**fitting))
+        return import_module(f"distbfs.cli.{name}").run(kind(**fitting))
 
     about = ENTRY.split(inspect.cleandoc(kind.__doc__ or ""), 1)[0]
     return Command(
         name,
-        params=[word.parameter for word in words],
+        params=parameters,
+        add_help_option=False,
         callback=callback,
         help=about.format(**facts) if facts else about,
     )

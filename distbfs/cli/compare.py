@@ -21,7 +21,7 @@ from distbfs.cli.comparison import (
     compare,
     spread_threads,
 )
-from distbfs.cli.measures import joules_of, print_energy, searches_energy
+from distbfs.cli.measures import searches_energy
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
     Terminal,
@@ -29,8 +29,9 @@ from distbfs.cli.shared import (
     share_of_cores,
 )
 from distbfs.errors import UsageError
-from distbfs.options import MOST_THREADS, Knobs, SearchOptions
+from distbfs.options import MOST_THREADS, Knobs, SearchOptions, check_choice
 from distbfs.report import plots
+from distbfs.report.energy import energy_lines, joules_of
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
 
@@ -62,8 +63,8 @@ def parse_entry(text: str, threads: int) -> Entry:
         if key not in OPTIONS or not value:
             allowed = ", ".join(f"{key}=…" for key in OPTIONS)
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
-        if key in SWITCHES and value not in ("yes", "no"):
-            raise UsageError(f"'{word}' of engine '{text}'; allowed: yes, no")
+        if key in SWITCHES:
+            check_choice(f"{key} of engine '{text}'", value, ("yes", "no"))
         if key == "threads" and not value.isdecimal():
             raise UsageError(f"'{word}' of engine '{text}' is not a number")
         if key in KNOBS:
@@ -136,8 +137,6 @@ def run(asked: CompareOptions) -> None:
     if plot is not None:
         plots.check_target(plot)
     stores = [open_store(path) for path in asked.stores]
-    if not stores:
-        raise UsageError("give one STORE or several")
     comparisons = []
     for store in stores:
         again = parse_entries(asked.engines, asked.baseline, counts, others)
@@ -173,7 +172,7 @@ def compare_on(
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
         chosen = choose_sources(
-            entries[0].open, asked.sources, asked.seed, directed=sessions.directed
+            entries[0].session, asked.sources, asked.seed, directed=sessions.directed
         )
         ids = store.load_ids() if terminal.world.rank == 0 else None
         compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
@@ -181,14 +180,14 @@ def compare_on(
             for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.library:
                     energy = searches_energy(
-                        entry.open, chosen.tolist(), compared["nedge"]
+                        entry.session, chosen.tolist(), compared["nedge"]
                     )
-                    figures |= {"energy": energy, "joules": joules_of(energy)}
-        stored = entries[0].open.edges
+                    figures |= {"energy": energy, "joules": joules_of(energy or {})}
+        stored = entries[0].session.edges
         about = {
             "title": str(store.folder),
             "source": store.manifest.source,
-            "vertices": entries[0].open.layout.n,
+            "vertices": entries[0].session.layout.n,
             "edges": stored if sessions.directed else stored // 2,
             "stored_edges": stored,
             "directed": sessions.directed,
@@ -202,5 +201,5 @@ def print_all(values: dict[str, Any]) -> None:
     for comparison in values.get("comparisons", [values]):
         for engine in comparison["engines"]:
             if "energy" in engine:
-                click.echo(f"{engine['engine']}:")
-                print_energy(engine["energy"])
+                lines = [f"{engine['engine']}:", *energy_lines(engine["energy"])]
+                click.echo("\n".join(lines))

@@ -22,7 +22,7 @@ from distbfs.benchmark.roots import choose_roots, some_roots
 from distbfs.cli.shared import Terminal, share_of_cores
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
-from distbfs.errors import UsageError, ValidationError
+from distbfs.errors import ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
 from distbfs.progress import Tell, unsaid, untold
@@ -47,12 +47,10 @@ def checks_of(record: dict[str, Any]) -> int:
 
 
 # of a level, by the name in the result: pruned are vertices found without being
-# searched, repeats frontier entries that are there twice, which not all engines count,
-# tail_bytes are read of columns in host memory
-COUNTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+# searched, tail_bytes are read of columns in host memory
+COUNTS: dict[str, Callable[[dict[str, Any]], int]] = {
     "checks": checks_of,
     "pruned": lambda record: record.get(PRUNED, 0),
-    "repeats": lambda record: record.get("repeats_missed"),
     "tail_bytes": lambda record: record.get(TAIL_BYTES, 0),
 }
 
@@ -67,6 +65,7 @@ class Entry:
     counts: counts of the counted sources, by the names in COUNTS
     result_bytes: bytes of the results of one search
     library: name of another library, which gives no records
+    session: what searches, once the graph is loaded
     """
 
     label: str
@@ -74,7 +73,7 @@ class Entry:
     series: str = ""
     threads: int | None = None
     library: str = ""
-    session: Session | None = None
+    session: Session = field(init=False)
     seconds: list[list[float]] = field(default_factory=list)
     counts: dict[str, list[int]] = field(
         default_factory=lambda: {name: [] for name in COUNTS}
@@ -82,16 +81,9 @@ class Entry:
     result_bytes: int = 0
 
     @property
-    def open(self) -> Session:
-        """The session; UsageError if it is not open yet."""
-        if self.session is None:
-            raise UsageError(f"{self.label} is not loaded")
-        return self.session
-
-    @property
     def on_device(self) -> bool:
         """Whether the engine searches on a CUDA device."""
-        return bool(self.open.held.devices)
+        return bool(self.session.held.devices)
 
 
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
@@ -211,7 +203,7 @@ def check_levels(
 
     expected, level: this rank's blocks of both, int32; ids: the file's ids, on rank 0
     """
-    world = entry.open.world
+    world = entry.session.world
     differ = np.array([not np.array_equal(expected, level)], dtype=np.uint8)
     if not world.allreduce(differ, "max")[0]:
         return
@@ -244,7 +236,7 @@ def take_turns(
     nedge: list[int] = []
     drawn = np.random.default_rng(1)  # the same on all ranks
     for entry in entries:
-        entry.open.search(int(sources[0]))
+        entry.session.search(int(sources[0]))
     for index, source in enumerate(sources.tolist()):
         for entry in entries:
             entry.seconds.append([])
@@ -252,7 +244,7 @@ def take_turns(
             levels: dict[str, Array] = {}
             for place in drawn.permutation(len(entries)):
                 entry = entries[place]
-                outcome = entry.open.search(source)
+                outcome = entry.session.search(source)
                 entry.seconds[-1].append(outcome.seconds)
                 levels[entry.label] = outcome.to_numpy()[0]
                 if entry is entries[0]:
@@ -270,12 +262,9 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:
-            outcome = entry.open.search(source, records=True)
+            outcome = entry.session.search(source, records=True)
             for name, count in COUNTS.items():
-                counts = [count(record) for record in outcome.records]
-                known = [x for x in counts if x is not None]
-                if known or not counts:
-                    entry.counts[name].append(sum(known))
+                entry.counts[name].append(sum(map(count, outcome.records)))
             entry.result_bytes = bytes_of(outcome)
             if entry is entries[0]:
                 reached.append(outcome.reached)
@@ -349,7 +338,7 @@ def compare(
         figures["result_bytes"] = entry.result_bytes
         about: dict[str, Any] = {"engine": entry.label}
         about |= {"series": entry.series or entry.label, "threads": entry.threads}
-        about["search"] = entry.open.describe()
+        about["search"] = entry.session.describe()
         rows.append({**about, **figures})
     add_speedups(rows, baseline)
     add_efficiency(rows)
@@ -357,7 +346,7 @@ def compare(
     limits: dict[str, list[float]] = {}
     if terminal.world.size == 1:
         rates = measure_rates(ours, max(reached))
-        limits = limits_of(ours, rates, entries[0].open.edges, reached)
+        limits = limits_of(ours, rates, entries[0].session.edges, reached)
     add_limits(rows, limits)
     return {
         "sources": [name_of(x, ids) for x in sources.tolist()],

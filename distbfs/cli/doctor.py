@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from distbfs.cli.links import link_facts
 from distbfs.cli.options.doctor import DoctorOptions
 from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.cli.trials import (
@@ -19,6 +18,7 @@ from distbfs.cli.trials import (
     engine_trials,
     host_facts,
     kernel_compilations,
+    link_facts,
     mpi_facts,
     nvrtc_version,
     software,
@@ -29,7 +29,7 @@ from distbfs.plan.memory import readable
 from distbfs.ranks.agreement import gather_texts
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.world import SoloWorld
-from distbfs.report.tables import print_fields, shown
+from distbfs.report.tables import counted, print_fields, shown
 
 WIDTH = 16
 NO_DEVICE = "need a CUDA device"
@@ -148,8 +148,7 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
         how = how if host["portable"] else "compile"
         out["kernels"] = f"{len(good)} of {len(kernels)} {how}: {', '.join(good)}"
     if devices:
-        count = "1 device" if len(devices) == 1 else f"{len(devices)} devices"
-        out["CUDA"] = f"cupy {cuda['cupy']}, {count}"
+        out["CUDA"] = f"cupy {cuda['cupy']}, {counted(len(devices), 'device')}"
         out |= {f"device {index}": text for index, text in enumerate(devices)}
     else:
         out["CUDA"] = cuda["said"]

@@ -11,14 +11,14 @@ import click
 import numpy as np
 
 from distbfs.benchmark import graph500_report as reports
-from distbfs.benchmark.graph500 import ParentShare, run_searches
+from distbfs.benchmark.graph500 import run_searches
 from distbfs.benchmark.roots import (
     Connected,
     choose_roots,
     connected_from_tuples,
     some_roots,
 )
-from distbfs.cli.measures import check_trace, searches_energy, traced
+from distbfs.cli.measures import searches_energy, traced
 from distbfs.cli.options.graph500 import Graph500Options
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -151,30 +151,23 @@ def typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def refuse_build_options(context: click.Context) -> None:
-    """Raise UsageError for build options given beside a store."""
-    for option in context.command.params:
+def refuse_together(context: click.Context, asked: Graph500Options) -> None:
+    """Raise UsageError for options that do not go together."""
+    if (asked.scale is None) == (asked.graph is None):
+        raise UsageError("give either --scale or --graph")
+    if typed(context, "skip_validation") and typed(context, "validate"):
+        raise UsageError("give either --skip-validation or --validate")
+    for option in context.command.params if asked.graph is not None else ():
         if option.name in BUILD_OPTIONS and typed(context, option.name):
             name = max(option.opts, key=len)
             raise UsageError(f"{name} is settled by the store; leave it out")
 
 
-def refuse_together(context: click.Context, *graphs: object) -> None:
-    """Raise UsageError unless one graph is given, and one number to validate."""
-    if sum(one is not None for one in graphs) != 1:
-        raise UsageError("give either --scale or --graph")
-    if typed(context, "skip_validation") and typed(context, "validate"):
-        raise UsageError("give either --skip-validation or --validate")
-
-
-def run(asked: Graph500Options) -> int:
+def run(asked: Graph500Options) -> None:
     """Run the command."""
     context, graph = click.get_current_context(), asked.graph
-    refuse_together(context, asked.scale, graph)
-    if graph is not None:
-        refuse_build_options(context)
+    refuse_together(context, asked)
     terminal = open_terminal(asked)
-    check_trace(asked.trace)
     world, place = terminal.world, terminal.stdout_place(asked.records, asked.trace)
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
     options = terminal.search_options(asked)
@@ -194,7 +187,6 @@ def run(asked: Graph500Options) -> int:
         terminal.say_engine(session)
         n, connected = session.layout.n, opened.connected
         chosen = some_roots(choose_roots(n, asked.roots, asked.seed, connected))
-        cost = ParentShare()
         check = min(asked.validate or len(chosen), len(chosen))
         check = 0 if asked.skip_validation else check
         progress = terminal.progress("searching", len(chosen) + check)
@@ -209,7 +201,6 @@ def run(asked: Graph500Options) -> int:
                 stop=lambda: stop.agreed(world),
                 within=stop_within(session, stop),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
-                report=lambda outcome, _: cost.add(outcome),
                 done=Sum(tell),
             )
         warn_of_rest(len(searches), len(chosen))
@@ -220,9 +211,9 @@ def run(asked: Graph500Options) -> int:
         searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:
-            return 0
+            return
         lines = energy_lines(energy) if energy is not None else []
-        notes = {**opened.facts.pop("notes"), **session.notes(), **cost.note()}
+        notes = {**opened.facts.pop("notes"), **session.notes()}
         notes |= compile_note(terminal)
         notes |= {f"energy {k}": line for k, line in enumerate(lines, 1)}
         figures = reports.BenchmarkFigures(
@@ -240,7 +231,7 @@ def run(asked: Graph500Options) -> int:
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        return print_report(terminal, figures, session, energy, place)
+        print_report(terminal, figures, session, energy, place)
 
 
 def write_level_records(
@@ -286,14 +277,9 @@ def print_report(
     session: Session,
     energy: dict[str, Any] | None,
     place: Path | None,
-) -> int:
-    """Print the report, or the errors of an invalid run; returns the exit code."""
-    if reports.failures(figures):
-        if terminal.world.rank == 0:
-            click.echo(reports.invalid_text(figures), err=True, nl=False)
-        return 1
+) -> None:
+    """Print the report; ValidationError for an invalid run."""
     values = {**reports.as_json(figures), "search": session.describe()}
     values |= {} if energy is None else {"energy": energy}
     text = reports.as_text(figures)
     terminal.result(values, lambda: click.echo(text, nl=False), place)
-    return 0

@@ -11,18 +11,16 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import click
 
 from distbfs.cli.shared import Terminal
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.writing import check_place
 from distbfs.ranks.agreement import gather_texts
-from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.report.energy import energy_figures, joined
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
 from distbfs.timing import Trace
@@ -59,35 +57,15 @@ def searches_energy(
         for _ in range(repeats):
             run()
         world.barrier()
-    every = gather_texts(world, json.dumps(energy_values(energy)))
+    every = gather_texts(world, json.dumps(asdict(energy)))
     values = joined([json.loads(text) for text in every])
     return energy_figures(values, repeats * len(made), repeats * sum(edges))
-
-
-def joules_of(figures: dict[str, Any] | None) -> float | None:
-    """Return the joules per search: of GPUs by counter or power, else of CPUs."""
-    figures = figures or {}
-    ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
-    per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
-    return next((joules for joules in per_search if joules), None)
 
 
 def gpus_of(session: Session) -> list[str]:
     """Return this rank's GPUs of a session, with the ids that nvidia-smi shows."""
     devices = sorted(set(session.held.devices))
     return cuda.uuids(devices) if devices else []
-
-
-def print_energy(figures: dict[str, Any]) -> None:
-    """Print the figures, one line each."""
-    for line in energy_lines(figures):
-        click.echo(line)
-
-
-def check_trace(path: Path | None) -> None:
-    """Raise an error, before a long run, for a file that cannot be written."""
-    if path is not None:
-        check_place(path)
 
 
 @contextmanager

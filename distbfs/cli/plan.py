@@ -27,31 +27,21 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
-from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.memory import readable
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.search.domains import counted
-from distbfs.store import schema
 
-FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
-CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
 SHOWN = ("basis", "exact", "domain", "tuples", "threshold", "delegates", "nn")
 
 
-def disk_bytes(shape: PartShape) -> int:
-    """Return the bytes of a part's file: whole chunks, and the overhead of HDF5."""
-    total = FILE_OVERHEAD
-    for size in memory.array_bytes(shape).values():
-        if size:
-            chunk = min(size, schema.CHUNK_BYTES)
-            total += -(-size // chunk) * (chunk + CHUNK_OVERHEAD)
-    return total
-
-
 def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
-    """Return the bytes of one part on its device, item by item."""
+    """Return the bytes of one part on its device, item by item.
+
+    On disk, HDF5 adds some KiB to the arrays of a part that does not exist yet.
+    """
     shape = graph.shapes[index]
     arrays = memory.array_bytes(shape)
     rows = {name.replace("/", "_"): size for name, size in arrays.items()}
@@ -63,7 +53,7 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     needs = ("stored", "search", "session", "process")
     rows["searching"] = sum(rows[name] for name in needs)
     rows["building"] = memory.build_bytes(shape, graph.tuples)
-    rows["disk"] = graph.files[index] if graph.files else disk_bytes(shape)
+    rows["disk"] = graph.files[index] if graph.files else rows["stored"]
     return rows
 
 

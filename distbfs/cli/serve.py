@@ -13,7 +13,7 @@ import click
 from msgspec import to_builtins
 
 from distbfs.cli.graphs import SearchedGraph, open_graph
-from distbfs.cli.measures import check_trace, traced
+from distbfs.cli.measures import traced
 from distbfs.cli.options.serve import ServeOptions
 from distbfs.cli.shared import (
     AT_ONCE,
@@ -119,7 +119,7 @@ def run(asked: ServeOptions) -> None:
         raise UsageError(f"{more} needs --socket or --http: stdout carries the answers")
     if path == STDIN and streams:
         raise UsageError("GRAPH - needs --socket or --http: stdin carries the requests")
-    check_trace(asked.trace)
+    terminal.stdout_place(asked.trace)
     if world.rank == 0:
         check_ways(asked)
     request, options = make_request(asked), terminal.search_options(asked)

@@ -125,9 +125,14 @@ class Terminal:
         return self.speech.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def stdout_place(self, *places: Path | None) -> Path | None:
-        """Return the output that is stdout, if one is; UsageError if several are."""
+        """Return the output that is stdout, if one is.
+
+        UsageError, before a long run, if several are, or if rank 0 cannot write one.
+        """
         if places.count(DASH) + self.speech.as_json > 1 and DASH in places:
             raise UsageError("- is stdout, for one output alone, without --json")
+        for path in filter(None, places) if self.world.rank == 0 else ():
+            check_place(path)
         return DASH if DASH in places else None
 
     def result(
@@ -185,8 +190,6 @@ class Terminal:
     def search_options(self, asked: SearchChoices) -> SearchOptions:
         """Return search options from those of the command line (collective)."""
         values = dict(asked.search)
-        if not (values["levels"] or values["parents"]):
-            raise UsageError("give either --no-levels or --no-parents")
         values["threads"] = values["threads"] or share_of_cores(self.world)
         return SearchOptions.named(exchange=values.pop("name"), **values)
 
@@ -198,7 +201,6 @@ class Terminal:
             return None
         if path == DASH:
             return sys.stdout
-        check_place(path)
         raw = NamedFile(str(path), "a" if append else "w")
         return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 

@@ -37,7 +37,8 @@ from distbfs.plan.memory import machine_memory
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.mpi import MpiWorld, library_name
 from distbfs.ranks.world import Ranks, SoloWorld
-from distbfs.search.choose import Request
+from distbfs.search.choose import ONE_DEVICE_BELOW, Request, choose
+from distbfs.search.domains import choose_exchange, described
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.types import Array
@@ -83,16 +84,11 @@ def library_facts(mpi: ModuleType) -> dict[str, Any]:
 
 
 def tell_mpi() -> None:
-    """Start MPI in this process and print its facts, as lines of JSON."""
-    import mpi4py  # noqa: PLC0415
-
-    mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = True
+    """Start MPI in this process and print its facts as JSON, in the last line."""
     from mpi4py import MPI  # noqa: PLC0415
 
-    print(json.dumps({"library": library_name(MPI)}), flush=True)  # noqa: T201
-    MPI.Init_thread(MPI.THREAD_SERIALIZED)
-    print(json.dumps(library_facts(MPI)), flush=True)  # noqa: T201
+    facts = {"library": library_name(MPI), **library_facts(MPI)}
+    print(json.dumps(facts), flush=True)  # noqa: T201
 
 
 def ask_mpi() -> dict[str, Any]:
@@ -109,13 +105,10 @@ def ask_mpi() -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"problem": f"MPI does not start: {error}; {GET_MPI}"}
-    facts: dict[str, Any] = {}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            facts |= json.loads(line)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
-        facts["problem"] = f"mpi4py cannot be used: {last}; {GET_MPI}"
+        return {"problem": f"mpi4py cannot be used: {last}; {GET_MPI}"}
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return facts
 
 
@@ -140,6 +133,29 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
         problem = f"mpi4py is not installed, so there is one rank only; {GET_MPI}"
         return facts | {"problem": problem}
     return facts if launch else facts | ask_mpi()
+
+
+def link_facts(world: Ranks) -> dict[str, str | None]:
+    """Choose the search of a large graph by all ranks (collective).
+
+    The result has
+    domains: which domains of devices, which read each other's memory, there are; None
+    without devices
+    exchange: the exchange between domains, or between ranks without devices
+    reason: why they were chosen
+    """
+    options = SearchOptions(engine="auto")
+    choice = choose(world, options, ONE_DEVICE_BELOW, Request())
+    domains: str | None = "one domain"
+    exchange, reason = choice.exchange, choice.why
+    if choice.place == "host":
+        exchange, why = choose_exchange(world, "auto")
+        # the lines of the hosts tell why there is no device
+        domains = None
+        reason = why if reason.startswith("no CUDA") else f"{why}: {reason}"
+    elif choice.placement is not None:
+        domains = described(choice.placement.domains)
+    return {"domains": domains, "exchange": exchange, "reason": reason}
 
 
 def tried(attempt: Callable[[], Any]) -> tuple[Any, str]:

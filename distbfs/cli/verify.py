@@ -51,7 +51,7 @@ def run(asked: VerifyOptions) -> None:
     }
     terminal.result(values, lambda: print_verification(values))
     if not result.ok:
-        count = len(result.findings)
-        number = "1 finding" if count == 1 else f"{count} findings, the first"
+        number = counted(len(result.findings), "finding")
+        number += ", the first" * (len(result.findings) > 1)
         first = result.findings[0].removeprefix(f"{store}/")
         raise StoreError(f"{store}: {number}: {first}")

@@ -55,10 +55,6 @@ class GpuEnergy:
             return self.counter_joules
         return self.sampled_joules
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return dict(vars(self))
-
 
 @dataclass
 class Gpu:

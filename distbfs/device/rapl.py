@@ -6,7 +6,6 @@ import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from distbfs.errors import DeviceMissing
 
@@ -39,10 +38,6 @@ class CpuEnergy:
 
     zone: str
     joules: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return dict(vars(self))
 
 
 def zones(folder: Path) -> list[Zone]:

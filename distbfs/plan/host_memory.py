@@ -9,7 +9,8 @@ import numpy as np
 
 from distbfs.errors import OutOfMemory
 from distbfs.generate.expected import expected_edges
-from distbfs.generate.kronecker import MAX_SCALE
+from distbfs.generate.families import from_description
+from distbfs.generate.kronecker import Kronecker
 from distbfs.partition.layout import MAX_LOCAL, Layout
 from distbfs.plan.memory import (
     VERTEX,
@@ -51,13 +52,12 @@ def has_room_for_rows(world: World, n: int, nbytes: int) -> bool:
 
 def kronecker_of(description: Mapping[str, Any], n: int) -> tuple[int, int] | None:
     """Return the scale and edge factor of a Kronecker graph, None for other graphs."""
-    scale, factor = description.get("scale"), description.get("edge_factor")
     if description["family"] != "kronecker":
         return None
-    if not isinstance(scale, int) or not isinstance(factor, int):
+    source = from_description(description)
+    if not isinstance(source, Kronecker) or source.n != n:
         return None
-    possible = 1 <= scale <= MAX_SCALE and factor >= 1
-    return (scale, factor) if possible and n == 1 << scale else None
+    return source.scale, source.edge_factor
 
 
 def nn_edges(

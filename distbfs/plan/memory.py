@@ -23,7 +23,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import KIND, mask_words, names_of, part_table
-from distbfs.types import SUBGRAPHS, Floats, Ids, World
+from distbfs.types import SUBGRAPHS, World
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
 # makes the rest
@@ -42,8 +42,6 @@ PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 MAPPING_VERTEX = 40  # BlockMap, during its construction
 FINISHED_DELEGATE = 32  # while delegates get their parents
 
-LEAST_CHANCE = 1e-300
-LISTED = 8  # see ``PartShape``
 
 PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 
@@ -72,8 +70,6 @@ class PartShape:
     edges_away: number of nn edges to other domains; None to assume that ends were dealt
     at random
     targets: number of vertices of other domains to which nn edges of the part lead
-    listed: number of normal vertices with 2 or more edges that stay in the domain, plus
-    those with 3 or more, … up to LISTED; None if it is not known
     """
 
     n: int
@@ -85,7 +81,6 @@ class PartShape:
     edges: Mapping[str, int]
     nd_sources: int
     targets: int | None = None
-    listed: int | None = None
     domain: int = 1
     edges_away: int | None = None
     directed: bool = False
@@ -211,8 +206,8 @@ def expected_shape(
     # the neighbours of a vertex are assumed normal independently of each other
     with_nd = float(counts @ (1 - (nn / max(ends, 1)) ** degrees))
     away = (parts - domain) / parts
-    apart = nn / max(ends, 1) * away  # chance that an end is outer
-    share = nn / max(ends, 1) / parts  # and is of a vertex of a certain part
+    # chance that an end is outer, and of a vertex of a certain part
+    share = nn / max(ends, 1) / parts
     targets = float(counts @ (1 - (1 - share) ** degrees)) * away
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
@@ -227,7 +222,6 @@ def expected_shape(
         nd_sources=math.ceil(with_nd / parts),
         domain=domain,
         targets=math.ceil(targets),
-        listed=math.ceil(float(counts @ _listed(degrees, 1 - apart)) / parts),
     )
 
 
@@ -238,23 +232,6 @@ def one_way(shape: PartShape, share: float = 0.5) -> PartShape:
     """
     edges = {name: math.ceil(share * count) for name, count in shape.edges.items()}
     return replace(shape, edges=edges, directed=True)
-
-
-def _listed(degrees: Ids, inside: float) -> Floats:
-    """Return the expected number of lists of a vertex of each degree.
-
-    inside: chance that an edge stays in the part
-
-    ``PartShape.listed`` says what the lists are.
-    """
-    none = degrees * math.log(max(1 - inside, LEAST_CHANCE))
-    logs = math.log(max(inside, LEAST_CHANCE)) - math.log(max(1 - inside, LEAST_CHANCE))
-    ways, below, lists = (np.full(len(degrees), x) for x in (1.0, 0.0, 0.0))
-    for k in range(LISTED):
-        below += ways * np.exp(np.minimum(none + k * logs, 0))
-        ways *= np.maximum(degrees - k, 0) / (k + 1)
-        lists += (k > 0) * (1 - np.minimum(below, 1))
-    return lists
 
 
 def memory_limit() -> int | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from distbfs.device.energy import CPU_ONLY, GPU_ONLY, Energy
+from distbfs.device.energy import CPU_ONLY, GPU_ONLY
 from distbfs.report.tables import shown
 
-
-def energy_values(energy: Energy) -> dict[str, Any]:
-    """Return the measurements of this rank as JSON values."""
-    return {
-        "seconds": energy.seconds,
-        "gpus": [gpu.as_dict() for gpu in energy.gpus],
-        "cpus": [cpu.as_dict() for cpu in energy.cpus],
-        "missing": list(energy.missing),
-    }
+# by kind of meter: what it measures, and the figures of a device with their words
+METERS = {
+    "gpu": (
+        GPU_ONLY,
+        {"counter_joules": " by counter", "sampled_joules": " by power, sampled"},
+    ),
+    "cpu": (CPU_ONLY, {"joules": ""}),
+}
 
 
 def joined(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -45,10 +44,7 @@ def energy_figures(
     A total is given only if all of its parts are known.
     """
     figures: dict[str, Any] = {**values, "searches": searches, "edges": edges}
-    for kind, note, ways in (
-        ("gpu", GPU_ONLY, ("counter_joules", "sampled_joules")),
-        ("cpu", CPU_ONLY, ("joules",)),
-    ):
+    for kind, (note, ways) in METERS.items():
         each = values[f"{kind}s"]
         if not each:
             continue
@@ -69,15 +65,13 @@ def energy_lines(figures: Mapping[str, Any]) -> list[str]:
     """Return the figures as lines of text."""
     lines = []
     count, seconds = figures["searches"], figures["seconds"]
-    for kind in ("gpu", "cpu"):
+    for kind, (_, ways) in METERS.items():
         totals = figures.get(kind)
         if totals is None:
             continue
-        words = {"counter_joules": "counter", "sampled_joules": "power, sampled"}
-        for way in ("counter_joules", "sampled_joules", "joules"):
+        for way, by in ways.items():
             if way not in totals:
                 continue
-            by = f" by {words[way]}" if way in words else ""
             per_edge = totals[f"{way}_per_edge"]
             edge = "" if per_edge is None else f", {shown(per_edge * 1e9)} nJ/edge"
             lines.append(
@@ -92,3 +86,10 @@ def energy_lines(figures: Mapping[str, Any]) -> list[str]:
         lines.append(f"{gpu['name']} {gpu['uuid']}: {', '.join(words_of)}")
     lines += [f"no energy figure: {line}" for line in figures["missing"]]
     return lines
+
+
+def joules_of(figures: Mapping[str, Any]) -> float | None:
+    """Return the joules per search: of GPUs by counter or power, else of CPUs."""
+    every = [(kind, way) for kind, (_, ways) in METERS.items() for way in ways]
+    per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in every)
+    return next((joules for joules in per_search if joules), None)

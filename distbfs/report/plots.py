@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from distbfs.formats.writing import check_place, placed
 from distbfs.leftovers import DASH
 
 KINDS = (".png", ".svg", ".pdf")
-PLAIN = 10_000  # below which counts are written without powers
 # what tells lines and bars apart without colours, in turn
 MARKERS, HATCHES = "os^DvP*X", ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
 
@@ -80,11 +79,10 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     ):
         points = [(a, b) for a, b in zip(x, y, strict=True) if a > 0]
         if points:
-            axes.loglog(*zip(*points, strict=True), ".", color="tab:blue")
-            for axis, limits in zip(
-                (axes.xaxis, axes.yaxis), zip(*points, strict=True), strict=True
-            ):
-                count_axis(axis, min(limits), max(limits))
+            a, b = zip(*points, strict=True)
+            axes.loglog(a, b, ".", color="tab:blue")
+            axes.set_xlim(log_axis(axes.xaxis, min(a), max(a)))
+            axes.set_ylim(log_axis(axes.yaxis, min(b), max(b)))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
     count, largest = components["count"], components["largest"]
@@ -94,82 +92,24 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     whose = " of the largest"
     if count == 1:
         parts, whose = "one component", ""
-    size = f"{values['vertices']} vertices, {values['edges']} edges"
     figure.suptitle(
-        f"{Path(values['store']).name}: {size}\n"
+        f"{Path(values['store']).name}: {size_of_graph(values)}\n"
         f"{parts}; diameter{whose} at least {values['diameter']['at_least']}",
         fontsize=10,
     )
     write(figure, path)
 
 
-def count_axis(axis: Any, least: int, most: int) -> None:
-    """Mark counts on a logarithmic axis so that no two labels touch."""
+def log_axis(axis: Any, least: float, most: float) -> tuple[float, float]:
+    """Mark a logarithmic axis with plain numbers so that no two labels touch.
+
+    Return limits that leave room around all points.
+    """
     from matplotlib import ticker  # noqa: PLC0415
 
     few = most < 100 * least
     digits = range(1, 10) if most < 7 * least else (1, 2, 5) if few else (1,)
     axis.set_major_locator(ticker.LogLocator(subs=tuple(digits)))
-    if most < PLAIN:
-        axis.set_major_formatter(lambda x, _: f"{x:g}" if x >= 1 else "")
+    axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
-    low, high = (0.7 * least, 1.4 * most) if few else (0.6 * least, 1.7 * most)
-    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)
-
-
-def draw_trace(
-    events: Sequence[Mapping[str, Any]],
-    path: Path,
-    begin: float = 0.0,
-    end: float | None = None,
-    title: str = "",
-) -> None:
-    """Draw the phases of each rank over time in one row, with inner spans on top.
-
-    events: complete events as ``report.trace.read_trace`` returns them
-    begin, end: the interval to show, ms; UsageError if it is empty
-    title: the subject of the trace
-    """
-    shown = [
-        event
-        for event in events
-        if (event["ts"] + event["dur"]) / 1e3 >= begin
-        and (end is None or event["ts"] / 1e3 <= end)
-    ]
-    if not shown:
-        raise UsageError("the trace has nothing between these times")
-    ranks = sorted({event["pid"] for event in shown})
-    total: dict[str, float] = {}
-    for event in shown:
-        total[event["name"]] = total.get(event["name"], 0.0) + event["dur"]
-    names = sorted(total, key=lambda name: -total[name])
-    figure = new_figure(10, max(1.5 + 0.7 * len(ranks), 0.6 + 0.2 * len(names)))
-    from matplotlib import colormaps  # noqa: PLC0415
-
-    shades = colormaps["tab20" if len(names) > 10 else "tab10"]
-    looks = {
-        name: {"facecolor": shades(k % shades.N), "hatch": HATCHES[k % len(HATCHES)]}
-        for k, name in enumerate(names)
-    }
-    axes = figure.subplots()
-    for row, rank in enumerate(ranks):
-        events_of_rank = [event for event in shown if event["pid"] == rank]
-        for name in names:
-            spans = [
-                (event["ts"] / 1e3, event["dur"] / 1e3)
-                for event in events_of_rank
-                if event["name"] == name
-            ]
-            # the longer a kind takes in all, the more others it may hold
-            order = names.index(name)
-            height = 0.9 - 0.4 * min(order, 5) / 5
-            place = (row - height / 2, height)
-            axes.broken_barh(spans, place, zorder=2 + order, **looks[name])
-    handles = [axes.barh(0, 0, **looks[name]) for name in names]
-    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
-    axes.set_title(title, fontsize=10)
-    axes.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks])
-    axes.invert_yaxis()
-    axes.set_xlim(left=begin, right=end)
-    axes.set_xlabel("ms")
-    write(figure, path)
+    return (0.95 if few else 0.6) * least, 1.6 * most

@@ -60,9 +60,6 @@ class Result(ResultArrays, Tabular):
         One entry per level, after ``Session.search(records=True)``, else empty.
     phases : dict of str to float
         Seconds of this rank by phase.
-    parent_cost : ParentCost
-        Questions, bytes and messages that this rank needed for parents found on other
-        parts.
 
     Notes
     -----

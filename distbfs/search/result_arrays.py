@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from distbfs.locks import ForkLock
     from distbfs.search.paths import PathFinder
-    from distbfs.search.runners.base import Found, ParentCost
+    from distbfs.search.runners.base import Found
 
 
 Owner = TypeVar("Owner", bound="ResultArrays")
@@ -136,7 +136,6 @@ class ResultArrays:
             self.source = self.sources.tolist()
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = outcome.records, outcome.phases
-        self.parent_cost: ParentCost = outcome.parent_cost
         self.engine, self.has_levels, self.has_parents = engine, True, parents
         self.order = None
         if outcome.order is not None:

@@ -47,11 +47,11 @@ from distbfs.validation.faults import (
     checked_roots,
 )
 from distbfs.validation.states import (
+    ALONE,
     CHUNK,
     DIVISORS,
     StateLayout,
-    form_alone,
-    form_asked,
+    code_bits,
     form_of_all,
 )
 
@@ -180,8 +180,8 @@ class _Check(Devices):
         """Choose the form of states and the tuples in a piece (collective)."""
         deepest, widest = self.most_of(CheckingDevice.deepest, self._parent_bytes)
         widest *= self.known.asked.parents
-        asked, sizes = form_asked(deepest), [chunk]
-        first = form_alone()
+        asked, sizes = StateLayout(1, code_bits(deepest), asked=True), [chunk]
+        first = ALONE
         if self.total > 1:
             first = form_of_all(deepest, widest)
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]

@@ -40,7 +40,6 @@ VERTEX_BLOCKS = 8  # on each multiprocessor
 # Few blocks and little shared memory leave room for the kernel that writes the next
 # chunk, and the L1 cache to random reads in flight; kept chunks are not written.
 TUPLE_BLOCKS, KEPT_BLOCKS = 2, 4
-SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
 NOT_HERE = np.iinfo(np.int64).min  # less than any value
 
@@ -241,7 +240,7 @@ class CheckingDevice:
         """Launch a kernel with the present arguments."""
         kernel = self._module.kernel(name)
         if name.startswith("check_tuples"):
-            kernel.set_attribute(SHARED_CARVE_OUT, SHARED_PERCENT)
+            kernel.set_attribute(programs.PREFERRED_CARVEOUT, SHARED_PERCENT)
         stream = cuda.cupy().cuda.get_current_stream()
         kernel.prepare(self.check, cuda.multiprocessors() * blocks, BLOCK)(stream.ptr)
 

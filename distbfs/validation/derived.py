@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.types import UNREACHED, slice_bounds
-from distbfs.validation.block_values import Lookup
+from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from distbfs.types import Array, Ids, Levels, World
 
+CHUNK = 1 << 20
 EMPTY: Ids = np.zeros(0, dtype=np.int64)
 
 
 def levels_of_block(
-    world: World, n: int, parent: Array, limit: int, chunk: int
+    world: World,
+    n: int,
+    parent: Array,
+    limit: int = REPLICATED_LIMIT,
+    chunk: int = CHUNK,
 ) -> Levels:
     """Return the levels of this rank's block, int32 (collective).
 

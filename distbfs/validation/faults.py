@@ -56,9 +56,6 @@ KINDS = {name: row for row, name in enumerate(TEXTS)}
 FIRST = len(KINDS)  # where first positions begin in a report
 REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * FIRST, 2 * FIRST + 4)
 NOWHERE = np.iinfo(np.int64).max  # the position of a kind without faults
-BOTH = "levels and parents: rules 1 to 5"
-LEVELS = "levels only: rules 3 and 4, and levels in place of rules 1, 2 and 5"
-PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 
 
 @dataclass(frozen=True)
@@ -72,13 +69,6 @@ class Asked:
     levels: bool
     parents: bool
     directed: bool
-
-    @property
-    def checked(self) -> str:
-        """The names of the rules that are checked."""
-        if not self.levels:
-            return PARENTS
-        return BOTH if self.parents else LEVELS
 
     @property
     def texts(self) -> dict[str, str]:
@@ -96,7 +86,6 @@ class Validation:
     a directed graph, with a reached first end
     reached: number of reached vertices; depth: largest level, -1 if none is reached
     seconds: wall time, including the generation of the tuples
-    checked: names of the checked rules
     """
 
     valid: bool
@@ -105,7 +94,6 @@ class Validation:
     reached: int
     depth: int
     seconds: float
-    checked: str
 
 
 @dataclass(frozen=True)
@@ -232,5 +220,4 @@ class Tally:
             reached=int(total.report[REACHED]),
             depth=int(total.report[DEPTH]) - 1,
             seconds=float(world.allreduce(seconds, "max")[0]),
-            checked=asked.checked,
         )

@@ -46,7 +46,7 @@ from distbfs.types import (
 )
 from distbfs.validation import tuple_checks
 from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup
-from distbfs.validation.derived import levels_of_block
+from distbfs.validation.derived import CHUNK, EMPTY, levels_of_block
 from distbfs.validation.faults import (
     DEPTH,
     REACHED,
@@ -59,9 +59,6 @@ from distbfs.validation.faults import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-CHUNK = 1 << 20
-EMPTY: Ids = np.zeros(0, dtype=np.int64)
 
 
 def validate(

@@ -20,7 +20,6 @@ TUPLES_PER_THREAD = 4
 SPREAD = 1 << 24  # words of states that a device receives at a time
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
 WIDTHS = (4, 8, 16, 32)
-DEEP_CODE = 3  # bits of a code where one device has all levels
 MOST_CODE = 31
 
 
@@ -47,6 +46,9 @@ class StateLayout:
         return row_length(vertices) * self.bits // 32
 
 
+ALONE = StateLayout(WIDTHS[0], code=3, alone=True)  # of a single device
+
+
 def row_length(vertices: int) -> int:
     """Return the number of table entries of a part of ``vertices`` vertices."""
     return -(-vertices // ROW) * ROW
@@ -58,11 +60,6 @@ def code_bits(deepest: int) -> int:
     return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
 
 
-def form_alone() -> StateLayout:
-    """Return the form for a single device."""
-    return StateLayout(WIDTHS[0], DEEP_CODE, alone=True)
-
-
 def form_of_all(deepest: int, parent_bytes: int) -> StateLayout:
     """Return the form for several devices, each with states and parents of all.
 
@@ -71,11 +68,6 @@ def form_of_all(deepest: int, parent_bytes: int) -> StateLayout:
     code = code_bits(deepest)
     bits = next(x for x in WIDTHS if x > code)
     return StateLayout(bits, code, copied=parent_bytes)
-
-
-def form_asked(deepest: int) -> StateLayout:
-    """Return the form in which states are requested from their owners."""
-    return StateLayout(1, code_bits(deepest), asked=True)
 
 
 def whole_threads(tuples: int) -> int:

@@ -9,7 +9,6 @@ from distbfs.benchmark.graph500_report import (
     SearchFigures,
     as_json,
     as_text,
-    invalid_text,
 )
 from distbfs.errors import ValidationError
 
@@ -167,8 +166,3 @@ def test_an_invalid_run_has_no_figures():
     for make in (as_text, as_json):
         with pytest.raises(ValidationError, match=r"1 of 2 .* root 5: rule 3"):
             make(figures)
-    assert invalid_text(figures) == (
-        "No results printed for invalid run.\nsearch from root 5: rule 3: 1 tuples\n"
-    )
-    many = replace(FIGURES, searches=[wrong] * 14)
-    assert invalid_text(many).splitlines()[-1] == "and 4 more"

@@ -273,7 +273,7 @@ def test_no_levels_of_ranks(stores, output):
 
 def test_levels_that_are_needed(stores, tmp_path):
     words = ("bfs", stores[1], "--source", 3, "--no-levels")
-    assert "give either --no-levels or" in here(*words, "--no-parents").refusal
+    assert "without levels and without parents" in here(*words, "--no-parents").refusal
     for more in (
         ("--counts", "uint64"),
         ("--paths-to", 4),

@@ -61,7 +61,7 @@ def toy(monkeypatch):
     """Return what a command gives its program."""
     made = []
     monkeypatch.setattr(verify, "run", made.append)
-    command = command_of("toy", Toy, run="verify.run", LOW=2)
+    command = command_of("verify", Toy, LOW=2)
 
     def call(*words):
         done = CliRunner().invoke(command, ["here", *words], standalone_mode=False)

@@ -189,7 +189,7 @@ def test_refused_and_nothing_left_behind(store, tmp_path):
     for words, text in (
         ((store, "-o", tmp_path / "there.el"), "exists; give --force"),
         ((store, "-o", tmp_path / "a.xyz"), "the ending names no format"),
-        ((store, "-o", tmp_path), "the ending names no format"),
+        ((store, "-o", tmp_path), "is a folder; give the name of a file"),
         ((store, "-o", tmp_path / "a.sg.gz"), "are not compressed"),
         ((store, "-o", tmp_path / "none" / "a.el"), "there is no folder"),
         ((tmp_path, "-o", tmp_path / "a.el"), "not a graph store"),

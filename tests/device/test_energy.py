@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import asdict
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from distbfs.device import nvml, rapl
 from distbfs.device.energy import measured
 from distbfs.errors import DeviceMissing
-from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.report.energy import energy_figures, energy_lines, joined
 
 MINE, OTHER = "GPU-1", "GPU-2"
 
@@ -135,7 +136,7 @@ def test_without_nvml_there_is_no_figure(monkeypatch, fake):
         pass
     (line,) = energy.missing
     assert line.startswith("no NVML: nvidia-ml-py is not installed; pip install")
-    figures = energy_figures(joined([energy_values(energy)]), 3, 10)
+    figures = energy_figures(joined([asdict(energy)]), 3, 10)
     assert "gpu" not in figures
     assert energy_lines(figures) == [f"no energy figure: {line}"]
 

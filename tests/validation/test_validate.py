@@ -343,7 +343,7 @@ def test_roots_of_a_set_are_named_and_checked():
             validate(SoloWorld(), PATH, np.array(roots), level, parent)
 
 
-def test_levels_only_says_so_and_finds_a_level_without_support():
+def test_levels_only_finds_a_level_without_support():
     level = PATH_LEVEL.copy()
     level[4:] = (2, 3)
     verdict = answers(PATH, 0, level, None)
@@ -353,8 +353,6 @@ def test_levels_only_says_so_and_finds_a_level_without_support():
             "vertex 4 at level 2"
         )
     ]
-    assert verdict.checked.startswith("levels only")
-    assert answers(PATH, 0, PATH_LEVEL, PATH_PARENT).checked.endswith("rules 1 to 5")
 
 
 # what parents are changed, of which vertices, to what; all messages that tell of it
@@ -425,7 +423,6 @@ def test_faults_of_parents_alone(name):
     parent[[*changes]] = [*changes.values()]
     verdict = answers(PATH, 0, None, parent)
     assert verdict.errors == messages
-    assert verdict.checked.startswith("parents only: rules 1 to 5")
 
 
 @pytest.mark.parametrize("n", [1, 3, 255, 256, 257])

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import LibraryRows
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import Levels
+from distbfs.validation.derived import levels_of_block
 
 
 class ScipyLibrary:
@@ -31,16 +33,7 @@ class ScipyLibrary:
         return self._call(self._matrix, root, directed=True)
 
     def levels(self, answer: Any, root: int) -> Levels:
-        """Convert to levels, int32 [n]: children of one parent follow each other."""
-        order, predecessors = answer
-        level = np.full(len(predecessors), -1, np.int32)
-        place = np.zeros(len(predecessors), np.int64)
-        place[order] = np.arange(len(order))
-        parent = place[predecessors[order[1:]]]  # ascending
-        level[root] = 0
-        start, stop, depth = 0, 1, 0
-        while stop < len(order):
-            depth += 1
-            start, stop = stop, 1 + int(np.searchsorted(parent, stop))
-            level[order[start:stop]] = depth
-        return level
+        """Convert predecessors to levels, int32 [n]."""
+        parent = answer[1].astype(np.int64)
+        parent[root] = root
+        return levels_of_block(SoloWorld(), len(parent), parent)

@@ -23,8 +23,8 @@ class CompareOptions(EnergyOption, Speech):
     ratio of median times; an efficiency is the speed-up over the fewest threads,
     divided by the ratio of threads.  'Over limit' is the time divided by the time that
     memory alone would take for the least work of a search, both measured in this run.
-    Edge checks, and repeats in frontiers, are counted in extra searches.  For peers,
-    only the library call is timed.
+    Edge checks are counted in extra searches.  For peers, only the library call is
+    timed.
 
     sources: Number of searches, from vertices of the largest component.
     seed: Seed of sources.
@@ -38,7 +38,7 @@ class CompareOptions(EnergyOption, Speech):
         and efficiency: a .png, .svg or .pdf file.
     """
 
-    stores: tuple[Path, ...] = argument(STORE, "STORE...", nargs=-1)
+    stores: tuple[Path, ...] = argument(STORE, "STORE...", nargs=-1, required=True)
     sources: int = option(INPUT, default=16, **SOURCES)
     seed: int = option(INPUT, default=1)
     engines: str = option(SEARCH, default="openmp,reference")

@@ -14,7 +14,7 @@ class DoctorOptions(Speech):
     """Show what this installation can use, and what to install for the rest.
 
     Starts MPI, compiles every C kernel and searches a small graph with every engine.
-    On several ranks it measures the links between them, pair by pair.
+    On several ranks it says how they would search together, and by which exchange.
 
     Exit code 0 if at least the reference engine works.
 
@@ -22,8 +22,7 @@ class DoctorOptions(Speech):
     Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
 
     compile: Only compile the CUDA kernels, for ARCH such as sm_90, or 'all'; no device
-    is
-        needed.  May be repeated.
+        is needed.  May be repeated.
     """
 
     compile: tuple[str, ...] = option(ADVANCED, default=(), metavar="ARCH")

@@ -22,17 +22,6 @@ MakeArrays: TypeAlias = Callable[[], tuple[list[Any], list[Any]]]
 
 
 @dataclass
-class ParentCost:
-    """Cost of completing the parents of a search on this rank.
-
-    bytes_sent, messages_sent: sent to other ranks; a reduction or gather counts once
-    """
-
-    bytes_sent: int = 0
-    messages_sent: int = 0
-
-
-@dataclass
 class Found:
     """A runner's result on this rank; arrays are valid until its next search.
 
@@ -54,7 +43,6 @@ class Found:
     seconds: float | None = None
     records: list[Any] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
-    parent_cost: ParentCost = field(default_factory=ParentCost)
     order: Any = None
     give: Callable[[], None] | None = None
 

@@ -31,7 +31,7 @@ from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.ranks.agreement import first_reason
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.runners.base import Found, ParentCost, Runner
+from distbfs.search.runners.base import Found, Runner
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
@@ -227,11 +227,6 @@ class BetweenDomains(Runner):
         for search in self._searches:
             search.take_delegate_parents(largest)
 
-    def _parent_cost(self, before: tuple[int, int]) -> ParentCost:
-        """Return what was sent for parents; before: the same before the search."""
-        sent, messages = self._exchange.traffic.total("parents")
-        return ParentCost(sent - before[0], messages - before[1])
-
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
         for search, view in zip(self._searches, views, strict=True):
@@ -287,11 +282,11 @@ class BetweenDomains(Runner):
         if parents:
             with clock("parents"):
                 self._complete_parents()
-        cost = self._parent_cost(before)
-        if log:
-            # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
-            log[-1]["bytes_sent"]["parents"] += cost.bytes_sent
-            log[-1]["messages_sent"]["parents"] += cost.messages_sent
+            if log:
+                sent, messages = self._exchange.traffic.total("parents")
+                # mutant: sent - before[0] -> 0 : test_records_of_what_is_sent
+                log[-1]["bytes_sent"]["parents"] += sent - before[0]
+                log[-1]["messages_sent"]["parents"] += messages - before[1]
         if self._streamed is None:
             results = self._finish(clock)
         else:
@@ -307,7 +302,6 @@ class BetweenDomains(Runner):
             levels,
             records=log or [],
             phases=clock.seconds,
-            parent_cost=cost,
         )
 
     def _finish(self, clock: Stopwatch) -> list[tuple[Any, Any]]:
@@ -318,7 +312,6 @@ class BetweenDomains(Runner):
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
         traffic, search = self._exchange.traffic, self._searches[0]
-        before = traffic.total("parents")
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -332,7 +325,6 @@ class BetweenDomains(Runner):
             levels,
             seconds,
             phases=clock.seconds,
-            parent_cost=self._parent_cost(before),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -354,11 +346,11 @@ class BetweenDomains(Runner):
         """Run all levels; return the number of nonempty ones.
 
         log: receives a record of each level, unless None: counts over all ranks, sent
-        data and seconds of this rank. bytes_sent, messages_sent: by kind, see ``KINDS``
-        in exchange/traffic.py; what is sent for parents after the last level counts
-        towards that level. domains: "part", "bytes_sent" and "messages_sent" of each
-        domain, if a rank serves several; data that the rank sends once for all of them
-        is not included. Further counts of the engine, by name, come last.
+        data and seconds of this rank. bytes_sent, messages_sent: by kind, see
+        ``KINDS`` in exchange/traffic.py; what is sent for parents after the last level
+        counts towards that level. domains: "part", "bytes_sent" and "messages_sent" of
+        each domain, if a rank serves several; data that the rank sends once for all of
+        them is not included. Further counts of the engine, by name, come last.
         """
         world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None

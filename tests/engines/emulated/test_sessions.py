@@ -22,6 +22,7 @@ import distbfs
 from distbfs.benchmark import device_validation
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda.inner import InnerSide
+from distbfs.cli.trials import link_facts
 from distbfs.device import cuda
 from distbfs.engines import streamed as streams
 from distbfs.engines.base import on_device
@@ -397,6 +398,13 @@ def test_what_is_chosen(devices, options, request_, engine, why):
     assert why in session.why
     check_search(SOURCE, 1, *session.search(1).to_numpy())
     session.close()
+
+
+def test_what_doctor_says_of_devices(devices):
+    devices[:] = [0, 0]
+    facts = link_facts(SoloWorld())
+    assert (facts["domains"], facts["exchange"]) == ("one domain", "none")
+    assert facts["reason"] == "2 devices map each other's memory"
 
 
 @pytest.mark.parametrize(

@@ -251,8 +251,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     outer = shape.outer
     m = shape.stored_edges - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
-    some = min(LISTS * normals, m - of_delegates)
-    listed = some if shape.listed is None else min(shape.listed, some)
+    listed = min(LISTS * normals, m - of_delegates)
     places = first + normals
     every = places if shape.domain == 1 else room_of(places) * shape.domain
     targets = min(outer, others * normals)
