@@ -34,7 +34,7 @@ IDS = {"ID": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)}
-LOOP = {**WIDTH, "IN_IDS": (1,), "SEVERAL": (0,)}
+LOOP = {**WIDTH, "IN_IDS": (1,), "SEVERAL": (0, 1)}
 BLOCKS = {"THREADS": BLOCK_THREADS}
 PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
 FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
@@ -168,11 +168,11 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between_loop.cu",),
-            {**LOOP, "SEVERAL": FLAG, "SPLIT": (0,)},
+            {**LOOP, "SPLIT": (0,)},
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,)},
             {**LOOP, **NARROW},
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
-            {**LOOP, **LARGE, "SEVERAL": FLAG, "SPLIT": (0,)},
+            {**LOOP, **LARGE, "SPLIT": (0,)},
             {**LOOP, **LARGE, **SPLIT, "MASKED": (1,)},
         )
     ],

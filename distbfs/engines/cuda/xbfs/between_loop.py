@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 SOURCE = KERNELS / "between_loop.cu"
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
-STAGES = 6  # times of a level
 TURNS = 7  # words before these
 # of a frontier between hosts: what it sends takes longer than a meeting of all blocks
 WIDE = 1 << 14
@@ -60,6 +59,8 @@ class BetweenLoop:
         self._told = Back(own[TURNS:])
         # a domain of one device between larger ones has the same form
         self._form = {"SEVERAL": int(several(domains)), **ways(search.part)}
+        apart = [domains.apart_from(share) for share in range(domains.shares)]
+        bits = [sum(1 << share for share in others) for others in apart]
         self.params = structure(SOURCE, "Loop", self._form)(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
@@ -69,23 +70,12 @@ class BetweenLoop:
             arrived=own[2:],
             next=own[3:],
             told=own[TURNS:],
+            apart=cp.asarray(np.array(bits, np.uint64)),
+            elements=cp.asarray(ranks.astype(np.uint32)),
             **{name: room[at:] for name, at in begins.items()},
         )
-        if several(domains):
-            apart = [domains.apart_from(share) for share in range(domains.shares)]
-            bits = [sum(1 << share for share in others) for others in apart]
-            self.params.set(
-                apart=cp.asarray(np.array(bits, np.uint64)),
-                elements=cp.asarray(ranks.astype(np.uint32)),
-            )
-        self._stages: Any = None
         self._launches: dict[bool, programs.Launch] = {}
         self._launch(masked=False)
-
-    @property
-    def serves(self) -> bool:
-        """Whether searches may be one launch with the edges that they see now."""
-        return not (self._search.masked and several(self._search.part.domain.of))
 
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
@@ -110,24 +100,6 @@ class BetweenLoop:
                 cooperative=True,
             )
         return self._launches[masked]
-
-    def note(self, rows: int) -> None:
-        """Make later searches note when the stages of up to ``rows`` levels end."""
-        with self._search.device:
-            self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
-        self.params.set(trace=self._stages, rows=rows)
-
-    def noted(self) -> Ids:
-        """Return the times at which stages ended, int64 [levels, STAGES], in ns.
-
-        Stages: the level begins, is searched, boxes arrive, replies arrive, the level
-        is merged, and is counted. If there are no replies, their time is that of the
-        boxes.
-        """
-        times = self._stages.get().astype(np.int64)
-        times = times[times[:, 0] > 0]
-        times[:, 3] = np.maximum(times[:, 3], times[:, 2])
-        return times
 
     def start(
         self,

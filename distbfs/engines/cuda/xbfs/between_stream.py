@@ -20,7 +20,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     PUSHES,
     QUESTIONS,
 )
-from distbfs.engines.streamed import LevelCounts, several
+from distbfs.engines.streamed import LevelCounts
 from distbfs.exchange.symmetric import NvshmemMemory
 from distbfs.types import DirectionName, Ids, World
 
@@ -63,13 +63,6 @@ class BetweenSearch(BetweenLevels):
         if self._counting or self.own.sought or self.params.lost:
             return None
         return int(self.own.snapshot)
-
-    @property
-    def launch_problem(self) -> str:
-        """The reason why this device cannot search in one launch, or ""."""
-        if several(self.part.domain.of) and self.part.tails is not None:
-            return "it has rows in host memory, and domains have several devices"
-        return ""
 
     def loop(
         self,
