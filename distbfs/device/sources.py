@@ -11,6 +11,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 VARIANTS = re.compile(
     r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
 )
+KERNEL = re.compile(
+    r'^extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.MULTILINE
+)
 COMMENT = rb"//(?:\\\n|[^\n])*|/\*.*?\*/"
 BLANK = rb"(?:\n|\s(?=[\s/])|%b)(?:\s|%b)*" % (COMMENT, COMMENT)  # no single blank
 LITERAL = rb""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
@@ -69,6 +72,11 @@ def source_closure(source: Path) -> list[Path]:
         headers = [(path.parent / name).resolve() for name in names]
         waiting += [header for header in headers if header.is_file()]
     return closure
+
+
+def kernels(source: Path) -> list[str]:
+    """Return the names of the kernels of a CUDA file, without those of headers."""
+    return KERNEL.findall(source.read_text(encoding="utf-8"))
 
 
 def variants(source: Path) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
 from distbfs.device.structures import structure
@@ -62,45 +62,12 @@ from distbfs.partition.part import mask_words
 from distbfs.partition.share import Outer, Share
 from distbfs.types import Ids, Root
 
-HEADER = KERNELS / "between.cuh"
+HEADER, SOURCE = KERNELS / "between.cuh", KERNELS / "between.cu"
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
-WORK = tuple(  # where ``Work`` is counted
-    (name, COUNTED.index(counted))
-    for name, counted in (
-        ("normals", "normals"),
-        ("delegates", "delegates"),
-        ("nn", "outer"),
-        ("dd_forward", "found"),
-        ("targets", "missed"),
-        ("open", "open_outer"),
-    )
-)
-KERNEL_NAMES = (
-    "clean_up",
-    "begin",
-    "begin_roots",
-    "outer",
-    "front",
-    "level",
-    "ask",
-    "empty",
-    "tell_sizes",
-    "answer",
-    "take_mask",
-    "take_items",
-    "take_answers",
-    "settle",
-    "choose",
-    "codes",
-    "end",
-    "ask_parents",
-    "answer_parents",
-    "take_parents",
-    "late_parents",
-)
+WORK = [(name, COUNTED.index(name)) for name in Work._fields if name in COUNTED]
 
 
 def _size(name: str) -> int:
@@ -280,7 +247,7 @@ class BetweenShare(ShareSearch):
             return
         several = self.part.domain.devices > 1
         module = programs.Module(
-            KERNELS / "between.cu",
+            SOURCE,
             OFFSET=self.arrays.offset,
             COUNT=int(every),
             IN_IDS=1,
@@ -290,7 +257,7 @@ class BetweenShare(ShareSearch):
             **ways(self.graph),
         )
         made = self._kernels[form] = {}
-        for name in KERNEL_NAMES:
+        for name in sources.kernels(SOURCE):
             together = name in TOGETHER or (several and name == "end")
             blocks = 1 if name in ALONE else self.arrays.grid
             shared = self.arrays.shared_bytes if name == "level" else 0
