@@ -114,6 +114,6 @@ def test_names_of_kernels(tmp_path):
     source.write_text(
         'extern "C" __global__ void one(int *x) {}\n'
         "__device__ void two() {}\n"
-        'extern "C" __global__ void __launch_bounds__(THREADS, 1) three(\n    int x) {}\n'
+        'extern "C" __global__ void __launch_bounds__(WIDE, 1) three(\n    int x) {}\n'
     )
     assert kernels(source) == ["one", "three"]

@@ -65,11 +65,6 @@ ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
 
 
-def mask(masked: bool) -> dict[str, int]:
-    """Return the definitions for kernels whose searches see only some edges."""
-    return {"MASKED": 1} if masked else {}
-
-
 def ways(graph: Share) -> dict[str, int]:
     """Return the definitions for kernels that search directed edges."""
     return {"DIRECTED": 1} if graph.directed else {}
@@ -186,8 +181,8 @@ class Arrays:
             self.make_queues(g.active, PUSHED, every=queues == "all")
         if coded:
             codes = self._make("code", code=words)["code"].data.ptr
-            few = in_ids and self.forms_of_few(in_ids=True)
-            self.take_codes(codes, words, at_once=bool(few))
+            few = in_ids and bool(self.forms_of_few())
+            self.take_codes(codes, words, at_once=few)
 
     @property
     def searched(self) -> int | None:
@@ -320,11 +315,11 @@ class Arrays:
         numbers[: len(targets)] = self.graph.device_numbers(targets)
         self.params.set(targets=numbers, sought=len(targets))
 
-    def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
-        """Return definitions for kernels for few vertices, none if there are many.
+    def forms_of_few(self) -> tuple[str, ...]:
+        """Return what kernels for few vertices may be, nothing if there are many.
 
-        AT_ONCE: whether the results of all ids fit the shared memory of all blocks;
-        CODES: 0 if tree vertices are few, or for results by number
+        AT_ONCE: the results of all ids fit the shared memory of all blocks; FEW_TREES:
+        tree vertices are few
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -333,9 +328,9 @@ class Arrays:
             or self.offset != "u32"
             or self.graph.tails is not None
         ):
-            return {}
-        codes = int(trees is not None and trees.count > UNCODED * threads)
-        return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
+            return ()
+        coded = trees is not None and trees.count > UNCODED * threads
+        return ("AT_ONCE",) if coded else ("AT_ONCE", "FEW_TREES")
 
     def results_launch(self) -> programs.Launch:
         """Return the kernel that writes results by id."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.xbfs.arrays import KERNELS, mask, ways
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.share_search import CONTROL_BYTES
@@ -58,10 +58,10 @@ class BetweenLoop:
         self._searches = 0
         self._told = Back(own[TURNS:])
         # a domain of one device between larger ones has the same form
-        self._form = {"SEVERAL": int(several(domains)), **ways(search.part)}
+        self._exact = search.exact | {"SEVERAL": int(several(domains))}
         apart = [domains.apart_from(share) for share in range(domains.shares)]
         bits = [sum(1 << share for share in others) for others in apart]
-        self.params = structure(SOURCE, "Loop", self._form)(
+        self.params = structure(SOURCE, "Loop", ways(search.part))(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
@@ -80,18 +80,10 @@ class BetweenLoop:
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
         if masked not in self._launches:
-            arrays, graph = self._search.arrays, self._search.part
-            split = graph.tails is not None
-            sees_some = masked or (split and graph.directed)  # a form for both
-            split = split or (sees_some and arrays.offset != "u32")
-            module = self._memory.module(
-                SOURCE,
-                OFFSET=arrays.offset,
-                IN_IDS=1,
-                SPLIT=int(split),
-                **mask(sees_some),
-                **self._form,
-            )
+            arrays, split = self._search.arrays, self._search.part.tails is not None
+            needs = {"SPLIT": split, "MASKED": masked}
+            form = sources.serving(SOURCE, self._exact, needs)
+            module = self._memory.module(SOURCE, **dict(form))
             self._launches[masked] = module.kernel("loop").prepare(
                 self.params,
                 arrays.grid,

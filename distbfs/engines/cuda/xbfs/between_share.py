@@ -20,13 +20,13 @@ from distbfs.build.cuda.seen import SeenEdges, SeenPart
 from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
+from distbfs.device.sources import Variant
 from distbfs.device.structures import structure
 from distbfs.engines.base import TAIL_COUNTS, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     KERNELS,
     ROWS,
-    mask,
     ways,
 )
 from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
@@ -50,8 +50,8 @@ from distbfs.engines.cuda.xbfs.seeds import (
     swap_bitmaps,
 )
 from distbfs.engines.cuda.xbfs.share_search import (
-    Form,
     ShareSearch,
+    has,
     tail_counts,
 )
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
@@ -85,6 +85,8 @@ class BetweenShare(ShareSearch):
     shared: shared memory of this device, connected if its domain has several
     limit: the most words of a box where levels go in rounds, else None
     """
+
+    source = SOURCE
 
     def __init__(self, part: Share, shared: SharedMemory) -> None:
         cp = cuda.cupy()
@@ -166,7 +168,8 @@ class BetweenShare(ShareSearch):
         self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch()
-        self._kernels: dict[Form, dict[str, programs.Launch]] = {}
+        self.exact["SEVERAL"] = int(part.domain.devices > 1)
+        self._kernels: dict[Variant, dict[str, programs.Launch]] = {}
         self._dirty, self.depth = True, 0
         self._load(counting=False)
 
@@ -233,32 +236,16 @@ class BetweenShare(ShareSearch):
         self._asking[0] = count  # of edges in, which come last
 
     def _load(self, *, counting: bool) -> None:
-        """Choose the kernels; prepare their launches on the first call.
-
-        The form that counts is the one for masks; for a directed graph it is the only
-        one for tails.
-        """
-        form = self._form_of(records=counting)
-        every = form.masked or (form.split and self.graph.directed)
-        self._now = form = Form(every, form.split, every)
+        """Choose the kernels; prepare their launches on the first call."""
+        self._now = form = self._form_of(records=counting)
         self._counting = counting
-        self._count(counted=every, records=counting, traced=False)
+        self._count(counted=has(form, "COUNT"), records=counting, traced=False)
         if form in self._kernels:
             return
-        several = self.part.domain.devices > 1
-        module = programs.Module(
-            SOURCE,
-            OFFSET=self.arrays.offset,
-            COUNT=int(every),
-            IN_IDS=1,
-            SEVERAL=int(several),
-            SPLIT=int(form.split),
-            **mask(every),
-            **ways(self.graph),
-        )
+        module = programs.Module(SOURCE, **dict(form))
         made = self._kernels[form] = {}
         for name in sources.kernels(SOURCE):
-            together = name in TOGETHER or (several and name == "end")
+            together = name in TOGETHER or (name == "end" and has(form, "SEVERAL"))
             blocks = 1 if name in ALONE else self.arrays.grid
             shared = self.arrays.shared_bytes if name == "level" else 0
             made[name] = module.kernel(name).prepare(

@@ -177,9 +177,10 @@ struct Params {
 #define PLAIN 0 /* nothing is asked of a search but all levels from one root */
 #endif
 #define ASKED(what) (PLAIN ? 0 : (what)) /* code that nobody needs would still be fetched */
-#ifndef CODES
-#define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
+#ifndef FEW_TREES
+#define FEW_TREES 0 /* vertices of trees look up no tables, as they are few: trees.cuh */
 #endif
+#define CODES (!FEW_TREES)
 
 #ifndef WINDOWS
 #define WINDOWS 0 /* pulls of most vertices go column by column: pull_windows.cuh */
