@@ -392,18 +392,12 @@ class Arrays:
         self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
-        total, tails, most = cp.zeros(1, dtype=cp.float64), 0.0, 0
         rest = 0 if g.tails is None else g.tails.tailed
-        into, _ = g.pulled
-        rows = uints(g.offsets[rest:]), uints(into[rest:])
-        self._run("squares", *rows, g.active - rest, total)
-        if g.tails is not None:
-            long = g.row_lengths(0, rest).astype(np.float64)
-            tails = float(long @ g.row_lengths(0, rest, incoming=True))
-            most = int(long.max(initial=0))
+        long = g.row_lengths(0, rest).astype(np.float64)
+        tails = float(long @ g.row_lengths(0, rest, incoming=True))
         top = min(g.active, MOST_HUBS + 1)
         degrees = g.row_lengths(0, top)
-        self.longest = int(max(degrees.max(), most))
+        self.longest = int(max(degrees.max(), long.max(initial=0)))
         if g.directed:  # which numbers follow only in the mean: see device_graph.py
             degrees = np.cumsum(degrees) // np.arange(1, top + 1)
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
@@ -413,8 +407,9 @@ class Arrays:
             own = own[: short[0]] if len(short) else own
             hubs = max(hubs, int(own[-1]) + 1 if len(own) else 0)
         hubs = min(hubs, MOST_HUBS)
-        longest = cp.zeros(1, np.uint32)
-        self._run("longest", uints(g.offsets), hubs, g.active, longest)
+        total, longest = cp.zeros(1, dtype=cp.float64), cp.zeros(1, np.uint32)
+        rows = uints(g.offsets), uints(g.pulled[0])
+        self._run("lengths", *rows, rest, hubs, g.active, total, longest)
         self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
         self.longest = max(self.longest, most)
         return hubs, self.squares / max(g.m, 1), max(-(-most // PIECE), 1)
@@ -436,29 +431,21 @@ class Arrays:
         pulled = seen and seen.pulled
         bits: Any = np.uint64(0) if pulled is None else pulled.bits
         into, columns = g.pulled
-        self._run(
-            "firsts",
-            uints(into),
-            columns,
-            bits,
-            np.uint64(0) if p.shares else self.names,
-            g.active,
-            *self._devices,
-            held["first"],
-            held["first_id"],
-        )
-        for k, column in enumerate(held["column"]):
+        names: Any = np.uint64(0) if p.shares else self.names
+        for k, column in enumerate((held["first"], *held["column"])):
             self._run(
                 "columns",
                 uints(into),
                 columns,
                 bits,
+                names,
                 g.active,
                 *self._devices,
-                k + 1,
+                k,
                 int(seen is not None and not g.directed),
                 len(column),
                 column,
+                np.uint64(0) if k else held["first_id"],
             )
         p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
         if g.directed:
