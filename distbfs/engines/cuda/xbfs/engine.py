@@ -114,7 +114,7 @@ class XbfsEngine(Engine):
             "bare": share.directed,
         }
         if share.outer_edges is not None:
-            return share_bytes(share, **form)
+            return sum(share_bytes(share, **form).values())
         counts, push = (share.local, share.active, share.m), o.direction == "push"
         form["in_ids"] = not o.internal_ids
         if share.whole:
