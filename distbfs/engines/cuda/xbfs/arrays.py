@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from distbfs.engines.cuda.xbfs.ranges import (
     tree_ranges,
 )
 from distbfs.engines.cuda.xbfs.search_table import (
-    BLOCK_EDGES,
     HUB_DEGREE,
     LISTS,
     MOST_HUBS,
@@ -79,18 +78,12 @@ class Arrays:
     """The arguments of a search and the arrays that they point to.
 
     share: what the device holds. If ids have 64 bits, parents are int64, made of
-        ``ids`` that may be local ids
-    member: whether searches are those of a domain's devices, or between domains, else
-        of a whole graph in one launch
-    deep: whether levels beyond a byte have room from the start, as always if
-        results are not by id
+        ``ids`` that may be local ids. Between domains levels beyond a byte have room
+        from the start, and all vertices in queues; edges from elsewhere may enter
+        vertices that none here enters
     overrides: arguments that replace the defaults, such as limits of pushes
     pruned: whether tree vertices are not searched but get results at the end; see
         ``search_trees``
-    queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
-        limits of all devices say, "later": see ``make_queues``
-    alone: whether no edges from elsewhere enter vertices, so that those of a directed
-        graph that no edge enters are never found
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     levels: if false, only parents are wanted; see ``want_levels``
@@ -105,17 +98,12 @@ class Arrays:
         in_ids: bool,
         parents: bool,
         levels: bool = True,
-        member: bool = False,
-        deep: bool = False,
         overrides: Mapping[str, int] = MappingProxyType({}),
         pruned: bool = False,
-        queues: Literal["limits", "all", "later"] = "limits",
-        alone: bool = True,
     ) -> None:
         self.graph = g = share
-        self.grid, self._alone = cuda.multiprocessors(), alone
+        self.grid, self._between = cuda.multiprocessors(), g.outer is not None
         self.names, shares = g.ids, g.layout.parts if g.wide else 0
-        columns, lanes = (g.slots, g.domain.lanes) if member else (0, 1)
         # of devices that have positions among the columns; which this is
         # mutant: g.device -> 0 : test_masked_domains::test_one_domain
         self._devices = g.domain.devices, g.device
@@ -124,9 +112,8 @@ class Arrays:
         self.parent: Any = None
         self.offset = programs.word_of(g.offsets)
         self._module = programs.Module(KERNELS / "prepare.cu")
-        hubs, self.mean_next, pieces = self._degrees(lanes)
+        hubs, self.mean_next, pieces = self._degrees(g.domain.lanes)
         self._trees = g.trees if pruned else None
-        coded = self._trees is not None and not member
         self._shape = SearchShape(
             g.n,
             g.active,
@@ -135,14 +122,14 @@ class Arrays:
             in_ids=in_ids,
             parents=parents,
             levels=levels,
-            wide=deep,
+            wide=self._between,
             wide_ids=shares > 0,
             hubs=hubs,
         )
         self._words = words = self._shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
-        hub_words = hub_words_of(shared, (columns or 32 * words) // 32)
+        hub_words = hub_words_of(shared, words if g.whole else g.slots // 32)
         self.params = arguments(
             HEADER,
             "Params",
@@ -173,13 +160,13 @@ class Arrays:
         self.see(None)
         self._places()
         self.longest_range = 0
-        if not member:
+        if g.whole:
             self._place_windows()
             self.cut_ranges()
         self._state()
-        if queues != "later":
-            self.make_queues(g.active, PUSHED, every=queues == "all")
-        if coded:
+        if g.whole or self._between:
+            self.make_queues(g.active, PUSHED)
+        if g.whole and self._trees is not None:
             codes = self._make("code", code=words)["code"].data.ptr
             few = in_ids and bool(self.forms_of_few())
             self.take_codes(codes, words, at_once=few)
@@ -259,9 +246,7 @@ class Arrays:
         """Make room for levels beyond a byte."""
         self._make_results("level_wide", levels=True, wide=True)
 
-    def make_queues(
-        self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
-    ) -> None:
+    def make_queues(self, active: int, alone: int) -> None:
         """Make the queues; active: vertices of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
@@ -269,10 +254,10 @@ class Arrays:
         it has less than 1/8 of the vertices left.
 
         alone: edges that single blocks of all devices push, or that one device pushes
-        when the frontier hardly grows; every: queues may hold all vertices
+        when the frontier hardly grows
         """
         p, room = self.params, self.graph.active
-        if not (every or p.push_only):
+        if not (self._between or p.push_only):
             pushed = max(min(p.mark_edges, p.pull_edges), alone)
             # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
@@ -420,11 +405,10 @@ class Arrays:
         if self.params.shares:
             self.params.set(first_id=made["first"])
 
-    def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
+    def see(self, seen: SeenEdges | None) -> None:
         """Restrict later searches to some edges, whose bits are arguments; None: all.
 
-        First to eighth neighbours are those that are visible. whole: whether the bits
-        cover all edges, so that a vertex without a visible edge is never found
+        First to eighth neighbours are those that are visible.
         """
         g, p, held = self.graph, self.params, self.held
         some = seen is not None or g.directed
@@ -455,13 +439,13 @@ class Arrays:
         if seen is not None:
             p.set(seen=seen.bits, tail_seen=seen.tails)
         self._find_more(bits)
-        if whole or g.directed:
+        if g.whole or g.directed:  # nobody else finds what no visible edge enters
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
             count = cuda.cupy().zeros(1, np.uint32)
             self._run("bares", uints(into), ends, g.active, bare, count)
             p.bare_count = int(count.get()[0])
-            if not self._alone:
+            if self._between:
                 p.set(bare=None, unentered=bare)
 
     def _find_more(self, bits: Any) -> None:

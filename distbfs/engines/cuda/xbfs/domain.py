@@ -65,10 +65,8 @@ class MemberSearch(ShareSearch):
             in_ids=in_ids,
             parents=options.parents,
             levels=options.levels,
-            member=True,
             pruned=options.direction != "pull" and part.layout.parts > 1,
             overrides={**one_way(options.direction, part.m), **overrides},
-            queues="later",
         )
         self.shared = SharedMemory(arrays, part, arrays.searched or 0)
         control = structure(HEADER, "DeviceControl")

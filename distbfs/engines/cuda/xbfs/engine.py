@@ -161,12 +161,8 @@ class XbfsEngine(Engine):
             in_ids=True,
             parents=self.options.parents,
             levels=self.options.levels,
-            deep=True,
-            member=True,
             overrides=one_way(direction),
             pruned=direction != "pull",
-            queues="all",
-            alone=False,
         )
         if domain.devices == 1:
             arrays.cut_ranges()

@@ -97,7 +97,7 @@ class FastSearch(ShareSearch):
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
-            self.arrays.see(view, whole=True)
+            self.arrays.see(view)
             if self._cluster is not None:
                 self._cluster.see(view)
         self.masked = view is not None
@@ -175,7 +175,6 @@ class FastSearch(ShareSearch):
         self._ask(root, until, stop, self.graph.active, counted=counted)
         if self._results_taken:
             self.arrays.renew()
-            self._written.clear()
             self._results_taken = False
 
     def _run(self, form: Variant) -> float:
