@@ -252,14 +252,15 @@ class BetweenShare(ShareSearch):
                 self.params, blocks, THREADS, shared=shared, cooperative=together
             )
 
-    def _run(self, name: str, stream: Any, needs: int = 0) -> None:
-        """Launch a kernel with the present arguments.
+    def _run(self, name: str, needs: int = 0) -> None:
+        """Launch a kernel with the present arguments on the current stream.
 
         needs: what the level must do; if it does not, the kernel does nothing
         """
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
             self.take_counters(TOGETHER.index(name))
+        stream = cuda.cupy().cuda.get_current_stream()
         self._kernels[self._now][name](stream.ptr)
 
     def aim(
@@ -291,7 +292,7 @@ class BetweenShare(ShareSearch):
     def clean_up(self) -> None:
         """Clear the state of a search that did not end, before another begins."""
         if self._dirty:
-            self._run("clean_up", cuda.cupy().cuda.get_current_stream())
+            self._run("clean_up")
         self._dirty = True
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
@@ -339,7 +340,7 @@ class BetweenShare(ShareSearch):
         tails = tail_counts(inner)
         return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
-    def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
+    def _take(self, kernel: str, items: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.
 
         items: boxes one after the other, or [k, words], as they were sent
@@ -348,14 +349,13 @@ class BetweenShare(ShareSearch):
         p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
         if near.ndim > 1:
             p.boxes, p.item_step = near.shape
-        self._run(kernel, main, needs)
+        self._run(kernel, needs)
 
     def _admit(
         self,
         masks: Any,
         items: Sequence[Any],
         answers: Sequence[Any],
-        main: Any,
         goes: int = 0,
         pushes: int = 0,
         asks: int = 0,
@@ -367,11 +367,11 @@ class BetweenShare(ShareSearch):
         p = self.params
         if masks is not None:
             p.mask, p.masks = masks.data.ptr, len(masks)
-            self._run("take_mask", main, goes)
+            self._run("take_mask", goes)
         for array in items:
-            self._take("take_items", array, main, pushes)
+            self._take("take_items", array, pushes)
         for array in answers:
-            self._take("take_answers", array, main, asks)
+            self._take("take_answers", array, asks)
 
     def went(self, levels: int) -> None:
         """Note that one launch ran the whole search and wrote results."""
@@ -388,8 +388,8 @@ class BetweenShare(ShareSearch):
                 # mutant: self.depth -> NO_LIMIT : test_ends
                 self.own.last = self.depth  # leaves have none beyond
                 if self.leaves is not None:
-                    self._run("codes", main)
-                self._run("end", main)
+                    self._run("codes")
+                self._run("end")
                 self.own.last = NO_LIMIT
                 if self.leaves is not None:
                     self.leaves.ends(main)
