@@ -216,7 +216,7 @@ extern "C" __global__ void lengths(Uints row, Uints in_row, u32 rest, u32 first,
         if (v >= rest) squares += (double)length * (double)(in_row[v + 1] - in_row[v]);
         if (v >= first && length > longest) longest = length;
     }
-    for (int s = 16; s; s >>= 1) squares += __shfl_down_sync(ALL, squares, s);
+    squares = warp_sum(squares);
     longest = __reduce_max_sync(ALL, longest);
     if (threadIdx.x & 31) return;
     atomicAdd(sum, squares);
