@@ -175,6 +175,7 @@ class FastSearch(ShareSearch):
         self._ask(root, until, stop, self.graph.active, counted=counted)
         if self._results_taken:
             self.arrays.renew()
+            self._written.clear()
             self._results_taken = False
 
     def _run(self, form: Variant) -> float:

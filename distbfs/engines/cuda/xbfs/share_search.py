@@ -155,6 +155,7 @@ class ShareSearch:
         self._results: programs.Launch | None = None
         self._counts: Any = None
         self._trace: Any = None
+        self._written: dict[tuple[bool, bool], tuple[Any, Any]] = {}
 
     def _reset(self) -> None:
         """Make the next search itself clear the bitmaps with which it begins."""
@@ -337,7 +338,10 @@ class ShareSearch:
 
         They are by local id or, without ``in_ids``, by number; narrow: levels are bytes
         """
-        a, graph = self.arrays, self.graph
-        count = graph.n if self.in_ids else graph.active
-        level = (a.level if narrow else a.wide) if self.own.level_out else None
-        return cut(level, count), cut(a.parent, count)
+        form = narrow, bool(self.own.level_out)
+        if form not in self._written:
+            a, graph = self.arrays, self.graph
+            count = graph.n if self.in_ids else graph.active
+            level = (a.level if narrow else a.wide) if form[1] else None
+            self._written[form] = cut(level, count), cut(a.parent, count)
+        return self._written[form]
