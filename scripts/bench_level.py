@@ -3,7 +3,7 @@
     python scripts/bench_level.py
     OMP_NUM_THREADS=1 mpiexec -n 2 python scripts/bench_level.py
     OMP_NUM_THREADS=1 python scripts/bench_level.py --worlds 64 1024 4096
-    mpiexec -n 2 python scripts/bench_level.py --exchange nvshmem --stages
+    mpiexec -n 2 python scripts/bench_level.py --exchange nvshmem
 
 A path graph in two domains of engine openmp is searched from its end: each level finds
 one vertex of the other domain, or, with --threshold 1, one delegate.  Prints the
@@ -11,7 +11,6 @@ microseconds a level, minimum and median over the searches.
 
 --exchange: on devices by engine xbfs, each a domain; the device's time, with parents
 --road: a road-like graph of about so many vertices instead, from 6 vertices
---stages: of exchange nvshmem: medians of the microseconds between what block 0 notes
 
 --worlds: one rank against so many pretended ones instead (``simulated_world``): each
 level sends a number to 4 of them, gets one from each, and finds a delegate.  Prints
@@ -44,8 +43,6 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 
 DOMAINS = 2
-STAGES = ("searched", "boxes came", "replies came", "taken", "counted")
-STAGE_ROWS = 1000  # levels at most
 PHASES = ("work", "counts", "advance", "exchange", "accept")
 REPEATS = 1000  # of a call timed by itself
 
@@ -59,7 +56,6 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, nargs="+", metavar="RANKS")
     parser.add_argument("--exchange", choices=("host", "nccl", "nvshmem"))
     parser.add_argument("--road", type=int, metavar="VERTICES")
-    parser.add_argument("--stages", action="store_true")
     args = parser.parse_args()
     if args.worlds:
         load_mpi(RankLaunch("MPI", 0, 1, exact=False))
@@ -84,27 +80,11 @@ def main() -> int:
         levels = found.depth + 1
         spent.append(1e6 * found.seconds / levels)
         deepest = max(deepest, levels)
-    stages = stages_of(session, roots[0]) if args.stages else {}
     if world.rank == 0:
         middle = statistics.median(spent)
         print(f"{deepest} levels: {min(spent):.1f} us a level, median {middle:.1f}")
-        for name, value in stages.items():
-            print(f"  {name}: {value:.1f}")
     session.close()
     return 0
-
-
-def stages_of(session: Any, root: int) -> dict[str, float]:
-    """Return the median microseconds of each stage of a level in one launch."""
-    loop = session._runner._loop
-    loop.note(STAGE_ROWS)
-    session.search(root)
-    times = loop.noted()
-    loop.note(0)
-    return {
-        name: float(np.median(times[:, k + 1] - times[:, k])) / 1e3
-        for k, name in enumerate(STAGES)
-    }
 
 
 def world_row(size: int, searches: int) -> list[Any]:

@@ -61,7 +61,7 @@ def whole_search(engine, part):
         result = search.search(root, **asked)
         result.level = host_results.host_levels(result.level)
         if result.parent is not None:
-            result.parent = host_results.host_parents(result.parent)
+            result.parent = result.parent.get().astype(np.int64)
         return result
 
     return SimpleNamespace(search=on_host)

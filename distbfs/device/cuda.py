@@ -171,8 +171,9 @@ class HostCopy:
         self.pinned = pinned_empty(array.size, array.dtype)
         self._done = cupy().cuda.Event(disable_timing=True)
 
-    def begin(self, stream: Stream) -> None:
-        """Start a copy, in stream order."""
+    def begin(self, stream: Stream | None = None) -> None:
+        """Start a copy, in the order of a stream, by default the current one."""
+        stream = stream or cupy().cuda.get_current_stream()
         copy_to_host(self.array, self.pinned, stream)
         self._done.record(stream)
 
@@ -190,8 +191,9 @@ def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
     return nvtx.RangePush, nvtx.RangePop
 
 
-def clear(array: DeviceArray, stream: Stream) -> None:
-    """Set all bytes of an array to zero, in stream order."""
+def clear(array: DeviceArray, stream: Stream | None = None) -> None:
+    """Set all bytes of an array to zero, in stream order; default: the current one."""
+    stream = stream or cupy().cuda.get_current_stream()
     array.data.memset_async(0, array.nbytes, stream)
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
+
+Variant: TypeAlias = frozenset[tuple[str, str]]  # macros and their values
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 VARIANTS = re.compile(
     r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
+)
+KERNEL = re.compile(
+    r'^extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.MULTILINE
 )
 COMMENT = rb"//(?:\\\n|[^\n])*|/\*.*?\*/"
 BLANK = rb"(?:\n|\s(?=[\s/])|%b)(?:\s|%b)*" % (COMMENT, COMMENT)  # no single blank
@@ -71,6 +78,11 @@ def source_closure(source: Path) -> list[Path]:
     return closure
 
 
+def kernels(source: Path) -> list[str]:
+    """Return the names of the kernels of a CUDA file, without those of headers."""
+    return KERNEL.findall(source.read_text(encoding="utf-8"))
+
+
 def variants(source: Path) -> list[dict[str, str]]:
     """Return the definitions of each variant in which a kernel file is compiled.
 
@@ -82,6 +94,32 @@ def variants(source: Path) -> list[dict[str, str]]:
     line = VARIANTS.search(source.read_text(encoding="utf-8"))
     lists = [""] if line is None else line.group(1).split("|")
     return [variant for words in lists for variant in variants_of(words, source.name)]
+
+
+def serving(
+    source: Path,
+    exact: Mapping[str, str | int],
+    needs: Mapping[str, bool],
+    may: Collection[str] = (),
+) -> Variant:
+    """Return the variant of a kernel file that serves a request with the least code.
+
+    exact: macros that must have these values; 0 if the variant does not name them
+    needs: macros that must be 1 if that is needed, and else preferably are not
+    may: macros that may be 1, preferably as many as possible; others must not
+
+    Raises LookupError if no variant serves it.
+    """
+    ranks: dict[Variant, tuple[int, int]] = {}
+    needed = {name for name, is_needed in needs.items() if is_needed}
+    for variant in variants(source):
+        same = all(variant.get(x, "0") == str(value) for x, value in exact.items())
+        on = {x for x, value in variant.items() if value == "1" and x not in exact}
+        if same and needed <= on and on - needs.keys() <= set(may):
+            ranks[frozenset(variant.items())] = -len(on & set(may)), len(on)
+    if not ranks:
+        raise LookupError(f"no variant of {source.name} for {exact}, {needed}")
+    return min(ranks, key=lambda variant: ranks[variant])
 
 
 def variants_of(words: str, name: str) -> list[dict[str, str]]:

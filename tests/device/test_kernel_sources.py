@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import distbfs
-from distbfs.device.sources import closure_code, code_of
+from distbfs.device.sources import closure_code, code_of, kernels
 
 ROOT = Path(distbfs.__file__).parent
 ENDINGS = (".c", ".h", ".cu", ".cuh")
@@ -107,3 +107,13 @@ def test_headers_count_by_name_and_code(tmp_path):
     assert closure_code(source) == kept
     header.write_text("#define ONE 2\n")
     assert closure_code(source) != kept
+
+
+def test_names_of_kernels(tmp_path):
+    source = tmp_path / "some.cu"
+    source.write_text(
+        'extern "C" __global__ void one(int *x) {}\n'
+        "__device__ void two() {}\n"
+        'extern "C" __global__ void __launch_bounds__(WIDE, 1) three(\n    int x) {}\n'
+    )
+    assert kernels(source) == ["one", "three"]

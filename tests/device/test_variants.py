@@ -10,8 +10,10 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 import distbfs
-from distbfs.device.sources import variants
+from distbfs.device.sources import serving, variants
 from distbfs.engines.openmp.paths import TYPES
 from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS
 from distbfs.multisearch.bits import WIDTHS
@@ -34,13 +36,13 @@ IDS = {"ID": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)}
-LOOP = {**WIDTH, "IN_IDS": (1,), "SEVERAL": (0,)}
+LOOP = {**WIDTH, "IN_IDS": (1,), "SEVERAL": (0, 1)}
 BLOCKS = {"THREADS": BLOCK_THREADS}
 PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
 FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
 FEW_FORMS = [
-    {**FEW, "IN_IDS": (0,), "CODES": (0,)},
-    {**FEW, "IN_IDS": (1,), "CODES": FLAG},
+    {**FEW, "IN_IDS": (0,), "FEW_TREES": (1,)},
+    {**FEW, "IN_IDS": (1,), "FEW_TREES": FLAG},
 ]
 WINDOWED = [
     {"OFFSET": ("u32",), "COUNT": (0,), "IN_IDS": (1,), "SPLIT": (0,)},
@@ -58,7 +60,7 @@ ONE_WAY = [
     *COUNTING,
     *(
         {**PLAIN, "OFFSET": ("u32",), "IN_IDS": (1,), **more}
-        for more in ({}, {"AT_ONCE": (1,), "CODES": (0,)}, {"WINDOWS": (1,)})
+        for more in ({}, {"AT_ONCE": (1,), "FEW_TREES": (1,)}, {"WINDOWS": (1,)})
     ),
 ]
 ONE_WAY = [{**form, "DIRECTED": (1,)} for form in ONE_WAY]
@@ -149,6 +151,8 @@ LOADS = {
             *({**form, "PLAIN": (1,)} for form in FEW_FORMS),
             {**PLAIN, **WIDTH},
             *({**form, "WINDOWS": (1,)} for form in WINDOWED),
+            *({**form, "PLAIN": (1,), "NEAR": (1,)} for form in FEW_FORMS),
+            {**PLAIN, "OFFSET": ("u32",), "NEAR": (1,)},
             *ONE_WAY,
         ),
     ],
@@ -168,11 +172,11 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between_loop.cu",),
-            {**LOOP, "SEVERAL": FLAG, "SPLIT": (0,)},
+            {**LOOP, "SPLIT": (0,)},
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,)},
             {**LOOP, **NARROW},
             {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
-            {**LOOP, **LARGE, "SEVERAL": FLAG, "SPLIT": (0,)},
+            {**LOOP, **LARGE, "SPLIT": (0,)},
             {**LOOP, **LARGE, **SPLIT, "MASKED": (1,)},
         )
     ],
@@ -337,3 +341,36 @@ def test_listed_is_what_is_loaded():
         listed = variants(path)
         assert as_set(listed) == by_calls[file], file
         assert len(as_set(listed)) == len(listed), file
+
+
+SPECIAL = ("PLAIN", "AT_ONCE", "FEW_TREES", "WINDOWS")
+GENERAL = ("COUNT", "SPLIT", "MASKED")
+
+
+@pytest.mark.parametrize("name", ["search", "domain", "between", "between_loop"])
+def test_each_variant_serves_what_only_it_can(name):
+    source = SOURCES[f"engines/cuda/xbfs/{name}.cu"]
+    for variant in variants(source):
+        on = {macro for macro, value in variant.items() if value == "1"}
+        exact = {x: y for x, y in variant.items() if x not in SPECIAL + GENERAL}
+        exact.setdefault("DIRECTED", 0)
+        needs = {macro: macro in on for macro in GENERAL}
+        may = [macro for macro in SPECIAL if macro in on]
+        assert dict(serving(source, exact, needs, may)) == variant
+    with pytest.raises(LookupError, match=f"no variant of {name}.cu for "):
+        serving(source, {"OFFSET": "u16"}, {})
+
+
+def test_a_variant_that_serves_is_no_more_general_than_it_must_be(tmp_path):
+    source = tmp_path / "some.cu"
+    source.write_text("// variants: A=0,1 B=0 | A=1 B=1 | A=0 C=1 | A=0 C=1 D=1\n")
+    for needs, may, wanted in (
+        ((), (), {"A": "0", "B": "0"}),
+        (("A",), (), {"A": "1", "B": "0"}),
+        (("B",), (), {"A": "1", "B": "1"}),
+        ((), ("C",), {"A": "0", "C": "1"}),
+        ((), ("C", "D"), {"A": "0", "C": "1", "D": "1"}),
+        (("A",), ("C", "D"), {"A": "1", "B": "0"}),
+    ):
+        needed = {macro: macro in needs for macro in "AB"}
+        assert dict(serving(source, {}, needed, may)) == wanted

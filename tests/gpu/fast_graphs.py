@@ -16,7 +16,7 @@ from graphs import (
 
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.common.host_results import host_levels, host_parents
+from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.graph.device_graph import ISOLATED
 
 HUGE = (1 << 63) - 1  # a threshold that no frontier reaches
@@ -203,7 +203,7 @@ def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WH
     if levels:
         level = host_levels(found.level)
     else:
-        level = levels_by(host_parents(found.parent))
+        level = levels_by(found.parent.get().astype(np.int64))
     if level.shape != wanted.shape:
         return f"{len(level)} levels instead of {len(wanted)}"
     bad = np.flatnonzero(level != wanted)
@@ -219,7 +219,7 @@ def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WH
         return f"seconds is {found.seconds}"
     if not parents:
         return None
-    return tree_fault(made, root, host_parents(found.parent), wanted, in_ids)
+    return tree_fault(made, root, found.parent.get().astype(np.int64), wanted, in_ids)
 
 
 def tree_fault(made, root, parent, level, in_ids):

@@ -34,9 +34,10 @@ AXES: list[dict[str, object]] = [
 
 def short(scale):
     """One search of each strategy, few blocks, with and without counters."""
+    paper.MAX_BLOCKS = 1
     for host in (HostGraph(kronecker(scale)), HostGraph(hubs(2, 2100))):
         for options in AXES:
-            search = PaperSearch(host.graph, blocks=1, **options)
+            search = PaperSearch(host.graph, **options)
             for records in (False, True):
                 host.check(1, search.search(1, records=records))
     print("searches right")

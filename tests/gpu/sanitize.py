@@ -38,6 +38,7 @@ from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room  # noqa: E402
 from distbfs.device import cuda  # noqa: E402
 from distbfs.engines.base import WholeResult  # noqa: E402
 from distbfs.engines.cuda.common.graph_engine import GraphEngine  # noqa: E402
+from distbfs.engines.cuda.papers.xbfs import search as paper_search  # noqa: E402
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch  # noqa: E402
 from distbfs.engines.cuda.xbfs.search import FastSearch  # noqa: E402
@@ -140,9 +141,10 @@ def cluster(name):
 
 
 def paper(name):
+    paper_search.MAX_BLOCKS = 1
     for graph in ("kronecker", "hub"):
         made = HostGraph(GRAPHS[graph]())
-        search = PaperSearch(made.graph, blocks=1)
+        search = PaperSearch(made.graph)
         for root in (0, made.active - 1):
             made.check(root, search.search(root))
 

@@ -58,7 +58,8 @@ def test_every_combination(frontier, direction, balance, asynchronous, parents):
 @pytest.mark.parametrize("alpha", [1e-9, 0.001, 0.02, 0.4, 1.0])
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize("frontier", paper.FRONTIERS)
-def test_switches_at_any_level(frontier, asynchronous, alpha):
+def test_switches_at_any_level(monkeypatch, frontier, asynchronous, alpha):
+    monkeypatch.setattr(paper, "MAX_BLOCKS", 1)
     for name in SMALL:
         host = made(name)
         search = PaperSearch(
@@ -66,7 +67,6 @@ def test_switches_at_any_level(frontier, asynchronous, alpha):
             frontier=frontier,
             asynchronous=asynchronous,
             alpha=alpha,
-            blocks=1,
         )
         for root in roots_of(host):
             host.check(root, search.search(root))
@@ -82,13 +82,13 @@ def test_wide_offsets():
 
 
 @pytest.mark.parametrize("balance", paper.BALANCES)
-def test_asynchronous_pull_finds_the_next_level(balance):
+def test_asynchronous_pull_finds_the_next_level(monkeypatch, balance):
+    monkeypatch.setattr(paper, "MAX_BLOCKS", 1)
     host = kronecker_graph(17)
     both = {}
     for asynchronous in (True, False):
-        search = PaperSearch(
-            host.graph, balance=balance, asynchronous=asynchronous, blocks=1
-        )
+        form = {"balance": balance, "asynchronous": asynchronous}
+        search = PaperSearch(host.graph, **form)
         found = search.search(5, records=True)
         host.check(5, found)
         both[asynchronous] = found.records

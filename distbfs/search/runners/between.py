@@ -29,7 +29,6 @@ from distbfs.errors import LaunchError, OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import by_kind
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
-from distbfs.ranks.agreement import first_reason
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.runners.base import Found, Runner
 from distbfs.timing import Stopwatch, kept
@@ -178,7 +177,6 @@ class BetweenDomains(Runner):
             streamed=bool(self._searches[0].streamed),
             stepwise=self._options.stepwise,
         )
-        problem = problem or first_reason(self._world, search.launch_problem)
         if problem:
             return None, f"levels by NCCL: {problem}"
         ranks = self._placement.rank_of(np.arange(self._placement.parts))
@@ -259,8 +257,6 @@ class BetweenDomains(Runner):
         to_the_end = until.depth is None and until.targets is None
         self._ahead = not every and stop is None and to_the_end
         whole = self._loop if self._ahead else None
-        if whole is not None and not whole.serves:
-            whole = None
         if whole is None:
             self._stream()
         with clock("start"):

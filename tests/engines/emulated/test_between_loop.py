@@ -24,7 +24,6 @@ from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
 OWN = "a launch is for ranks of one device each"
-TAILS = "rank 0: it has rows in host memory, and domains have several devices"
 
 
 def looped(source, sizes, *, before=None, **options):
@@ -177,8 +176,8 @@ def test_sets_of_roots(device, id_bits, sizes):
         looped(GRAPHS[name], sizes, threshold=threshold, roots=roots)
 
 
-@pytest.mark.parametrize("direction", ["auto", "pull"])
-def test_some_edges(device, direction):
+@each_pair("sizes, direction", [(1, 1, 1), (2, 1)], ["auto", "pull"])
+def test_some_edges(device, id_bits, sizes, direction):
     for seed, threshold in enumerate((4, LARGE)):
         source = kronecker(8) if seed else GRAPHS["hub"]
         make, left = random_way(source, 2 * seed + 1)
@@ -187,12 +186,13 @@ def test_some_edges(device, direction):
             see_between(runner, make, left, world)
 
         form = {"threshold": threshold, "direction": direction}
-        looped(source, 3, before=before, left=left, **form)
+        looped(source, sizes, before=before, left=left, **form)
 
 
-def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
+def test_rows_with_tails_in_host_memory(device, split, sizes):  # noqa: F811
     for threshold in (12, LARGE):
-        looped(kronecker(9), 2, threshold=threshold, room=split)
+        looped(kronecker(9), sizes, threshold=threshold, room=split)
 
 
 @pytest.mark.thorough
@@ -230,23 +230,6 @@ def test_searches_of_both_kinds_in_turn(device, sizes):
         assert runner.search(root, parents=False).parent == [None]
 
     looped(source, sizes, threshold=4, before=before)
-
-
-def test_stages_are_noted(device):
-    root = some_roots(GRAPHS["kronecker"], 1)[0]
-
-    def before(runner, world):
-        loop = runner._loop
-        loop.note(3)
-        levels = runner.search(root).levels
-        times = loop.noted()
-        assert times.shape == (min(levels, 3), 6)
-        assert (np.diff(times.ravel()) >= 0).all()
-        loop.note(0)
-        runner.search(root)
-        assert not len(loop.noted())
-
-    looped(GRAPHS["kronecker"], 2, threshold=4, before=before)
 
 
 def test_searches_with_an_end_between_those_in_one_launch(device):
@@ -296,41 +279,6 @@ def test_ranks_of_several_devices_go_level_by_level(device):
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
     streamed(GRAPHS["kronecker"], (), owners=placement, **form)
-
-
-def test_several_devices_with_tails_go_level_by_level(device, split):  # noqa: F811
-    def before(runner, world):
-        assert runner.why == f"levels by NCCL: {TAILS}"
-
-    form = {"exchange": SymmetricThreads, "threshold": 12, "before": before}
-    streamed(kronecker(9), [2, 1], room=split, **form)
-
-
-def test_several_devices_that_see_some_edges_go_level_by_level(device, monkeypatch):
-    """Until they see all again."""
-    source, ran = kronecker(8), []
-    make, left = random_way(source, 1)
-    root = some_roots(left, 1)[0]
-    run = BetweenLoop.run
-
-    def noted(self, *some, **options):
-        ran.append(self)
-        return run(self, *some, **options)
-
-    monkeypatch.setattr(BetweenLoop, "run", noted)
-
-    def before(runner, world):
-        see_between(runner, make, left, world)
-        assert runner.search(root).levels == left.distances(root).max() + 1
-        assert not ran
-        world.barrier()
-        runner.see([None])
-        assert runner.search(root).levels == source.distances(root).max() + 1
-        assert runner._loop in ran
-        see_between(runner, make, left, world)
-
-    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
-    streamed(source, [2, 1], left=left, **form)
 
 
 class Absent:

@@ -32,10 +32,8 @@ def test_a_search_on_one_device(device, source, internal_ids, directed):
         for some in (device.asked, device.ahead)
     )
     assert {name for name, _ in used - ahead} == {source.source.with_suffix(".cu").name}
-    late = {"take.cu"}  # as results are asked for
-    # of few vertices, there is no form for all that may be asked where edges lead one
-    # way, or results are by number
-    late |= {"search.cu"} if directed != internal_ids else set()
+    # as results are asked for; as anything but all levels from one root is
+    late = {"take.cu", "search.cu"}
     assert {name for name, _ in ahead - used} <= late
 
 

@@ -75,9 +75,9 @@ OVERRIDES = {
 MADE = {}
 
 
-def none_of_few(self, *, in_ids):
+def none_of_few(self):
     """Instead of ``Arrays.forms_of_few``: searches of many vertices."""
-    return {}
+    return ()
 
 
 def host(name, wide=False):

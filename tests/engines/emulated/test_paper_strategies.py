@@ -251,11 +251,12 @@ def test_how_balances_hand_entries_out(balance, asynchronous):
 
 
 @pytest.mark.parametrize("balance", paper.BALANCES)
-def test_an_asynchronous_pull_finds_the_next_level(balance):
+def test_an_asynchronous_pull_finds_the_next_level(monkeypatch, balance):
     """Vertices that follow what the same pull has found; so rows are looked at less."""
+    monkeypatch.setattr(paper, "MAX_BLOCKS", 1)
     host, logs = HostGraph(kronecker(10)), {}
     for asynchronous in (True, False):
-        form = {"balance": balance, "asynchronous": asynchronous, "blocks": 1}
+        form = {"balance": balance, "asynchronous": asynchronous}
         search = PaperSearch(host.graph, direction="pull", **form)
         found = search.search(host.active - 1, records=True)
         host.check(host.active - 1, found)
@@ -293,7 +294,6 @@ def test_double_scan_queues_are_sorted(device):
         ({"frontier": "scan-free", "direction": "pull"}, "allowed: auto, double-scan"),
         ({"alpha": 0}, "alpha is 0; allowed: above 0, up to 1"),
         ({"alpha": float("nan")}, "alpha is nan; allowed"),
-        ({"blocks": 9}, "blocks is 9; allowed: 0 to 8"),
     ],
 )
 def test_contradictions_are_refused(options, words):

@@ -31,7 +31,8 @@ from distbfs.engines.cuda.xbfs import between_params
 from distbfs.engines.cuda.xbfs.memory import (
     ARRIVING,
     MADE_NORMAL,
-    box_words,
+    boxes_of,
+    counts_of,
     member_bytes,
     part_bytes,
 )
@@ -1005,8 +1006,9 @@ def test_the_plan_knows_what_is_allocated(
         stored = sum(rows.offsets.nbytes for rows in one.subgraphs)
         making = max(making, sizes["making"] - stored - 12 * one.local_count)
         if words is not None:
-            arriving += ARRIVING * 8 * (1 + (parts - 1) * (1 + box_words(shape)))
-            assert parts == 1 or box_words(shape) == words
+            boxes = boxes_of(counts_of(shape))
+            arriving += ARRIVING * 8 * int(boxes[-1])
+            assert parts == 1 or np.diff(boxes).max() - 1 == words
     assert (len(most) > 1) == (parts > 1 and threshold > 0)
     if len(most) > 1:  # of the first part; the others have numbers
         making += MADE_NORMAL * sum(one.active for one in held.device_parts[1:])

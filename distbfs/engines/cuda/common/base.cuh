@@ -66,6 +66,24 @@ template <class T = u32, class X> INLINE T warp_scan(X value, u32 lane = threadI
     return x;
 }
 
+/* The last lane with `before` up to `at`: before rises by lane, and the first has 0. */
+INLINE u32 lane_before(u32 before, u32 at) {
+    u32 k = 0;
+#pragma unroll
+    for (int s = 16; s; s >>= 1)
+        if (__shfl_sync(ALL, before, k + s) <= at) k += s;
+    return k;
+}
+
+/* The word of which eight lanes have four bits each, from bit `part` on; by a whole warp. */
+INLINE u32 word_of(u32 four, u32 part) {
+    u32 word = four << part;
+    word |= __shfl_xor_sync(ALL, word, 1);
+    word |= __shfl_xor_sync(ALL, word, 2);
+    word |= __shfl_xor_sync(ALL, word, 4);
+    return word;
+}
+
 /* Sum over the lanes of a warp, in every lane. */
 template <class T> INLINE T warp_sum(T x) {
 #pragma unroll

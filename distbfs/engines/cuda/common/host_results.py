@@ -17,8 +17,3 @@ def results_table(count: int, *, parents: bool) -> ArrayTable:
 def host_levels(level: DeviceArray) -> Array:
     """Return levels as int32 on the host, -1 = unreached."""
     return level.get().astype(np.int32, copy=False)
-
-
-def host_parents(parent: DeviceArray) -> Array:
-    """Return parents as int64 on the host, -1 = unreached."""
-    return parent.get().astype(np.int64, copy=False)

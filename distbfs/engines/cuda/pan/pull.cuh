@@ -140,10 +140,7 @@ template <class Target> struct Puller {
             }
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                u32 whole = hit[h] << part;
-                whole |= __shfl_xor_sync(ALL, whole, 1);
-                whole |= __shfl_xor_sync(ALL, whole, 2);
-                whole |= __shfl_xor_sync(ALL, whole, 4);
+                const u32 whole = word_of(hit[h], part);
                 const u32 at = word + h * 4, v = at * 32 + part;
                 if (part == 0 && whole) target.found_word(at, whole);
                 target.found_first(v, hit[h], f[h]);

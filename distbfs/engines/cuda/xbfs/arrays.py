@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from distbfs.engines.cuda.xbfs.ranges import (
     tree_ranges,
 )
 from distbfs.engines.cuda.xbfs.search_table import (
-    BLOCK_EDGES,
     HUB_DEGREE,
     LISTS,
     MOST_BLOCKS,
@@ -68,11 +67,6 @@ ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
 
 
-def mask(masked: bool) -> dict[str, int]:
-    """Return the definitions for kernels whose searches see only some edges."""
-    return {"MASKED": 1} if masked else {}
-
-
 def ways(graph: Share) -> dict[str, int]:
     """Return the definitions for kernels that search directed edges."""
     return {"DIRECTED": 1} if graph.directed else {}
@@ -87,18 +81,12 @@ class Arrays:
     """The arguments of a search and the arrays that they point to.
 
     share: what the device holds. If ids have 64 bits, parents are int64, made of
-        ``ids`` that may be local ids
-    member: whether searches are those of a domain's devices, or between domains, else
-        of a whole graph in one launch
-    deep: whether levels beyond a byte have room from the start, as always if
-        results are not by id
+        ``ids`` that may be local ids. Between domains levels beyond a byte have room
+        from the start, and all vertices in queues; edges from elsewhere may enter
+        vertices that none here enters
     overrides: arguments that replace the defaults, such as limits of pushes
     pruned: whether tree vertices are not searched but get results at the end; see
         ``search_trees``
-    queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
-        limits of all devices say, "later": see ``make_queues``
-    alone: whether no edges from elsewhere enter vertices, so that those of a directed
-        graph that no edge enters are never found
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     levels: if false, only parents are wanted; see ``want_levels``
@@ -113,17 +101,12 @@ class Arrays:
         in_ids: bool,
         parents: bool,
         levels: bool = True,
-        member: bool = False,
-        deep: bool = False,
         overrides: Mapping[str, int] = MappingProxyType({}),
         pruned: bool = False,
-        queues: Literal["limits", "all", "later"] = "limits",
-        alone: bool = True,
     ) -> None:
         self.graph = g = share
-        self.grid, self._alone = cuda.multiprocessors(), alone
+        self.grid, self._between = cuda.multiprocessors(), g.outer is not None
         self.names, shares = g.ids, g.layout.parts if g.wide else 0
-        columns, lanes = (g.slots, g.domain.lanes) if member else (0, 1)
         # of devices that have positions among the columns; which this is
         # mutant: g.device -> 0 : test_masked_domains::test_one_domain
         self._devices = g.domain.devices, g.device
@@ -132,9 +115,8 @@ class Arrays:
         self.parent: Any = None
         self.offset = programs.word_of(g.offsets)
         self._module = programs.Module(KERNELS / "prepare.cu")
-        hubs, self.mean_next, pieces = self._degrees(lanes)
+        hubs, self.mean_next, pieces = self._degrees(g.domain.lanes)
         self._trees = g.trees if pruned else None
-        coded = self._trees is not None and not member
         self._shape = SearchShape(
             g.n,
             g.active,
@@ -143,14 +125,14 @@ class Arrays:
             in_ids=in_ids,
             parents=parents,
             levels=levels,
-            wide=deep,
+            wide=self._between,
             wide_ids=shares > 0,
             hubs=hubs,
         )
         self._words = words = self._shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
-        hub_words = hub_words_of(shared, (columns or 32 * words) // 32)
+        hub_words = hub_words_of(shared, words if g.whole else g.slots // 32)
         self.params = arguments(
             HEADER,
             "Params",
@@ -181,16 +163,16 @@ class Arrays:
         self.see(None)
         self._places()
         self.longest_range = 0
-        if not member:
+        if g.whole:
             self._place_windows()
             self.cut_ranges()
         self._state()
-        if queues != "later":
-            self.make_queues(g.active, PUSHED, every=queues == "all")
-        if coded:
+        if g.whole or self._between:
+            self.make_queues(g.active, PUSHED)
+        if g.whole and self._trees is not None:
             codes = self._make("code", code=words)["code"].data.ptr
-            few = in_ids and self.forms_of_few(in_ids=True)
-            self.take_codes(codes, words, at_once=bool(few))
+            few = in_ids and bool(self.forms_of_few())
+            self.take_codes(codes, words, at_once=few)
 
     @property
     def searched(self) -> int | None:
@@ -267,9 +249,7 @@ class Arrays:
         """Make room for levels beyond a byte."""
         self._make_results("level_wide", levels=True, wide=True)
 
-    def make_queues(
-        self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
-    ) -> None:
+    def make_queues(self, active: int, alone: int) -> None:
         """Make the queues; active: vertices of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
@@ -277,10 +257,10 @@ class Arrays:
         it has less than 1/8 of the vertices left.
 
         alone: edges that single blocks of all devices push, or that one device pushes
-        when the frontier hardly grows; every: queues may hold all vertices
+        when the frontier hardly grows
         """
         p, room = self.params, self.graph.active
-        if not (every or p.push_only):
+        if not (self._between or p.push_only):
             pushed = max(min(p.mark_edges, p.pull_edges), alone)
             # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
@@ -315,7 +295,8 @@ class Arrays:
         """Let plain searches push narrow frontiers by blocks, if degrees are small."""
         g, p = self.graph, self.params
         small = self.longest <= LONGEST_NEAR and g.m <= MEAN_NEAR * g.active
-        if small and self.grid <= MOST_BLOCKS and p.growth and self.offset == "u32":
+        kind = self.offset == "u32" and not g.directed and p.growth
+        if kind and small and self.grid <= MOST_BLOCKS:
             most = NEAR_ROOM // max(self.longest, 1)
             p.near = self._overrides.get("near", most)
             p.lanes = (-(-g.m // max(g.active, 1)) - 1).bit_length()
@@ -332,11 +313,11 @@ class Arrays:
         numbers[: len(targets)] = self.graph.device_numbers(targets)
         self.params.set(targets=numbers, sought=len(targets))
 
-    def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
-        """Return definitions for kernels for few vertices, none if there are many.
+    def forms_of_few(self) -> tuple[str, ...]:
+        """Return what kernels for few vertices may be, nothing if there are many.
 
-        AT_ONCE: whether the results of all ids fit the shared memory of all blocks;
-        CODES: 0 if tree vertices are few, or for results by number
+        AT_ONCE: the results of all ids fit the shared memory of all blocks; FEW_TREES:
+        tree vertices are few
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -345,9 +326,9 @@ class Arrays:
             or self.offset != "u32"
             or self.graph.tails is not None
         ):
-            return {}
-        codes = int(trees is not None and trees.count > UNCODED * threads)
-        return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
+            return ()
+        coded = trees is not None and trees.count > UNCODED * threads
+        return ("AT_ONCE",) if coded else ("AT_ONCE", "FEW_TREES")
 
     def results_launch(self) -> programs.Launch:
         """Return the kernel that writes results by id."""
@@ -409,18 +390,12 @@ class Arrays:
         self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
-        total, tails, most = cp.zeros(1, dtype=cp.float64), 0.0, 0
         rest = 0 if g.tails is None else g.tails.tailed
-        into, _ = g.pulled
-        rows = uints(g.offsets[rest:]), uints(into[rest:])
-        self._run("squares", *rows, g.active - rest, total)
-        if g.tails is not None:
-            long = g.row_lengths(0, rest).astype(np.float64)
-            tails = float(long @ g.row_lengths(0, rest, incoming=True))
-            most = int(long.max(initial=0))
+        long = g.row_lengths(0, rest).astype(np.float64)
+        tails = float(long @ g.row_lengths(0, rest, incoming=True))
         top = min(g.active, MOST_HUBS + 1)
         degrees = g.row_lengths(0, top)
-        self.longest = int(max(degrees.max(), most))
+        self.longest = int(max(degrees.max(), long.max(initial=0)))
         if g.directed:  # which numbers follow only in the mean: see device_graph.py
             degrees = np.cumsum(degrees) // np.arange(1, top + 1)
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
@@ -430,8 +405,9 @@ class Arrays:
             own = own[: short[0]] if len(short) else own
             hubs = max(hubs, int(own[-1]) + 1 if len(own) else 0)
         hubs = min(hubs, MOST_HUBS)
-        longest = cp.zeros(1, np.uint32)
-        self._run("longest", uints(g.offsets), hubs, g.active, longest)
+        total, longest = cp.zeros(1, dtype=cp.float64), cp.zeros(1, np.uint32)
+        rows = uints(g.offsets), uints(g.pulled[0])
+        self._run("lengths", *rows, rest, hubs, g.active, total, longest)
         self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
         self.longest = max(self.longest, most)
         return hubs, self.squares / max(g.m, 1), max(-(-most // PIECE), 1)
@@ -442,40 +418,31 @@ class Arrays:
         if self.params.shares:
             self.params.set(first_id=made["first"])
 
-    def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
+    def see(self, seen: SeenEdges | None) -> None:
         """Restrict later searches to some edges, whose bits are arguments; None: all.
 
-        First to eighth neighbours are those that are visible. whole: whether the bits
-        cover all edges, so that a vertex without a visible edge is never found
+        First to eighth neighbours are those that are visible.
         """
         g, p, held = self.graph, self.params, self.held
         some = seen is not None or g.directed
         pulled = seen and seen.pulled
         bits: Any = np.uint64(0) if pulled is None else pulled.bits
         into, columns = g.pulled
-        self._run(
-            "firsts",
-            uints(into),
-            columns,
-            bits,
-            np.uint64(0) if p.shares else self.names,
-            g.active,
-            *self._devices,
-            held["first"],
-            held["first_id"],
-        )
-        for k, column in enumerate(held["column"]):
+        names: Any = np.uint64(0) if p.shares else self.names
+        for k, column in enumerate((held["first"], *held["column"])):
             self._run(
                 "columns",
                 uints(into),
                 columns,
                 bits,
+                names,
                 g.active,
                 *self._devices,
-                k + 1,
+                k,
                 int(seen is not None and not g.directed),
                 len(column),
                 column,
+                np.uint64(0) if k else held["first_id"],
             )
         p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
         if g.directed:
@@ -485,13 +452,13 @@ class Arrays:
         if seen is not None:
             p.set(seen=seen.bits, tail_seen=seen.tails)
         self._find_more(bits)
-        if whole or g.directed:
+        if g.whole or g.directed:  # nobody else finds what no visible edge enters
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
             count = cuda.cupy().zeros(1, np.uint32)
             self._run("bares", uints(into), ends, g.active, bare, count)
             p.bare_count = int(count.get()[0])
-            if not self._alone:
+            if self._between:
                 p.set(bare=None, unentered=bare)
 
     def _find_more(self, bits: Any) -> None:

@@ -114,12 +114,14 @@ INLINE InEdges IN_EDGES(const Between &b) {
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
 INLINE u32 number_here(const Between &b, u32 at) { return SEVERAL ? owner_of(b, at).number : at; }
 
+/* How many devices this domain has. */
+INLINE u32 devices_of(const Between &b) { return b.lanes / b.own_lanes; }
+
 /* Where a mask has a word of delegates' numbers: lanes lie one after the other, so that those
  * which two devices have are whole pieces of it. */
 INLINE u32 mask_at(const Between &b, u32 w) {
     if (b.lanes == 1) return w;
-    const u32 granule = w >> 5, devices = b.lanes / b.own_lanes;
-    const u32 lane = b.index + granule % b.own_lanes * devices;
+    const u32 granule = w >> 5, lane = b.index + granule % b.own_lanes * devices_of(b);
     return lane * (b.dwords / b.lanes) + granule / b.own_lanes * 32 + (w & 31);
 }
 

@@ -83,28 +83,28 @@ class BetweenLevels(BetweenShare):
     ) -> None:
         """Reset the search; set the root or roots that this part has."""
         with self.device:
-            main, streamed = cuda.cupy().cuda.get_current_stream(), self.params.gathered
+            streamed = self.params.gathered
             counted = targets is not None or not streamed  # the host reads counts
             self._load(counting=counting)
             self.aim(local, delegate, targets)
             self.clean_up()
             self.take_counters(0)  # which ``begin`` clears, and the others
-            self._run("begin", main)
+            self._run("begin")
             if isinstance(local, np.ndarray):
-                self._run("begin_roots", main)
+                self._run("begin_roots")
             elif not counted:
                 return
-            self._run("settle", main)
+            self._run("settle")
             if counted:
-                self._work.begin(main)
+                self._work.begin()
             if streamed:
-                cuda.clear(self._control, main)
+                cuda.clear(self._control)
 
-    def _settle(self, main: Any) -> None:
+    def _settle(self) -> None:
         """Make the vertices that were found the frontier; send counts to the host."""
-        cuda.clear(self._control, main)
-        self._run("settle", main)
-        self._work.begin(main)
+        cuda.clear(self._control)
+        self._run("settle")
+        self._work.begin()
 
     def work(self) -> Ids:
         """Return the modelled cost of the next level."""
@@ -120,18 +120,17 @@ class BetweenLevels(BetweenShare):
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Begin a level; reading its edge checks waits for its end."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
             self._pulls = choice["outer"] == "pull"
             self._boxed = bool(self._outer.nn) and not self._pulls
             self._pushed, self._left = self._boxed and self.in_rounds, False
             self._asked = self._checked = 0
             if self._pushed:
-                self._mark_front(main)
+                self._mark_front()
             if self._boxed:
-                self._box("outer", main)
-            self._run("level", main)
+                self._box("outer")
+            self._run("level")
             self.depth += 1
-            self._ready.record(main)
+            self._ready.record()
         # the caller's device is the exchange's, which may be another
         offer.normals(self._bins())
         cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
@@ -145,24 +144,24 @@ class BetweenLevels(BetweenShare):
             count, lambda: self.checks_of(self._sizes.wait() if boxed else None)
         )
 
-    def _mark_front(self, main: Any) -> None:
+    def _mark_front(self) -> None:
         """Mark the frontier for the rounds of a push; see ``post`` in between_outer."""
-        cuda.clear(self._held["front"], main)
+        cuda.clear(self._held["front"])
         self.params.edges_from, self.params.edges_to = 0, len(self.part.outer.columns)
-        self._run("front", main)
+        self._run("front")
 
-    def _box(self, kernel: str, main: Any) -> None:
+    def _box(self, kernel: str) -> None:
         """Fill the boxes; start copying their sizes to the host."""
-        cuda.clear(self._control, main)
-        self._run(kernel, main)
-        self._tell_sizes(main)
+        cuda.clear(self._control)
+        self._run(kernel)
+        self._tell_sizes()
 
-    def _tell_sizes(self, main: Any, *, replies: bool = False) -> None:
+    def _tell_sizes(self, *, replies: bool = False) -> None:
         """Start copying the sizes of boxes, or of replies, to the host."""
         self.params.item_step, self.params.replying = 0, replies
-        self._run("tell_sizes", main)
+        self._run("tell_sizes")
         self.params.replying = 0
-        self._sizes.begin(main)
+        self._sizes.begin()
 
     def _bins(self, a_word: int = 1) -> Bins:
         """Return the content of the boxes, uint64, whose copy may still run.
@@ -185,21 +184,20 @@ class BetweenLevels(BetweenShare):
         with self.device:
             left = self._asked < len(self.part.asked.columns)
             self._boxed = bool(self._outer.open) and left
-            main = cuda.cupy().cuda.get_current_stream()
             if self._boxed and self.in_rounds:
-                self._ask_some(main)
+                self._ask_some()
             elif self._boxed:
-                self._box("ask", main)
+                self._box("ask")
         return self._bins(QUESTIONS)
 
-    def _ask_some(self, main: Any) -> None:
+    def _ask_some(self) -> None:
         """Put questions for the next outer edges into boxes, as many as fit."""
         p, every = self.params, len(self.part.asked.columns)
         p.edges_from = self._asked
         while True:
             p.edges_to = min(self._asked + self._span, every)
-            self._run("empty", main)
-            self._box("ask", main)
+            self._run("empty")
+            self._box("ask")
             if not self._sizes.wait()[OVER]:
                 break
             self._span = max((p.edges_to - p.edges_from) // 2, 1)
@@ -219,18 +217,16 @@ class BetweenLevels(BetweenShare):
     def rest(self) -> Bins:
         """Return the pushed items that did not fit into boxes; see ``DomainSearch``."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
-            self._run("empty", main)
+            self._run("empty")
             self._boxed = self._pushed = self._left
             if self._boxed:
-                self._box("outer", main)
+                self._box("outer")
         return self._bins()
 
     def take(self, items: Sequence[tuple[int, Any]]) -> None:
         """Merge the items of a round that is not the last; see ``DomainSearch``."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
-            self._admit(None, *self._by_kind(items), main)
+            self._admit(None, *self._by_kind(items))
 
     def _by_kind(self, items: Sequence[tuple[int, Any]]) -> tuple[list[Any], list[Any]]:
         """Return the pushes, and the answers, among the items that have arrived."""
@@ -249,23 +245,21 @@ class BetweenLevels(BetweenShare):
     ) -> Bins:
         """Return the answers of a kernel to other parts; a_word: see ``_bins``."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
-            self._run("empty", main)
+            self._run("empty")
             for _, items in questions:
-                self._take(kernel, items, main)
-            self._tell_sizes(main, replies=a_word == ANSWERS)
+                self._take(kernel, items)
+            self._tell_sizes(replies=a_word == ANSWERS)
         return self._bins(a_word)
 
     def accept(self, bits: Any, items: Sequence[tuple[int, Any]]) -> None:
         """Make all vertices that were found here or elsewhere the next frontier."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
             mask = None
             if bits is not None and self.params.dwords:
                 mask = brought_here(bits)[None]
-            self._admit(mask, *self._by_kind(items), main)
-            self._settle(main)
+            self._admit(mask, *self._by_kind(items))
+            self._settle()
 
     def ask_parents(self, turn: int = 0) -> Bins:
         """Return this part's questions for parents of delegates, after all levels."""
@@ -274,10 +268,9 @@ class BetweenLevels(BetweenShare):
             self._boxed = True
             # mutant: (turn, turn + 1) -> (0, 1) : test_levels_in_rounds
             p.owned_from, p.owned_to = (min(k * step, count) for k in (turn, turn + 1))
-            main = cuda.cupy().cuda.get_current_stream()
             if turn:
-                self._run("empty", main)
-            self._box("ask_parents", main)
+                self._run("empty")
+            self._box("ask_parents")
         return self._bins()
 
     def answer_parents(self, questions: Sequence[tuple[int, Any]]) -> Bins:
@@ -287,6 +280,5 @@ class BetweenLevels(BetweenShare):
     def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
         """Accept the parents that other domains know."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
             for _, items in answers:
-                self._take("take_parents", items, main)
+                self._take("take_parents", items)

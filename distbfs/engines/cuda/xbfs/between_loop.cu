@@ -14,12 +14,13 @@
  * Of SEVERAL devices, those of a domain meet inside a level (between_level.cuh) and have no boxes
  * for each other.  What they have for other domains goes to its owners; a lane of delegates goes
  * to the device that has it there, so that a mask leaves a domain once for each other one.  A
- * domain of one device between those takes part as one of several.
+ * domain of one device between those takes part as one of several, and a domain of one device
+ * has one lane.
  *
  * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
  * as in the GPU codes of the Graph500 list.
  *
- * variants: OFFSET=u32,u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 | OFFSET=u32 IN_IDS=1 SEVERAL=0 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0 SPLIT=1 MASKED=1 DIRECTED=1
+ * variants: OFFSET=u32,u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=1 | OFFSET=u32 IN_IDS=1 SEVERAL=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=0 DIRECTED=1 | OFFSET=u64 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1 DIRECTED=1
  */
 #define COUNT 0
 #include "between_steps.cuh"
@@ -33,9 +34,6 @@
 
 /* Signals, each with a word for each writer. */
 enum Signal { BOXES, REPLIES, TALLIES, SIGNALS };
-
-/* Times of a level that block 0 notes. */
-enum Stage { LEVEL_BEGINS, LEVEL_SEARCHED, BOXES_CAME, REPLIES_CAME, LEVEL_TAKEN, LEVEL_COUNTED, STAGES };
 
 /* What the host is told at the end: levels, 1 + the share that was waited for in vain; bytes that
  * this share has sent, by kind, and messages. */
@@ -63,18 +61,14 @@ struct Loop {
     u64 *turn;             /* [1], of the last level */
     u64 *masked;           /* [1], the last turn in which this share found delegates */
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
-    u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
     Next *next;            /* [1] */
     u64 slot, reply_slot;  /* words of a box, or of answers, and the word before them */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
-    u32 rows;              /* of trace */
     u32 wide;              /* from so many vertices of a share on that have outer edges */
-#if SEVERAL
     const u64 *apart;      /* [shares], for each share those of other domains, as bits */
     const u32 *elements;   /* [shares], the processing element that has each */
-#endif
 };
 
 /* What a block knows of the others' signals, in shared memory. */
@@ -88,36 +82,15 @@ INLINE u64 *signal_at(const Loop &n, u32 kind, u32 share) {
 }
 
 /* Whether a share is of another domain. */
-INLINE bool is_apart(const Loop &n, u32 share) {
-#if SEVERAL
-    return n.apart[n.b.share] >> share & 1;
-#else
-    return share != n.b.share;
-#endif
-}
+INLINE bool is_apart(const Loop &n, u32 share) { return n.apart[n.b.share] >> share & 1; }
 
 /* Whether a share signals this one, and is signalled: all others tell their counts. */
 INLINE bool signals(const Loop &n, u32 kind, u32 share) {
-    return SEVERAL && kind == TALLIES ? share != n.b.share : is_apart(n, share);
+    return kind == TALLIES ? share != n.b.share : is_apart(n, share);
 }
 
 /* How many shares other domains have. */
-INLINE u32 shares_apart(const Loop &n) {
-#if SEVERAL
-    return __popcll(n.apart[n.b.share]);
-#else
-    return n.b.shares - 1;
-#endif
-}
-
-/* The processing element that has a share. */
-INLINE u32 element_of(const Loop &n, u32 share) {
-#if SEVERAL
-    return n.elements[share];
-#else
-    return share;
-#endif
-}
+INLINE u32 shares_apart(const Loop &n) { return __popcll(n.apart[n.b.share]); }
 
 /* Wait until there(x) for what is at a word of a share, by one thread; FAILURE: in vain. */
 template <class There>
@@ -161,7 +134,7 @@ INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
 INLINE void tell(const Loop &n, u32 kind, u64 value) {
     fence_system();
     for (u32 t = 0; t < n.b.shares; t++)
-        if (signals(n, kind, t)) set_signal(signal_at(n, kind, n.b.share), value, element_of(n, t));
+        if (signals(n, kind, t)) set_signal(signal_at(n, kind, n.b.share), value, n.elements[t]);
 }
 
 /* Whether this block is the last one to come, which then sees what all have done before.
@@ -174,27 +147,19 @@ INLINE bool comes_last(const Loop &n) {
     return last;
 }
 
-#define NOTE(stage)                                                                      \
-    if (n.trace && blockIdx.x == 0 && threadIdx.x == 0 && row < n.rows)                    \
-        n.trace[row * STAGES + stage] = nanoseconds();
-
 /* Put words to a share, by all blocks, of which the first one differs by share. */
 INLINE void put_all(const Loop &n, void *to, const void *from, u64 words, u32 share) {
     const u64 pieces = (words + CHUNK - 1) / CHUNK;
     const u32 begin = (blockIdx.x + share * 17) % gridDim.x;
     for (u64 k = begin; k < pieces; k += gridDim.x) {
         const u64 at = k * CHUNK, some = words - at < CHUNK ? words - at : CHUNK;
-        put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, element_of(n, share));
+        put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, n.elements[share]);
     }
 }
 
 /* The row of what a share has written, at a reader. */
 INLINE u64 row_of(const Loop &n, u32 writer, u32 reader) {
-#if SEVERAL
     return __popcll(n.apart[reader] & ((1ull << writer) - 1));
-#else
-    return writer - (writer > reader);
-#endif
 }
 
 INLINE void count_sent(const Loop &n, u32 sort, u64 bytes) {
@@ -229,50 +194,38 @@ INLINE void put_boxes(const Loop &n, const Region &region, u32 sort) {
     count_sent(n, sort, bytes);
 }
 
-/* A piece of a lane of a mask, of up to THREADS words: one lane is all of it, where all domains have
- * one device. */
+/* A piece of a lane of a mask, of up to THREADS words. */
 struct Piece {
     u32 lane, at, end; /* where it begins in the mask, and where the lane ends */
     u32 number;        /* of all pieces */
 };
 
-/* Words of a lane. */
-INLINE u32 lane_words(const Between &b) { return SEVERAL ? b.dwords / b.lanes : b.normals / 32; }
-
-/* Pieces of a lane. */
+/* Words of a lane, and its pieces. */
+INLINE u32 lane_words(const Between &b) { return b.dwords / b.lanes; }
 INLINE u32 pieces_of(const Between &b) { return (lane_words(b) + THREADS - 1) / THREADS; }
-INLINE u32 all_pieces(const Between &b) { return SEVERAL ? b.lanes * pieces_of(b) : pieces_of(b); }
+INLINE u32 all_pieces(const Between &b) { return b.lanes * pieces_of(b); }
 
 /* Piece k of those that this device has. */
 INLINE Piece piece_of(const Between &b, u32 k) {
-#if SEVERAL
     const u32 words = lane_words(b), pieces = pieces_of(b), own = k / pieces;
-    const u32 lane = b.index + own * b.parts, first = k - own * pieces;
+    const u32 lane = b.index + own * devices_of(b), first = k - own * pieces;
     return Piece{lane, lane * words + first * THREADS, (lane + 1) * words, lane * pieces + first};
-#else
-    return Piece{0, k * THREADS, lane_words(b), k};
-#endif
 }
 
 /* The word of numbers here that a mask has at a place. */
 INLINE u32 word_at(const Between &b, u32 at) {
-#if SEVERAL
     const u32 words = lane_words(b), lane = at / words, in = at - lane * words;
-    return (in / 32 * b.own_lanes + lane / b.parts) * 32 + (in & 31);
-#else
-    return at;
-#endif
+    return (in / 32 * b.own_lanes + lane / devices_of(b)) * 32 + (in & 31);
 }
 
 /* Calls take(share, row) for the share of each other domain that has a lane of delegates: with the
  * row of what this domain has written there, or of what is here of its domain. */
 template <class Take>
 INLINE void each_with(const Between &b, u32 lane, bool written, const Take &take) {
-    const u32 all = SEVERAL ? b.domains : b.shares, own = SEVERAL ? b.domain : b.share;
-    for (u32 k = 0; k < all; k++) {
-        if (k == own) continue;
-        const u32 writer = written ? own : k, reader = written ? k : own;
-        take(SEVERAL ? b.homes[k * b.lanes + lane] : k, (u64)(writer - (writer > reader)));
+    for (u32 k = 0; k < b.domains; k++) {
+        if (k == b.domain) continue;
+        const u32 writer = written ? b.domain : k, reader = written ? k : b.domain;
+        take(b.homes[k * b.lanes + lane], (u64)(writer - (writer > reader)));
     }
 }
 
@@ -280,7 +233,7 @@ INLINE void each_with(const Between &b, u32 lane, bool written, const Take &take
  * is late may find those that others of its blocks have just heard of, too: they are known then. */
 INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
-    const u32 pieces = pieces_of(b), own = SEVERAL ? b.own_lanes * pieces : pieces;
+    const u32 own = b.own_lanes * pieces_of(b);
     for (u32 k = blockIdx.x; k < own; k += gridDim.x) {
         const Piece piece = piece_of(b, k);
         const u32 at = piece.at + threadIdx.x, w = word_at(b, at);
@@ -289,15 +242,14 @@ INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
         if (!__syncthreads_or(fresh != 0)) continue;
         const u32 some = piece.end - piece.at < THREADS ? piece.end - piece.at : THREADS;
         each_with(b, piece.lane, true, [&](u32 t, u64 row) {
-            const u32 pe = element_of(n, t);
+            const u32 pe = n.elements[t];
             put_block(n.masks + row * b.dwords + piece.at, b.found + piece.at, 4 * some, pe);
             if (threadIdx.x == 0) put_word(n.dated + row * all_pieces(b) + piece.number, epoch, pe);
         });
         if (threadIdx.x) continue;
         *(volatile u64 *)n.masked = epoch;
-        const u32 domains = SEVERAL ? b.domains : b.shares;
-        atomicAdd(n.told + BYTES + MASKS, (u64)(domains - 1) * (4 * some + 8));
-        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(domains - 1));
+        atomicAdd(n.told + BYTES + MASKS, (u64)(b.domains - 1) * (4 * some + 8));
+        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(b.domains - 1));
     }
 }
 
@@ -334,10 +286,8 @@ INLINE u64 masks_of(const Loop &n, const Heard &heard) {
 /* The delegates that others found in this level; who: see `masks_of`. */
 INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
     const Between &b = n.b;
-    const u32 pieces = pieces_of(b);
+    const u32 words = lane_words(b), pieces = pieces_of(b);
     if (!who) return;
-#if SEVERAL
-    const u32 words = lane_words(b);
     admit_delegates(b, s, [&](u32 at) {
         const u32 lane = at / words, piece = lane * pieces + (at - lane * words) / THREADS;
         u32 all = 0;
@@ -350,19 +300,6 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
         });
         return all;
     });
-#else
-    admit_delegates(b, s, [&](u32 at) {
-        u32 all = 0;
-        for (u64 left = who; left; left &= left - 1) {
-            const u64 row = row_of(n, __ffsll(left) - 1, b.share);
-            /* mutant: __ldcg(n.dated + row * pieces + at / THREADS) == epoch -> true
-             * : test_masks_of_several_pieces */
-            if (__ldcg(n.dated + row * pieces + at / THREADS) == epoch)
-                all |= __ldcg(n.masks + row * b.dwords + at);
-        }
-        return all;
-    });
-#endif
 }
 
 /* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
@@ -375,7 +312,7 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
         const u64 x = __ldcg(b.counts + c) << DATED | date;
         u64 *to = tallies + b.share * COUNTS + c;
         if (t == b.share) *to = x;
-        else put_word(to, x, element_of(n, t));
+        else put_word(to, x, n.elements[t]);
     }
     if (threadIdx.x == THREADS - 1) make_frontier(b, s); /* while the others' are on their way */
     const bool fine = all_hear(n, heard, [&] {
@@ -436,13 +373,12 @@ INLINE bool search_inner(const Loop &n, u32 *room, State &s, u32 &turn) {
 }
 
 /* One level, but for its counts; false: a share is waited for in vain. */
-INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide, u64 epoch, u32 row,
+INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide, u64 epoch,
                       State &s, Heard &heard, u32 &turn) {
     const Between &b = n.b;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
     const bool asks = does & ASKS, early = does & PUSHES && wide;
-    NOTE(LEVEL_BEGINS)
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
     if (early) {
         grid_sum(&b.own.control->barrier, turn, 0);
@@ -453,12 +389,10 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
         ask_outer(b, s, warp, warps, lane);
         grid_sum(&b.own.control->barrier, turn, 0);
     }
-    NOTE(LEVEL_SEARCHED)
     if (hides) put_masks(n, newest(b.own, s), epoch);
     if (!early) put_boxes(n, came(n), asks ? QUESTIONS : ITEMS);
     bool fine = pass_on(n, BOXES, epoch, false, heard, turn);
     const u64 who = masks_of(n, heard);
-    NOTE(BOXES_CAME)
     if (asks) {
         if (fine)
             each_box(n, came(n), [&](u32 share, const u64 *box) {
@@ -467,7 +401,6 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
         if (!meet_fine(n, turn, fine)) return false;
         put_boxes(n, replied(n), ANSWERS);
         fine = pass_on(n, REPLIES, epoch, false, heard, turn);
-        NOTE(REPLIES_CAME)
     }
     if (fine) {
         take_masks(n, s, who, epoch);
@@ -478,19 +411,17 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
         else if (does & PUSHES) Came{n, came(n)}(Items{b, s});
     }
     fine = meet_fine(n, turn, fine);
-    NOTE(LEVEL_TAKEN)
     return fine;
 }
 
 /* Count a level and choose the next one; false: as `one_level`. */
-INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard &heard, u64 *sums,
+INLINE bool count_level(const Loop &n, const State &s, u64 epoch, Heard &heard, u64 *sums,
                         Next &next, u32 &turn) {
     bool fine = true;
     empty_boxes(n.b);
     count_found(n.b, s);
     if (comes_last(n)) fine = tally_up(n, s, epoch, heard, sums);
     fine = meet_fine(n, turn, fine, &next);
-    NOTE(LEVEL_COUNTED)
     return fine;
 }
 
@@ -536,25 +467,30 @@ INLINE void begin_search(const Loop &n, Next &next, u32 &turn) {
     grid_sum(barrier, turn, 0);
 }
 
-#if SEVERAL
-/* The end of a search of all devices of the domain, before results; false: as `search_inner`. */
-INLINE bool end_together(const Loop &n, u32 *room, u32 &turn) {
+/* The end of a search, before results; false: as `search_inner`. */
+INLINE bool end_search(const Loop &n, u32 *room, u32 &turn) {
     const Between &b = n.b;
     code_delegates(b);
     grid_sum(&b.own.control->barrier, turn, 0);
     level_leaves(b, room);
+#if SEVERAL
     clean_replicas(b);
     return !look_system(&b.mailbox[b.index]->failed);
+#else
+    return true;
+#endif
 }
 
-/* A search has failed: no device of the domain waits for this one; one thread. */
-INLINE void end_domain(const Loop &n) {
+/* A search has failed: nobody waits for this device any more; one thread. */
+INLINE void give_up(const Loop &n) {
+    for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
+#if SEVERAL
     const Between &b = n.b;
     const u64 failed = look_system(&b.mailbox[b.index]->failed);
     if (!failed) give_up(b, 1 + b.index);
     else if (!n.told[FAULT]) n.told[FAULT] = 1 + b.homes[b.domain * b.lanes + failed - 1];
-}
 #endif
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_constant__ Loop n) {
     extern __shared__ uint4 dynamic[];
@@ -567,28 +503,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     bool fine = true;
     begin_search(n, next, turn);
     while (fine && next.does & GOES) {
-        const u32 row = levels++;
-        const u64 epoch = before + levels;
+        const u64 epoch = before + ++levels;
         State s = *b.own.state;
-        fine = one_level(n, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch, row, s,
-                         heard, turn) &&
-               count_level(n, s, epoch, row, heard, sums, next, turn);
+        fine = one_level(n, (u32 *)dynamic, (u32)next.does, next.hidden, next.wide, epoch, s, heard,
+                         turn) &&
+               count_level(n, s, epoch, heard, sums, next, turn);
     }
     const u64 last = before + levels + 1;
     if (fine && n.parents && next.asks) fine = swap_parents(n, last, heard, turn);
-#if SEVERAL
-    if (fine) fine = end_together(n, (u32 *)dynamic, turn);
-#else
-    code_delegates(b);
-    grid_sum(&b.own.control->barrier, turn, 0);
-    level_leaves(b, (u32 *)dynamic);
-#endif
+    if (fine) fine = end_search(n, (u32 *)dynamic, turn);
     if (blockIdx.x || threadIdx.x) return;
-    if (!fine)
-        for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
-#if SEVERAL
-    if (!fine) end_domain(n);
-#endif
+    if (!fine) give_up(n);
     b.own.state->phase = DONE;
     *n.turn = last, n.told[LEVELS] = levels;
 }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.xbfs.arrays import KERNELS, mask, ways
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.share_search import CONTROL_BYTES
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 SOURCE = KERNELS / "between_loop.cu"
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
-STAGES = 6  # times of a level
 TURNS = 7  # words before these
 # of a frontier between hosts: what it sends takes longer than a meeting of all blocks
 WIDE = 1 << 14
@@ -59,8 +58,10 @@ class BetweenLoop:
         self._searches = 0
         self._told = Back(own[TURNS:])
         # a domain of one device between larger ones has the same form
-        self._form = {"SEVERAL": int(several(domains)), **ways(search.part)}
-        self.params = structure(SOURCE, "Loop", self._form)(
+        self._exact = search.exact | {"SEVERAL": int(several(domains))}
+        apart = [domains.apart_from(share) for share in range(domains.shares)]
+        bits = [sum(1 << share for share in others) for others in apart]
+        self.params = structure(SOURCE, "Loop", ways(search.part))(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
@@ -69,39 +70,20 @@ class BetweenLoop:
             arrived=own[2:],
             next=own[3:],
             told=own[TURNS:],
+            apart=cp.asarray(np.array(bits, np.uint64)),
+            elements=cp.asarray(ranks.astype(np.uint32)),
             **{name: room[at:] for name, at in begins.items()},
         )
-        if several(domains):
-            apart = [domains.apart_from(share) for share in range(domains.shares)]
-            bits = [sum(1 << share for share in others) for others in apart]
-            self.params.set(
-                apart=cp.asarray(np.array(bits, np.uint64)),
-                elements=cp.asarray(ranks.astype(np.uint32)),
-            )
-        self._stages: Any = None
         self._launches: dict[bool, programs.Launch] = {}
         self._launch(masked=False)
-
-    @property
-    def serves(self) -> bool:
-        """Whether searches may be one launch with the edges that they see now."""
-        return not (self._search.masked and several(self._search.part.domain.of))
 
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
         if masked not in self._launches:
-            arrays, graph = self._search.arrays, self._search.part
-            split = graph.tails is not None
-            sees_some = masked or (split and graph.directed)  # a form for both
-            split = split or (sees_some and arrays.offset != "u32")
-            module = self._memory.module(
-                SOURCE,
-                OFFSET=arrays.offset,
-                IN_IDS=1,
-                SPLIT=int(split),
-                **mask(sees_some),
-                **self._form,
-            )
+            arrays, split = self._search.arrays, self._search.part.tails is not None
+            needs = {"SPLIT": split, "MASKED": masked}
+            form = sources.serving(SOURCE, self._exact, needs)
+            module = self._memory.module(SOURCE, **dict(form))
             self._launches[masked] = module.kernel("loop").prepare(
                 self.params,
                 arrays.grid,
@@ -110,24 +92,6 @@ class BetweenLoop:
                 cooperative=True,
             )
         return self._launches[masked]
-
-    def note(self, rows: int) -> None:
-        """Make later searches note when the stages of up to ``rows`` levels end."""
-        with self._search.device:
-            self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
-        self.params.set(trace=self._stages, rows=rows)
-
-    def noted(self) -> Ids:
-        """Return the times at which stages ended, int64 [levels, STAGES], in ns.
-
-        Stages: the level begins, is searched, boxes arrive, replies arrive, the level
-        is merged, and is counted. If there are no replies, their time is that of the
-        boxes.
-        """
-        times = self._stages.get().astype(np.int64)
-        times = times[times[:, 0] > 0]
-        times[:, 3] = np.maximum(times[:, 3], times[:, 2])
-        return times
 
     def start(
         self,

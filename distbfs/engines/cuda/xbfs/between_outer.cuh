@@ -39,10 +39,7 @@ INLINE u32 each_outer(const Between &b, const Edges &edges, bool some, u32 v, u3
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const u32 me = e + i * 32 + lane;
-            u32 k = 0;
-#pragma unroll
-            for (int s = 16; s; s >>= 1)
-                if (__shfl_sync(ALL, before, k + s) <= me) k += s;
+            const u32 k = lane_before(before, me);
             const u64 row = __shfl_sync(ALL, begin, k);
             const u32 start = __shfl_sync(ALL, before, k);
             from[i] = __shfl_sync(ALL, v, k);
@@ -221,11 +218,8 @@ INLINE void each_bit(u32 first, u32 end, u32 warp, u32 warps, u32 lane, const Bi
         const u32 upto = warp_scan(own, lane), total = __shfl_sync(ALL, upto, 31);
         const u32 before = upto - own;
         for (u32 e = 0; e < total; e += 32) {
-            u32 from = 0, v = 0;
-#pragma unroll
-            for (int s = 16; s; s >>= 1)
-                if (__shfl_sync(ALL, before, from + s) <= e + lane) from += s;
-            u32 skip = e + lane - __shfl_sync(ALL, before, from);
+            const u32 from = lane_before(before, e + lane);
+            u32 v = 0, skip = e + lane - __shfl_sync(ALL, before, from);
             bool some = false;
 #pragma unroll
             for (u32 k = 0; k < SPAN; k++) {

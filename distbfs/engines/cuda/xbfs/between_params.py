@@ -18,14 +18,14 @@ QUESTIONS, ANSWERS = 2, 64  # in a word
 MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
 LINE = 128  # bytes that pieces of memory are aligned to
-COUNTED = (
+COUNTED = (  # ``Count`` in between.cuh; what ``Work`` has is named as there
     "normals",
     "delegates",
-    "outer",
-    "open_outer",
+    "nn",
+    "open",
     "left",
-    "found",
-    "missed",
+    "dd_forward",
+    "targets",
     "leaves",
     "failed",
     "checks",

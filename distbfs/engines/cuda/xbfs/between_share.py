@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
+from distbfs.device.sources import Variant
 from distbfs.device.structures import structure
 from distbfs.engines.base import TAIL_COUNTS, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     KERNELS,
     ROWS,
-    mask,
     ways,
 )
 from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
@@ -50,8 +50,8 @@ from distbfs.engines.cuda.xbfs.seeds import (
     swap_bitmaps,
 )
 from distbfs.engines.cuda.xbfs.share_search import (
-    Form,
     ShareSearch,
+    has,
     tail_counts,
 )
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
@@ -62,45 +62,12 @@ from distbfs.partition.part import mask_words
 from distbfs.partition.share import Outer, Share
 from distbfs.types import Ids, Root
 
-HEADER = KERNELS / "between.cuh"
+HEADER, SOURCE = KERNELS / "between.cuh", KERNELS / "between.cu"
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
-WORK = tuple(  # where ``Work`` is counted
-    (name, COUNTED.index(counted))
-    for name, counted in (
-        ("normals", "normals"),
-        ("delegates", "delegates"),
-        ("nn", "outer"),
-        ("dd_forward", "found"),
-        ("targets", "missed"),
-        ("open", "open_outer"),
-    )
-)
-KERNEL_NAMES = (
-    "clean_up",
-    "begin",
-    "begin_roots",
-    "outer",
-    "front",
-    "level",
-    "ask",
-    "empty",
-    "tell_sizes",
-    "answer",
-    "take_mask",
-    "take_items",
-    "take_answers",
-    "settle",
-    "choose",
-    "codes",
-    "end",
-    "ask_parents",
-    "answer_parents",
-    "take_parents",
-    "late_parents",
-)
+WORK = [(name, COUNTED.index(name)) for name in Work._fields if name in COUNTED]
 
 
 def _size(name: str) -> int:
@@ -118,6 +85,8 @@ class BetweenShare(ShareSearch):
     shared: shared memory of this device, connected if its domain has several
     limit: the most words of a box where levels go in rounds, else None
     """
+
+    source = SOURCE
 
     def __init__(self, part: Share, shared: SharedMemory) -> None:
         cp = cuda.cupy()
@@ -199,7 +168,8 @@ class BetweenShare(ShareSearch):
         self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch()
-        self._kernels: dict[Form, dict[str, programs.Launch]] = {}
+        self.exact["SEVERAL"] = int(part.domain.devices > 1)
+        self._kernels: dict[Variant, dict[str, programs.Launch]] = {}
         self._dirty, self.depth = True, 0
         self._load(counting=False)
 
@@ -266,46 +236,31 @@ class BetweenShare(ShareSearch):
         self._asking[0] = count  # of edges in, which come last
 
     def _load(self, *, counting: bool) -> None:
-        """Choose the kernels; prepare their launches on the first call.
-
-        The form that counts is the one for masks; for a directed graph it is the only
-        one for tails.
-        """
-        form = self._form_of(records=counting)
-        every = form.masked or (form.split and self.graph.directed)
-        self._now = form = Form(every, form.split, every)
+        """Choose the kernels; prepare their launches on the first call."""
+        self._now = form = self._form_of(records=counting)
         self._counting = counting
-        self._count(counted=every, records=counting, traced=False)
+        self._count(counted=has(form, "COUNT"), records=counting, traced=False)
         if form in self._kernels:
             return
-        several = self.part.domain.devices > 1
-        module = programs.Module(
-            KERNELS / "between.cu",
-            OFFSET=self.arrays.offset,
-            COUNT=int(every),
-            IN_IDS=1,
-            SEVERAL=int(several),
-            SPLIT=int(form.split),
-            **mask(every),
-            **ways(self.graph),
-        )
+        module = programs.Module(SOURCE, **dict(form))
         made = self._kernels[form] = {}
-        for name in KERNEL_NAMES:
-            together = name in TOGETHER or (several and name == "end")
+        for name in sources.kernels(SOURCE):
+            together = name in TOGETHER or (name == "end" and has(form, "SEVERAL"))
             blocks = 1 if name in ALONE else self.arrays.grid
             shared = self.arrays.shared_bytes if name == "level" else 0
             made[name] = module.kernel(name).prepare(
                 self.params, blocks, THREADS, shared=shared, cooperative=together
             )
 
-    def _run(self, name: str, stream: Any, needs: int = 0) -> None:
-        """Launch a kernel with the present arguments.
+    def _run(self, name: str, needs: int = 0) -> None:
+        """Launch a kernel with the present arguments on the current stream.
 
         needs: what the level must do; if it does not, the kernel does nothing
         """
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
             self.take_counters(TOGETHER.index(name))
+        stream = cuda.cupy().cuda.get_current_stream()
         self._kernels[self._now][name](stream.ptr)
 
     def aim(
@@ -337,7 +292,7 @@ class BetweenShare(ShareSearch):
     def clean_up(self) -> None:
         """Clear the state of a search that did not end, before another begins."""
         if self._dirty:
-            self._run("clean_up", cuda.cupy().cuda.get_current_stream())
+            self._run("clean_up")
         self._dirty = True
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
@@ -385,7 +340,7 @@ class BetweenShare(ShareSearch):
         tails = tail_counts(inner)
         return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
-    def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
+    def _take(self, kernel: str, items: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.
 
         items: boxes one after the other, or [k, words], as they were sent
@@ -394,14 +349,13 @@ class BetweenShare(ShareSearch):
         p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
         if near.ndim > 1:
             p.boxes, p.item_step = near.shape
-        self._run(kernel, main, needs)
+        self._run(kernel, needs)
 
     def _admit(
         self,
         masks: Any,
         items: Sequence[Any],
         answers: Sequence[Any],
-        main: Any,
         goes: int = 0,
         pushes: int = 0,
         asks: int = 0,
@@ -413,11 +367,11 @@ class BetweenShare(ShareSearch):
         p = self.params
         if masks is not None:
             p.mask, p.masks = masks.data.ptr, len(masks)
-            self._run("take_mask", main, goes)
+            self._run("take_mask", goes)
         for array in items:
-            self._take("take_items", array, main, pushes)
+            self._take("take_items", array, pushes)
         for array in answers:
-            self._take("take_answers", array, main, asks)
+            self._take("take_answers", array, asks)
 
     def went(self, levels: int) -> None:
         """Note that one launch ran the whole search and wrote results."""
@@ -434,8 +388,8 @@ class BetweenShare(ShareSearch):
                 # mutant: self.depth -> NO_LIMIT : test_ends
                 self.own.last = self.depth  # leaves have none beyond
                 if self.leaves is not None:
-                    self._run("codes", main)
-                self._run("end", main)
+                    self._run("codes")
+                self._run("end")
                 self.own.last = NO_LIMIT
                 if self.leaves is not None:
                     self.leaves.ends(main)

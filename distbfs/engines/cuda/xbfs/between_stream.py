@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.between_params import (
@@ -20,7 +19,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     PUSHES,
     QUESTIONS,
 )
-from distbfs.engines.streamed import LevelCounts, several
+from distbfs.engines.streamed import LevelCounts
 from distbfs.exchange.symmetric import NvshmemMemory
 from distbfs.types import DirectionName, Ids, World
 
@@ -63,13 +62,6 @@ class BetweenSearch(BetweenLevels):
         if self._counting or self.own.sought or self.params.lost:
             return None
         return int(self.own.snapshot)
-
-    @property
-    def launch_problem(self) -> str:
-        """The reason why this device cannot search in one launch, or ""."""
-        if several(self.part.domain.of) and self.part.tails is not None:
-            return "it has rows in host memory, and domains have several devices"
-        return ""
 
     def loop(
         self,
@@ -119,12 +111,11 @@ class BetweenSearch(BetweenLevels):
         Afterwards the messages are in ``mask`` and in boxes. If it may both push
         and ask, the counts decide.
         """
-        main = cuda.cupy().cuda.get_current_stream()
         if pushes:
-            self._run("outer", main, PUSHES)
-        self._run("level", main, GOES)
+            self._run("outer", PUSHES)
+        self._run("level", GOES)
         if asks:
-            self._run("ask", main, ASKS)
+            self._run("ask", ASKS)
 
     def room(self, part: int) -> int:
         """Return the words of the box for a part, as many as of its box for this."""
@@ -158,13 +149,13 @@ class BetweenSearch(BetweenLevels):
 
         boxes: uint64 [others, words], the boxes that came from other parts
         """
-        p, main = self.params, cuda.cupy().cuda.get_current_stream()
+        p = self.params
         p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
-        self._run("tell_sizes", main, 0 if parents else GOES)
+        self._run("tell_sizes", 0 if parents else GOES)
 
     def ask(self) -> None:
         """Put the questions for parents of delegates into boxes."""
-        self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
+        self._run("ask_parents")
 
     def reply(
         self, questions: Any, *, parents: bool = False, whole: bool = False
@@ -174,15 +165,14 @@ class BetweenSearch(BetweenLevels):
         parents: whether the questions are for parents of delegates
         whole: whether whole boxes came, because counts said ``over``
         """
-        main = cuda.cupy().cuda.get_current_stream()
         if parents:
-            self._take("answer_parents", questions, main)
+            self._take("answer_parents", questions)
         else:
-            self._take("answer", questions, main, 0 if whole else ASKS)
+            self._take("answer", questions, 0 if whole else ASKS)
 
     def learn(self, answers: Any) -> None:
         """Accept parents of delegates, after ``finish``; see ``_take``."""
-        self._take("late_parents", answers, cuda.cupy().cuda.get_current_stream())
+        self._take("late_parents", answers)
 
     def end_level(
         self,
@@ -201,16 +191,16 @@ class BetweenSearch(BetweenLevels):
         more; 0 if nothing more comes
         pulled: whether the level pulled, where first is 0
         """
-        main, p = cuda.cupy().cuda.get_current_stream(), self.params
+        p = self.params
         does = (GOES, PUSHES, ASKS) if first else (0, 0, 0)
-        self._admit(masks, items, answers, main, *does)
+        self._admit(masks, items, answers, *does)
         p.first, p.way = first, 0 if first else ASKS if pulled else PUSHES
-        self._run("settle", main, does[0])
+        self._run("settle", does[0])
         p.first = p.way = 0
 
     def choose(self) -> None:
         """Choose the next level by the gathered counts; clears counts and sizes."""
-        self._run("choose", cuda.cupy().cuda.get_current_stream())
+        self._run("choose")
 
     def counted(self, report: Any) -> LevelCounts:
         """Return the counts of all parts, from one row of the report."""

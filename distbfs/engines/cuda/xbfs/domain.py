@@ -21,8 +21,8 @@ from distbfs.engines.cuda.xbfs.share_search import (
     BESIDE_AT,
     DONE,
     STOPPED,
-    Form,
     ShareSearch,
+    has,
 )
 from distbfs.engines.cuda.xbfs.shared import (
     ALONE,
@@ -65,10 +65,8 @@ class MemberSearch(ShareSearch):
             in_ids=in_ids,
             parents=options.parents,
             levels=options.levels,
-            member=True,
             pruned=options.direction != "pull" and part.layout.parts > 1,
             overrides={**one_way(options.direction, part.m), **overrides},
-            queues="later",
         )
         self.shared = SharedMemory(arrays, part, arrays.searched or 0)
         control = structure(HEADER, "DeviceControl")
@@ -109,11 +107,6 @@ class MemberSearch(ShareSearch):
         some: int = self.own.active * self.layout.parts
         return some if self.leaves_out else self.part.domain.active
 
-    def _form(self, *, records: bool) -> Form:
-        """Return a search's form; see ``_form_of``."""
-        plain = not (self.masked or records or self.graph.directed) and self._is_plain
-        return self._form_of(records=records, plain=plain)
-
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
@@ -126,9 +119,10 @@ class MemberSearch(ShareSearch):
 
         Returns the search, with or without counters, as a CUDA graph.
         """
-        form = self._form(records=records)
+        may = ("PLAIN",) * self._is_plain
+        form = self._form_of(records=records, may=may)
         launch = self._launch(form)
-        self._count(counted=form.counts, records=records)
+        self._count(counted=has(form, "COUNT"), records=records)
         return launch.record(then=self._results, back=self._back)
 
     def ready(

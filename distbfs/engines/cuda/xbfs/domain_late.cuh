@@ -22,14 +22,11 @@ struct Late {
     u32 which; /* the replica that is made */
     u32 *list, *count;
     bool is; /* late at all */
-    __device__ __forceinline__ void operator()(bool found, u32 v, u32 lane) const {
-        const u32 who = is ? __ballot_sync(ALL, found) : 0u;
-        if (!who) return;
-        u32 at = 0;
-        if (lane == 0) at = atomicAdd(count, (u32)__popc(who));
-        at = __shfl_sync(ALL, at, 0);
+    __device__ __forceinline__ void operator()(bool found, u32 v, u32) const {
+        if (!is) return;
+        const u32 at = take_place(found, count);
         if (!found) return;
-        list[at + __popc(who & lanes_below(lane))] = v;
+        list[at] = v;
         /* mutant: 1u << (v & 31) -> 0 : test_resident_kernels::test_every_step_is_seen */
         set_everywhere(r, v >> 5, 1u << (v & 31), which);
     }

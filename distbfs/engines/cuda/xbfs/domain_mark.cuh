@@ -57,25 +57,25 @@ struct Sending {
         return atomicOr(o.part == r.index ? fresh + (o.number >> 5) : filter + (v >> 5), bit);
     }
     template <class At>
-    __device__ __forceinline__ void found(bool some, u32 v, u32 u, u32 *counts, const At &at,
-                                          u32 lane) const {
+    __device__ __forceinline__ void found(bool some, u32 v, u32 u, u32 *counts,
+                                          const At &at) const {
         const Owner to = owner_of(r, v);
         const u32 parent = position_of(r, u);
         if (some && to.part == r.index && r.own.parents) r.own.parent[to.number] = parent;
-        send_pairs(r, some && to.part != r.index, to, parent, counts, at, lane);
+        send_pairs(r, some && to.part != r.index, to, parent, counts, at);
     }
-    __device__ __forceinline__ void row(bool some, u32 v, u32 u, u32 lane) const {
-        found(some, v, u, sent, [&](u32 part) { return pairs_at(r, part, r.index, 0); }, lane);
+    __device__ __forceinline__ void row(bool some, u32 v, u32 u, u32) const {
+        found(some, v, u, sent, [&](u32 part) { return pairs_at(r, part, r.index, 0); });
     }
     __device__ __forceinline__ void begin(u32 w0, u32 w1, bool many) const {
         if (many) fetch_parents(r, w0, w1, old);
         if (threadIdx.x < MOST_PARTS) count[threadIdx.x] = 0;
     }
-    __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 w0, u32 lane) const {
+    __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 w0, u32) const {
         const u32 granule = w0 >> 5;
         found(some, v, u, count, [&](u32 part) {
             return pairs_at(r, part, r.index, 1) + number_from(r, granule, part);
-        }, lane);
+        });
     }
     __device__ __forceinline__ void merge(const u32 *bits, u32 w0, u32 w1) const {
         const uint2 own = own_words(r, w0, w1);

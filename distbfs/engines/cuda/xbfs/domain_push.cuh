@@ -12,18 +12,14 @@
  * sent: [parts], counters; at(owner): where this part's list there begins */
 template <class At>
 INLINE void send_pairs(const Member &r, bool away, const Owner &to, u32 parent, u32 *sent,
-                       const At &at, u32 lane) {
+                       const At &at) {
     u32 who = __ballot_sync(ALL, away);
     while (who) { /* owner by owner */
         const u32 part = __shfl_sync(ALL, to.part, __ffs(who) - 1);
         const bool mine = away && to.part == part;
-        const u32 group = __ballot_sync(ALL, mine);
-        u32 start = 0;
-        if (lane == 0) start = atomicAdd(sent + part, (u32)__popc(group));
-        start = __shfl_sync(ALL, start, 0);
-        if (mine)
-            at(part)[start + __popc(group & lanes_below(lane))] = make_uint2(to.number, parent);
-        who &= ~group;
+        const u32 place = take_place(mine, sent + part);
+        if (mine) at(part)[place] = make_uint2(to.number, parent);
+        who &= ~__ballot_sync(ALL, mine);
     }
 }
 
@@ -47,7 +43,7 @@ struct Send {
         const u32 which = level & 1;
         send_pairs(r, away, to, parent, sent, [&](u32 part) {
             return narrow ? few_at(r, part, r.index, which) : pairs_at(r, part, r.index, 0);
-        }, lane);
+        });
     }
 };
 

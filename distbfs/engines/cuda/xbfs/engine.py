@@ -13,6 +13,7 @@ from typing import Any
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
 from distbfs.device.nvrtc import Wanted
+from distbfs.device.sources import serving
 from distbfs.engines.base import Engine
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
@@ -40,15 +41,13 @@ FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 
 def likely_kernels(n: int, *, in_ids: bool, directed: bool = False) -> Iterator[Wanted]:
     """Yield kernels, with definitions, that one device uses for n vertices."""
-    few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-    form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0}
-    form["IN_IDS"] = int(in_ids)
-    if directed:
-        form["DIRECTED"] = 1
-    if in_ids or not directed:
-        yield KERNELS / "search.cu", {**form, **few, "PLAIN": 1}
-    only_plain = directed or not in_ids
-    yield KERNELS / "search.cu", form if only_plain else {**form, **few}
+    source = KERNELS / "search.cu"
+    exact: dict[str, str | int] = {"OFFSET": "u32", "IN_IDS": int(in_ids)}
+    exact["DIRECTED"] = int(directed)
+    needs = dict.fromkeys(("COUNT", "SPLIT", "MASKED"), False)
+    few = ("AT_ONCE", "FEW_TREES") if n <= FEW else ("WINDOWS",)
+    for may in ((*few, "PLAIN"), few):
+        yield source, dict(serving(source, exact, needs, may))
     yield KERNELS / "prepare.cu", {}
     yield take.SOURCE, {}
     yield reached.SOURCE, {}
@@ -115,7 +114,7 @@ class XbfsEngine(Engine):
             "bare": share.directed,
         }
         if share.outer_edges is not None:
-            return share_bytes(share, **form)
+            return sum(share_bytes(share, **form).values())
         counts, push = (share.local, share.active, share.m), o.direction == "push"
         form["in_ids"] = not o.internal_ids
         if share.whole:
@@ -162,12 +161,8 @@ class XbfsEngine(Engine):
             in_ids=True,
             parents=self.options.parents,
             levels=self.options.levels,
-            deep=True,
-            member=True,
             overrides=one_way(direction),
             pruned=direction != "pull",
-            queues="all",
-            alone=False,
         )
         if domain.devices == 1:
             arrays.cut_ranges()

@@ -102,9 +102,7 @@ template <class Way> INLINE int any_beside(const End &far, u32 x, int &left, con
 INLINE u64 edges_beyond(const End &e, u32 lane) {
     u64 sum = 0;
     for (u32 i = lane; i < e.own.count; i += 32) sum += row_of(e, e.own.at[i]).count;
-#pragma unroll
-    for (int s = 16; s; s >>= 1) sum += __shfl_xor_sync(ALL, sum, s);
-    return sum;
+    return warp_sum(sum);
 }
 
 /* Whether an end has one neighbour, which leads back to it alone. */

@@ -67,11 +67,8 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const Sink 
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const u32 me = e + i * 32 + lane;
-            u32 k = 0;
             ok[i] = me < total;
-#pragma unroll
-            for (int s = 16; s; s >>= 1)
-                if (__shfl_sync(ALL, before, k + s) <= me) k += s;
+            const u32 k = lane_before(before, me);
             from[i] = __shfl_sync(ALL, u, k);
             const u64 row = __shfl_sync(ALL, begin, k);
             const u32 start = __shfl_sync(ALL, before, k);

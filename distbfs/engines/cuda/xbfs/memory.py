@@ -22,7 +22,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
     LINE,
     BetweenShape,
     box_bounds,
-    box_limit,
     symmetric_table,
 )
 from distbfs.engines.cuda.xbfs.cluster import cluster_table
@@ -35,11 +34,11 @@ from distbfs.engines.cuda.xbfs.search_table import (
     words_of,
 )
 from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, RANGES, shared_table
-from distbfs.engines.streamed import MOST_STREAMED, first_words
+from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.generate.cuda import MAX_VERTICES, id_type, id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE, vertices_table
-from distbfs.partition.layout import Domains
+from distbfs.partition.layout import Domains, Layout
 from distbfs.partition.part import mask_words
 from distbfs.partition.share import GRANULE, ShareCounts
 from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
@@ -245,9 +244,8 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
 
     form: parents, levels and multiprocessors, as in ``member_search_bytes``
     """
-    local, parts, normals = shape.local, shape.parts, shape.active
-    others = _others(shape)
-    positions, first = _delegate_positions(shape)
+    local, normals, others = shape.local, shape.active, shape.parts - shape.domain
+    first = _delegate_positions(shape)[1]
     outer = shape.outer
     m = shape.stored_edges - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
@@ -274,26 +272,8 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
     making += MADE_NORMAL * normals + numbering + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
-    between = BetweenShape(
-        words=words_of(places),
-        parts=parts,
-        targets=targets,
-        normals=first,
-        delegates=positions,
-        owned=shape.owned,
-        boxes=shape.domain + others * (1 + box_words(shape)),
-        directed=shape.directed,
-    )
-    searches = _searching_bytes(
-        shape.n,
-        local,
-        places,
-        m,
-        shape.domain,
-        between,
-        listed=LISTS * first + listed,
-        bare=shape.directed,
-        **form,
+    searches = share_bytes(
+        counts_of(shape, targets), listed=LISTS * first + listed, **form
     )
     graph = sum(subgraph_bytes(shape).values())
     if shape.directed and not shape.delegates:
@@ -313,9 +293,31 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     return needs | {"searching": searching, "total": total, "making": making}
 
 
-def _others(shape: PartShape) -> int:
-    """Return the number of parts in other domains."""
-    return shape.parts - shape.domain
+def counts_of(shape: PartShape, targets: int = 0) -> ShareCounts:
+    """Return the counts of a share of the mean part; targets: of outer edges."""
+    parts, domains = (
+        shape.parts,
+        Domains((shape.domain,) * (shape.parts // shape.domain)),
+    )
+    positions, first = _delegate_positions(shape)
+    return ShareCounts(
+        Layout(shape.n, parts),
+        0,
+        domains,
+        first + shape.active,
+        shape.stored_edges - shape.outer,
+        np.zeros(0, np.int64),
+        shape.directed,
+        delegates=positions,
+        targets=targets,
+        outer_edges=np.full(parts, shape.edges["nn"] // parts),
+        owned=np.full(parts, shape.owned),
+    )
+
+
+def boxes_of(share: ShareCounts) -> Ids:
+    """Return the offsets of a share's boxes; see ``box_bounds``."""
+    return box_bounds(share.domains, share.index, share.outer_edges, share.owned)
 
 
 def _delegate_positions(shape: PartShape) -> tuple[int, int]:
@@ -383,74 +385,40 @@ def split_part(
     return most_kept(lengths, counts, m, fixed, have)
 
 
-def share_bytes(share: ShareCounts, **form: Any) -> int:
-    """Return the bytes of a share's searches, without its inner graph and outer edges.
+def share_bytes(
+    share: ShareCounts, *, multiprocessors: int = MULTIPROCESSORS, **form: Any
+) -> dict[str, int]:
+    """Return the bytes of a share's searches, including neighbours, and of messages.
 
-    form: as in ``part_bytes``; ``listed`` as in ``expected_shape``
+    form: as in ``expected_shape``
+
+    Its inner graph and outer edges are not included.
     """
-    layout, index, domains = share.layout, share.index, share.domains
-    devices = domains.sizes[domains.domain_of(index)]
+    n, devices, boxes = share.layout.n, share.devices, int(boxes_of(share)[-1])
     between = BetweenShape(
         words=words_of(share.active),
-        parts=domains.shares,
+        parts=share.domains.shares,
         targets=share.targets,
         normals=share.delegates // devices,
         delegates=share.delegates,
-        owned=int(share.owned[index]),
-        boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
+        owned=int(share.owned[share.index]),
+        boxes=boxes,
         directed=share.directed,
     )
-    searches = _searching_bytes(
-        layout.n,
-        layout.local_count(index),
-        share.active,
-        share.m,
-        devices,
-        between,
-        **form,
-    )
-    return sum(searches.values())
-
-
-def _searching_bytes(
-    n: int,
-    local: int,
-    active: int,
-    m: int,
-    devices: int,
-    between: BetweenShape,
-    *,
-    multiprocessors: int = MULTIPROCESSORS,
-    **form: Any,
-) -> dict[str, int]:
-    """Return the bytes of searches, including arrays of neighbours, and of messages.
-
-    n: number of vertices of the whole graph; active, m: those of the inner graph;
-    devices: number of devices of the domain
-    form: as in ``expected_shape``
-    """
-    form["wide"] = True
+    form |= {"wide": True, "bare": share.directed}
+    counts = share.local, share.active, share.m
     if devices == 1:
-        form |= {"wide_ids": id_type(n) is np.uint64, "queue": active}
-        inside = shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
+        form |= {"wide_ids": id_type(n) is np.uint64, "queue": share.active}
+        inside = shape_bytes(expected_shape(*counts, multiprocessors, **form))
     else:
         form |= {"push_only": True, "multiprocessors": multiprocessors}
-        inside = member_search_bytes(n, local, active, m, devices, **form)
+        inside = member_search_bytes(n, *counts, devices, **form)
     # an exchange keeps what has come in two rounds
-    arriving = ARRIVING * between.boxes if between.in_rounds else 0
+    arriving = ARRIVING * boxes if between.in_rounds else 0
     return {
         "search": inside + total_bytes(between.table()),
         "messages": total_bytes(between.messages()) + BOXED * arriving,
     }
-
-
-def box_words(shape: PartShape) -> int:
-    """Return the largest number of words of a message to another part."""
-    parts, others = shape.parts, _others(shape)
-    edges = shape.edges["nn"] // parts
-    words = max(edges, shape.owned * (others > 0), first_words(others))
-    limit = box_limit(parts, others)
-    return words if limit is None else min(words, limit)
 
 
 def symmetric_bytes(shape: PartShape) -> int:
@@ -461,9 +429,9 @@ def symmetric_bytes(shape: PartShape) -> int:
     has room for the largest box of all from each device of other domains: ``shape`` is
     that of the part with this box.
     """
-    parts, size = shape.parts, shape.domain
-    if not size < parts <= MOST_STREAMED:
+    share = counts_of(shape)
+    domains, slot = share.domains, int(np.diff(boxes_of(share)).max())
+    if not shape.domain < shape.parts <= MOST_STREAMED:
         return 0
-    domains, slot = Domains((size,) * (parts // size)), 1 + box_words(shape)
-    words = _delegate_positions(shape)[0] // 32
+    words = share.delegates // 32
     return places(symmetric_table(domains, slot, shape.owned, words), LINE)[1]

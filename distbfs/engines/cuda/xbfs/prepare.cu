@@ -24,26 +24,6 @@ INLINE u64 seen_place(const u32 *seen, u64 begin, u64 end, u32 which) {
     return end;
 }
 
-/* first [active + pad], first_id [active + pad], by names of positions or, without them, the
- * position; a vertex without edges that are seen is its own: it is not visited where it is
- * looked at
- * seen: as in seen_place; devices, device: whose positions columns are */
-extern "C" __global__ void firsts(Uints row, const u32 *adj, const u32 *seen,
-                                  const u32 *names, u32 active, u32 devices, u32 device,
-                                  u32 *first, u32 *first_id) {
-    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
-         v += (u64)gridDim.x * blockDim.x) {
-        /* mutant: , 0 -> , seen ? 1 : 0 : test_masked_kernels::test_masks_in_every_way */
-        const u64 at = seen_place(seen, row[v], row[v + 1], 0);
-        /* mutant: at < row[v + 1] -> true : test_vertices_that_have_outer_edges_alone */
-        /* mutant: position_in((u32)v, devices, device) -> (u32)v
-         * : test_between_kernels::test_domains_of_several_devices */
-        const u32 u = at < row[v + 1] ? adj[at] : position_in((u32)v, devices, device);
-        first[v] = u;
-        first_id[v] = names ? names[u] : u;
-    }
-}
-
 /* place [active]: id within its block, of those that have one */
 extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u16 *place) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
@@ -52,11 +32,13 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
 }
 
 /* column [size]: neighbour `which` (0 is the first) of those that are seen, or where a row is
- * shorter the first of these, or with `itself` the vertex, as where there are none
- * seen, devices, device: as in firsts */
-extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
+ * shorter the first of these, or with `itself` the vertex, as where there are none: it is not
+ * visited where it is looked at
+ * name [size]: its name by names of positions or, without them, its position; or null
+ * seen: as in seen_place; devices, device: whose positions columns are */
+extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen, const u32 *names,
                                    u32 active, u32 devices, u32 device, u32 which, u32 itself,
-                                   u32 size, u32 *column) {
+                                   u32 size, u32 *column, u32 *name) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
          v += (u64)gridDim.x * blockDim.x) {
         if (v >= active) {
@@ -64,10 +46,17 @@ extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
             continue;
         }
         const u64 begin = row[v], end = row[v + 1];
+        /* mutant: end, which) -> end, which + (seen && !which))
+         * : test_masked_kernels::test_masks_in_every_way */
         const u64 at = seen_place(seen, begin, end, which);
         const u64 other = itself ? end : seen_place(seen, begin, end, 0);
         const u64 place = at < end ? at : other;
-        column[v] = place < end ? adj[place] : position_in((u32)v, devices, device);
+        /* mutant: place < end -> true : test_vertices_that_have_outer_edges_alone */
+        /* mutant: position_in((u32)v, devices, device) -> (u32)v
+         * : test_between_kernels::test_domains_of_several_devices */
+        const u32 u = place < end ? adj[place] : position_in((u32)v, devices, device);
+        column[v] = u;
+        if (name) name[v] = names ? names[u] : u;
     }
 }
 
@@ -213,26 +202,23 @@ extern "C" __global__ void splits(Uints row, const u32 *adj, u32 hubs, u32 range
     }
 }
 
-/* sum [0]: squared degrees; where edges lead one way, products of edges in and out */
-extern "C" __global__ void squares(Uints row, Uints in_row, u32 active, double *sum) {
-    double mine = 0;
+/* sum [0]: squared degrees of rows from `rest` on; where edges lead one way, products of edges in
+ * and out; most [0]: columns of the longest row from `first` on, without tails, raised */
+extern "C" __global__ void lengths(Uints row, Uints in_row, u32 rest, u32 first, u32 active,
+                                   double *sum, u32 *most) {
+    double squares = 0;
+    u32 longest = 0;
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
-         v += (u64)gridDim.x * blockDim.x)
-        /* mutant: in_row[v + 1] - in_row[v] -> row[v + 1] - row[v]
-         * : test_directed_kernels::test_limits_of_pushes */
-        mine += (double)(row[v + 1] - row[v]) * (double)(in_row[v + 1] - in_row[v]);
-    for (int s = 16; s; s >>= 1) mine += __shfl_down_sync(ALL, mine, s);
-    if ((threadIdx.x & 31) == 0) atomicAdd(sum, mine);
-}
-
-/* most [0]: columns of the longest row from `first` on, without tails, raised */
-extern "C" __global__ void longest(Uints row, u32 first, u32 active, u32 *most) {
-    u32 mine = 0;
-    for (u64 v = first + blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
         const u32 length = (u32)(row[v + 1] - row[v]);
-        mine = length > mine ? length : mine;
+        /* mutant: in_row[v + 1] - in_row[v] -> row[v + 1] - row[v]
+         * : test_directed_kernels::test_limits_of_pushes */
+        if (v >= rest) squares += (double)length * (double)(in_row[v + 1] - in_row[v]);
+        if (v >= first && length > longest) longest = length;
     }
-    mine = __reduce_max_sync(ALL, mine);
-    if ((threadIdx.x & 31) == 0) atomicMax(most, mine);
+    squares = warp_sum(squares);
+    longest = __reduce_max_sync(ALL, longest);
+    if (threadIdx.x & 31) return;
+    atomicAdd(sum, squares);
+    atomicMax(most, longest);
 }

@@ -157,15 +157,6 @@ INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
 }
 
-/* The word of which eight lanes have four bits each, from bit `part` on; by a whole warp. */
-INLINE u32 word_of(u32 four, u32 part) {
-    u32 word = four << part;
-    word |= __shfl_xor_sync(ALL, word, 1);
-    word |= __shfl_xor_sync(ALL, word, 2);
-    word |= __shfl_xor_sync(ALL, word, 4);
-    return word;
-}
-
 /* Which of v … v + 3 have columns to test besides the first. */
 INLINE u32 with_more(const Params &p, u32 v) {
 #if BARE

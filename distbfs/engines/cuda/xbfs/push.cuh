@@ -120,10 +120,7 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, cons
                 if (low + lane < count) entry = queue[low + lane];
             }
             const u32 me = e + lane;
-            u32 k = 0;
-#pragma unroll
-            for (int s = 16; s; s >>= 1)
-                if (__shfl_sync(ALL, entry.y, k + s) <= me) k += s;
+            const u32 k = lane_before(entry.y, me);
             uint4 mine;
             mine.x = __shfl_sync(ALL, entry.x, k);
             mine.y = __shfl_sync(ALL, entry.y, k);

@@ -183,9 +183,10 @@ struct Params {
 #ifndef NEAR
 #define NEAR 0 /* narrow frontiers are pushed by blocks that keep what they find: narrow.cuh */
 #endif
-#ifndef CODES
-#define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
+#ifndef FEW_TREES
+#define FEW_TREES 0 /* vertices of trees look up no tables, as they are few: trees.cuh */
 #endif
+#define CODES (!FEW_TREES)
 
 #ifndef WINDOWS
 #define WINDOWS 0 /* pulls of most vertices go column by column: pull_windows.cuh */

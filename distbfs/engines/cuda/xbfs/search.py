@@ -6,6 +6,7 @@ import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda
+from distbfs.device.sources import Variant
 from distbfs.engines.base import (
     WHOLE,
     FindPath,
@@ -21,8 +22,8 @@ from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
     FINISHING,
     STOPPED,
-    Form,
     ShareSearch,
+    has,
     level_records,
 )
 from distbfs.errors import SearchStopped, UsageError
@@ -73,60 +74,36 @@ class FastSearch(ShareSearch):
                 if levels:
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
-        if not graph.directed:
-            a.take_near()
+        a.take_near()
         self._reset()
         self.by_number, self._results_taken = not in_ids, False
         self._results = a.results_launch() if in_ids else None
         self._lookups: DeviceLookups | None = None
         self.path: FindPath | None = self._path if parents and has_hubs(graph) else None
-        if in_ids or not graph.directed:
-            self._few = a.forms_of_few(in_ids=in_ids)
-        self._launch_usual()
+        self._few = a.forms_of_few()
+        self._launch(self._form())
 
-    def _form(self, *, records: bool = False, few: bool, plain: bool = False) -> Form:
+    def _form(self, *, records: bool = False, few: bool = True) -> Variant:
         """Return a form of the kernel.
 
-        few: take the form for few vertices, which also writes results by id, but no
-        levels that need more than a byte: then the search continues in the other form
-        plain: take the form for searches without further requests; see ``_form_of``
+        few: the form for few vertices may be taken, which also writes results by id,
+        but no levels that need more than a byte: then the search continues in another
         """
-        form = self._form_of(records=records, plain=plain)
-        windows = bool(self.params.window_words) and not (form.masked or few)
-        if self.graph.directed:
-            some = form.masked or not self.in_ids or self.arrays.offset != "u32"
-            plain = plain and not some
-        near = plain and bool(self.params.near)
-        windows = windows and not near and (plain or not self._only_plain)
-        return form._replace(plain=plain, few=few, windows=windows, near=near)
-
-    def _serves_few(self, *, records: bool = False, plain: bool = True) -> bool:
-        """Return whether a search may begin in the form for few vertices."""
-        if self._only_plain and not plain:
-            return False
-        return bool(self._few) and not (records or self.masked)
-
-    @property
-    def _only_plain(self) -> bool:
-        """Whether forms for few vertices, and windows, are for plain searches alone.
-
-        They are for directed graphs, and for results by number.
-        """
-        return self.graph.directed or not self.in_ids
-
-    def _launch_usual(self) -> None:
-        """Load the form of searches that need only levels and parents."""
-        plain = self._only_plain and not self.masked and self._is_plain
-        self._launch(self._form(few=self._serves_few(plain=plain), plain=plain))
+        may = self._few if few else ()
+        # mutant: self._is_plain -> True : test_until_fast::test_after_every_step
+        may += ("PLAIN",) * self._is_plain
+        near = self._is_plain and bool(self.params.near)
+        may += ("NEAR",) * near + ("WINDOWS",) * (bool(self.params.window_words) > near)
+        return self._form_of(records=records, may=may)
 
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None: all."""
         with cuda.memory_of("a masked search"):
-            self.arrays.see(view, whole=True)
+            self.arrays.see(view)
             if self._cluster is not None:
                 self._cluster.see(view)
         self.masked = view is not None
-        self._launch_usual()
+        self._launch(self._form())
 
     def _path(
         self, root: Root, target: int, stop: Stop | None = None
@@ -158,11 +135,9 @@ class FastSearch(ShareSearch):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
-        plain = not (records or self.masked) and self._is_plain
-        few = self._serves_few(records=records, plain=plain)
-        form = self._form(records=records, few=few, plain=plain)
+        form = self._form(records=records)
         swap_bitmaps(self.params)
-        self._count(counted=form.counts, records=records)
+        self._count(counted=has(form, "COUNT"), records=records)
         seconds = self._run(form)
         if self._state.phase == FINISHING:  # levels need more than a byte
             seconds += self._run(self._form(records=records, few=False))
@@ -205,10 +180,10 @@ class FastSearch(ShareSearch):
             self._written.clear()
             self._results_taken = False
 
-    def _run(self, form: Form) -> float:
+    def _run(self, form: Variant) -> float:
         """Launch once; return the seconds."""
         self._take_turn()
-        then = None if form.few else self._results
+        then = None if has(form, "AT_ONCE") else self._results
         launch = self._launch(form)
         return launch.timed(then=then, back=self._back, word=self._word)
 

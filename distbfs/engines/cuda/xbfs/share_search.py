@@ -13,17 +13,18 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, programs, sources
 from distbfs.device.reached import value_counts
+from distbfs.device.sources import Variant
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import Back
 from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Until
-from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays, mask, ways
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, last_and_targets
 from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
@@ -51,16 +52,9 @@ LINE_BYTES = 128  # what a read of host memory brings
 FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
 
 
-class Form(NamedTuple):
-    """A form of the kernels; see the variants of search.cu and domain.cu."""
-
-    counts: bool
-    split: bool
-    masked: bool
-    plain: bool = False
-    few: bool = False
-    windows: bool = False
-    near: bool = False
+def has(form: Variant, macro: str) -> bool:
+    """Return whether a form of the kernels is one with a macro."""
+    return (macro, "1") in form
 
 
 def tail_counts(counts: Ids) -> dict[str, list[int]]:
@@ -151,8 +145,13 @@ class ShareSearch:
         self._state = kind.from_buffer(came, STATE_AT)
         self._ended = [control.from_buffer(came, k * CONTROL_BYTES) for k in range(2)]
         self._turn, self._word = 0, StopWord()
-        self._launches: dict[Form, programs.Launch] = {}
-        self._few: dict[str, int] = {}  # definitions of forms for few vertices
+        self.exact: dict[str, str | int] = {  # macros of all forms
+            "OFFSET": arrays.offset,
+            "IN_IDS": int(in_ids),
+            "DIRECTED": int(self.graph.directed),
+        }
+        self._forms: dict[tuple[Any, ...], Variant] = {}
+        self._launches: dict[Variant, programs.Launch] = {}
         self._results: programs.Launch | None = None
         self._counts: Any = None
         self._trace: Any = None
@@ -164,50 +163,33 @@ class ShareSearch:
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(state))
         self._kept[at].set(np.frombuffer(bytes(state), dtype=np.uint8))
 
-    def _launch(self, form: Form) -> programs.Launch:
+    def _launch(self, form: Variant) -> programs.Launch:
         """Return the launch of a search in a form."""
         if form not in self._launches:
-            module = programs.Module(
-                self.source,
-                OFFSET=self.arrays.offset,
-                COUNT=int(form.counts),
-                IN_IDS=int(self.in_ids),
-                SPLIT=int(form.split),
-                **mask(form.masked),
-                **ways(self.graph),
-                **({"PLAIN": 1} if form.plain else {}),
-                **({"WINDOWS": 1} if form.windows else {}),
-                **({"NEAR": 1} if form.near else {}),
-                **(self._few if form.few else {}),
-            )
+            module = programs.Module(self.source, **dict(form))
             self._launches[form] = module.kernel("search").prepare(
                 self.params,
                 self.arrays.grid,
                 THREADS,
                 shared=self.arrays.search_bytes(
-                    at_once=form.few and self.in_ids, windows=form.windows
+                    at_once=has(form, "AT_ONCE") and self.in_ids,
+                    windows=has(form, "WINDOWS"),
                 ),
                 cooperative=True,
             )
         return self._launches[form]
 
-    def _form_of(self, *, records: bool, plain: bool = False) -> Form:
-        """Return the form of a search with or without records.
-
-        plain: whether it needs only levels and parents from one root
-
-        The form that counts also serves masks, except where results by id of a
-        symmetric graph are read from offsets of 32 bits: there, masks have a form of
-        their own. With offsets of 64 bits, it also serves tails. For results by number,
-        it is the only one for tails and, with offsets of 64 bits of a symmetric graph,
-        for searches that are not plain.
-        """
-        tails, wide = self.graph.tails is not None, self.arrays.offset != "u32"
-        masked, directed = self.masked or records, self.graph.directed
-        one = masked and (wide or directed or not self.in_ids)
-        if not self.in_ids:
-            one = one or tails or (wide and not (directed or plain))
-        return Form(records or one, tails or (one and wide), masked or one, plain)
+    def _form_of(self, *, records: bool, may: tuple[str, ...] = ()) -> Variant:
+        """Return the form of a search with or without records; may: see ``serving``."""
+        key = records, self.masked, may
+        if key not in self._forms:
+            needs = {
+                "COUNT": records,
+                "SPLIT": self.graph.tails is not None,
+                "MASKED": self.masked,
+            }
+            self._forms[key] = sources.serving(self.source, self.exact, needs, may)
+        return self._forms[key]
 
     @property
     def _is_plain(self) -> bool:

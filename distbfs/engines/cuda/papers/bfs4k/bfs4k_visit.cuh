@@ -91,10 +91,7 @@ template <class Sink> struct Visit {
                 ok[j] = at < total;
                 TALLY(tally, searches, ok[j]);
                 if (e + j * 32 >= total) continue;
-                u32 k = 0;
-#pragma unroll
-                for (int s = 16; s; s >>= 1)
-                    if (__shfl_sync(ALL, before, k + s) <= at) k += s;
+                const u32 k = lane_before(before, at);
                 last = k;
                 from[j] = __shfl_sync(ALL, u, k);
                 const u64 begin = __shfl_sync(ALL, row, k);

@@ -7,7 +7,6 @@ Search on GPUs, HPDC 2019, Sections 4 and 5.
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.base import WHOLE, Until, WholeResult
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.engines.cuda.common.resident import ResidentSearch
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import UsageError
 from distbfs.options import BALANCES, FRONTIERS, check_choice
 from distbfs.partition.share import Share
 from distbfs.types import Array, Stop
@@ -102,7 +101,6 @@ class PaperSearch(ResidentSearch):
         ``asynchronous`` change nothing where no level is pulled.
     parents: whether parents are written.
     alpha: above 0, up to 1.
-    blocks: blocks of 256 threads on a multiprocessor, 0: as many as fit.
 
     Not allowed: ``no-queue`` or ``double-scan`` with direction ``push``; a frontier of
     pushes with direction ``pull``.  Raises UsageError, ResourceError.
@@ -120,7 +118,6 @@ class PaperSearch(ResidentSearch):
         direction: str = "auto",
         parents: bool = True,
         alpha: float = 0.1,
-        blocks: int = 0,
     ) -> None:
         check_choice("frontier", frontier, FRONTIERS)
         check_choice("balance", balance, BALANCES)
@@ -128,8 +125,6 @@ class PaperSearch(ResidentSearch):
         check_frontier(frontier, direction)
         if not 0 < alpha <= 1:
             raise UsageError(f"alpha is {alpha}; allowed: above 0, up to 1")
-        if not 0 <= blocks <= MAX_BLOCKS:
-            raise UsageError(f"blocks is {blocks}; allowed: 0 to {MAX_BLOCKS}")
         super().__init__(
             graph,
             alpha=alpha,
@@ -139,12 +134,8 @@ class PaperSearch(ResidentSearch):
             asynchronous=asynchronous,
         )
         self._kernel = programs.Module(SOURCE).kernel("search")
-        fit = min(_resident_blocks(self._kernel), MAX_BLOCKS)
-        if blocks > fit:
-            raise ResourceError(
-                f"{blocks} blocks do not fit a multiprocessor; allowed: 1 to {fit}"
-            )
-        self.grid = (blocks or fit) * cuda.multiprocessors()
+        blocks = min(_resident_blocks(self._kernel), MAX_BLOCKS)
+        self.grid = blocks * cuda.multiprocessors()
         # vertices in a thread's segment, a multiple of 32
         self.params.segment = 32 * -(-graph.active // (self.grid * THREADS * 32))
         self._allocate(array_table(graph, parents=parents))
@@ -178,14 +169,7 @@ class PaperSearch(ResidentSearch):
 
 def _resident_blocks(kernel: programs.Kernel) -> int:
     """Return the number of blocks of a kernel that run on a multiprocessor at once."""
-    count = ctypes.c_int()
-    code = cuda.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        ctypes.byref(count),
-        ctypes.c_void_p(kernel.function.ptr),
-        ctypes.c_int(THREADS),
-        ctypes.c_size_t(0),
+    count: int = cuda.cupy().cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+        kernel.function.ptr, THREADS, 0
     )
-    cuda.check(code, f"occupancy of {kernel.name}")
-    if not count.value:
-        raise ResourceError(f"CUDA: no block of {kernel.name} fits a multiprocessor")
-    return count.value
+    return count
