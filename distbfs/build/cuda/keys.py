@@ -136,11 +136,13 @@ class KeyPasses:
         self._each(rule, work)
         return lengths
 
-    def _sort(self, keys: DeviceArray) -> DeviceArray:
+    def _sort(self, keys: DeviceArray, *, growing: bool) -> DeviceArray:
+        """Sort keys; growing: whether what is kept of them is allocated later."""
         with self._kernels.phase("sort"):
             keys.sort()
         with self._kernels.phase("memory"):
-            cuda.release()  # what is kept must not lie where the sort allocates
+            if growing:
+                cuda.release()  # what is kept must not lie where the sort allocates
         return keys
 
     def sorted_keys(
@@ -156,8 +158,9 @@ class KeyPasses:
         if not rule.rows:
             self.expect(-1)
             return
-        cupy = cuda.cupy()
-        cuda.release()
+        cupy, growing = cuda.cupy(), kept is not None
+        if growing:
+            cuda.release()
         likely, ranges = self._likely, rule.ranges
         rule.ranges = None
         if ranges is None:
@@ -166,7 +169,7 @@ class KeyPasses:
                 keys = cupy.empty(likely, np.uint64)
                 count = self._append(rule, 0, rule.rows, keys)
                 if count <= likely:
-                    yield self._sort(keys[:count]), 0
+                    yield self._sort(keys[:count], growing=growing), 0
                     return
                 del keys
                 cuda.release()
@@ -182,7 +185,7 @@ class KeyPasses:
             check_keys(count, expected)
             if rule.last and high >= rule.rows:
                 self._chunks.drop()
-            yield self._sort(keys[:count]), low
+            yield self._sort(keys[:count], growing=growing), low
 
     def _bounds(
         self, rule: Rule, ranges: Ranges, kept: Callable[[DeviceArray], int] | None
