@@ -271,7 +271,7 @@ def test_graphs_that_one_device_holds(monkeypatch, scale, free, buffer_bytes):
 
 
 def test_memory_that_runs_out(device, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise MemoryError("Out of memory allocating 77 bytes")
 
     monkeypatch.setattr(device_keys.KeyPasses, "_sort", fail)
