@@ -145,5 +145,4 @@ def judge(
             error="; ".join(errors),
             wall_seconds=outcome.wall_seconds,
             together=len(outcomes),
-            depth=outcome.depth,
         )

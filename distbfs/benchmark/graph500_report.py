@@ -35,7 +35,6 @@ class SearchFigures:
     nedge: input tuples in the reached component
     wall_seconds: the host's wall time, where ``seconds`` is a device's
     together: number of searches in its batch, which is validated after the last of them
-    depth: its largest level
     """
 
     root: int | str
@@ -46,7 +45,6 @@ class SearchFigures:
     error: str = ""
     wall_seconds: float | None = None
     together: int = 1
-    depth: int = 0
 
 
 @dataclass(frozen=True)
