@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import Passes
 from distbfs.device import cuda, programs
+from distbfs.device.structures import uints
 from distbfs.errors import InputError
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, KernelArgument
@@ -64,22 +65,16 @@ class Kernels:
         """Return the kernel of a name from either file."""
         return (self._keys if name in _of_keys() else self._own).kernel(name)
 
-    def scan(self, values: Any) -> Any:
-        """Return the exclusive prefix sums, uint64 [values + 1]; the last is the total.
+    def scan(
+        self, values: Any, dtype: type[np.unsignedinteger[Any]] = np.uint64
+    ) -> Any:
+        """Return the exclusive prefix sums, [values + 1]; the last is the total.
 
-        values: uint32
+        values: uint32; dtype: uint64, or uint32, which must have room for the total
         """
-        starts = cuda.cupy().empty(len(values) + 1, np.uint64)
-        self.kernel("scan")(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
+        starts, count = cuda.cupy().empty(len(values) + 1, dtype), len(values)
+        self.kernel("scan")(1, SCAN_BLOCK, np.uint64(count), values, uints(starts))
         return starts
-
-    def offsets(self, lengths: DeviceArray, *, wide: bool) -> DeviceArray:
-        """Return where rows begin and all end, [rows + 1], without a kernel of CuPy.
-
-        lengths: uint32; wide: as uint64, else as uint32, which must have room for all
-        """
-        starts = self.scan(lengths)
-        return starts if wide else starts.view(np.uint32)[::2].copy()
 
     def gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
         """Return values[index], without a kernel of CuPy; both are uint32."""

@@ -13,19 +13,21 @@
 
 #define ROWS_TILE 1024
 #define LOW_BINS 1024
+#define SCANNED 16 /* values of a thread at a time */
 
 /* Sums before each value; a single block of 1024 threads.
  *
  * values: [count]; starts: [count + 1], the last is the sum of all
  */
 extern "C" __global__ void __launch_bounds__(1024) scan(u64 count, const u32 *__restrict__ values,
-                                                        u64 *__restrict__ starts) {
+                                                        Uints starts) {
     __shared__ u64 sums[32];
     u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 before = 0;
-    for (u64 base = 0; base < count; base += 4096) {
-        u64 first = base + threadIdx.x * 4, own[4], sum = 0;
-        for (int k = 0; k < 4; k++) {
+    for (u64 base = 0; base < count; base += 1024 * SCANNED) {
+        u64 first = base + threadIdx.x * SCANNED, own[SCANNED], sum = 0;
+#pragma unroll
+        for (int k = 0; k < SCANNED; k++) {
             own[k] = sum;
             sum += first + k < count ? values[first + k] : 0;
         }
@@ -35,12 +37,13 @@ extern "C" __global__ void __launch_bounds__(1024) scan(u64 count, const u32 *__
         if (warp == 0) sums[lane] = warp_scan<u64>(sums[lane]);
         __syncthreads();
         u64 start = before + upto - sum + (warp ? sums[warp - 1] : 0);
-        for (int k = 0; k < 4; k++)
-            if (first + k < count) starts[first + k] = start + own[k];
+#pragma unroll
+        for (int k = 0; k < SCANNED; k++)
+            if (first + k < count) starts.set(first + k, start + own[k]);
         before += sums[31];
         __syncthreads();
     }
-    if (threadIdx.x == 0) starts[count] = before;
+    if (threadIdx.x == 0) starts.set(count, before);
 }
 
 /* Sums each tile of ROWS_TILE values; one block a tile.

@@ -181,8 +181,8 @@ class RowsByRange(RowWriter):
             columns = columns.copy()
         made: dict[str, Any] = {"m": written + self._in_tails, "columns": columns}
         if split is None:
-            wide = self._wide or written >= WIDE
-            return made | {"offsets": self._kernels.offsets(self._lengths, wide=wide)}
+            dtype = np.uint64 if self._wide or written >= WIDE else np.uint32
+            return made | {"offsets": self._kernels.scan(self._lengths, dtype)}
         offsets, tail_offsets = split_offsets(self._lengths, split)
         held = self._tails[: self._in_tails]
         tails = Tails(split.kept, split.tailed, tail_offsets, held)
